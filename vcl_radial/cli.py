@@ -1,0 +1,187 @@
+"""The command line: `vcl-radial run | list | report`. Thin: heavy imports are late."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from vcl_radial import __version__
+from vcl_radial.errors import UserError, VclRadialError
+
+DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, not the whole usage."""
+        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code: int = options.command(options)
+    except VclRadialError as error:
+        print(f"vcl-radial: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print(
+            "vcl-radial: stopped; the same command goes on from the last finished tasks",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone, as in `vcl-radial list | head`
+        sys.stderr.close()
+        return FAILED
+    return code
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="vcl-radial",
+        description="Benchmarks of variational continual learning: radial against Gaussian "
+        "posteriors, and any method of your own.",
+    )
+    parser.add_argument("--version", action="version", version=f"vcl-radial {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+
+    run = commands.add_parser(
+        "run",
+        help="run methods on a benchmark and draw its heatmaps",
+        description="Run methods on a benchmark. Finished runs are kept, interrupted ones go on "
+        "from their last finished task, and the report is drawn anew at the end.",
+    )
+    run.add_argument("benchmark", metavar="BENCHMARK", help="a name of `list`, or a .toml file")
+    run.add_argument(
+        "--method",
+        dest="methods",
+        metavar="NAME|FILE",
+        nargs="+",
+        action="extend",
+        help="names of `list`, or .toml files (default: radial-vcl gaussian-vcl)",
+    )
+    run.add_argument(
+        "--seeds", metavar="N", type=_count, default=1, help="seeds 0 to N-1 (default: 1)"
+    )
+    run.add_argument(
+        "--jobs",
+        metavar="N",
+        type=_count,
+        help="runs at a time, one thread each (default: one per core; on a GPU 1)",
+    )
+    run.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="override keys of the recipe (epochs=40) or of the stream (stream.tasks=2)",
+    )
+    run.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        type=Path,
+        help="where the data lie (default: $VCL_RADIAL_DATA, else downloaded once)",
+    )
+    run.add_argument("--out", metavar="DIR", type=Path, default=Path("runs"), help="default: runs")
+    run.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto"
+    )
+    run.set_defaults(command=_run)
+
+    listing = commands.add_parser("list", help="list the benchmarks and methods")
+    listing.set_defaults(command=_list)
+
+    report = commands.add_parser(
+        "report",
+        help="tables and heatmaps of finished runs",
+        description="Draw the tables and heatmaps of all finished runs below a folder.",
+    )
+    report.add_argument("folder", metavar="DIR", type=Path, help="a folder given to --out")
+    report.add_argument(
+        "--to", metavar="DIR", type=Path, help="where to write (default: DIR/report)"
+    )
+    report.set_defaults(command=_report)
+    return parser
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vcl_radial.experiments.catalogue import MAIN_METHODS, parse_setting, plan
+
+    methods = list(dict.fromkeys(options.methods or MAIN_METHODS))
+    settings = dict(parse_setting(text) for text in options.settings)
+    runs = plan(options.benchmark, methods, range(options.seeds), settings)
+
+    from vcl_radial.experiments.execute import Place
+    from vcl_radial.experiments.report import write_report
+    from vcl_radial.experiments.runner import perform
+
+    place = Place(options.out, options.data_dir, _device(options.device))
+    outcomes = perform(runs, place, options.jobs)
+    faults: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.fault is not None:
+            name = f"{outcome.run.method} seed {outcome.run.seed}"
+            faults.setdefault(outcome.fault, []).append(name)
+    for fault, names in faults.items():
+        print(f"vcl-radial: {', '.join(names)}: {fault}", file=sys.stderr)
+    if len(outcomes) == len(runs) and len(outcomes) == sum(map(len, faults.values())):
+        return FAILED
+    write_report(options.out, options.out / "report", benchmark=runs[0].benchmark)
+    return FAILED if faults else DONE
+
+
+def _device(choice: str) -> str:
+    if choice == "cpu":
+        return choice
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if choice == "cuda":
+        raise UserError("--device cuda: PyTorch finds no CUDA device here; use --device cpu")
+    return "cpu"
+
+
+def _list(options: argparse.Namespace) -> int:
+    from vcl_radial.experiments import catalogue
+
+    for kind, title in (("benchmark", "Benchmarks"), ("method", "Methods")):
+        names = catalogue.names(kind)
+        width = max(map(len, names))
+        print(f"{title}:")
+        for name in names:
+            print(f"  {name:{width}}  {catalogue.load(kind, name).description}")
+    return DONE
+
+
+def _report(options: argparse.Namespace) -> int:
+    from vcl_radial.experiments.report import write_report
+
+    write_report(options.folder, options.to or options.folder / "report")
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

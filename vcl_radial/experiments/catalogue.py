@@ -1,0 +1,131 @@
+"""The benchmarks and methods there are: shipped TOMLs by name, and a user's own by path."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.specification import Run, validated
+
+_PACKAGE = Path(__file__).parents[1]
+_FOLDERS = {"benchmark": "benchmarks", "method": "baselines"}
+_BENCHMARK_KEYS = {"description", "stream", "recipe", "evaluate_on"}
+
+MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
+"""What `run` compares when no method is named."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A TOML file of the catalogue."""
+
+    name: str
+    path: Path
+    table: dict[str, Any]
+
+    @property
+    def description(self) -> str:
+        """One line about it."""
+        return str(self.table.get("description", ""))
+
+
+def folder(kind: str) -> Path:
+    """Where the shipped TOMLs lie: inside an installed package, or beside it in a checkout."""
+    installed = _PACKAGE / _FOLDERS[kind]
+    return installed if installed.is_dir() else _PACKAGE.parent / _FOLDERS[kind]
+
+
+def names(kind: str) -> list[str]:
+    """The shipped names of a kind ("benchmark" or "method")."""
+    return sorted(path.stem for path in folder(kind).glob("*.toml"))
+
+
+def load(kind: str, name: str) -> Entry:
+    """A shipped TOML by its name, or a user's own by its path (ending in .toml).
+
+    Raises:
+        UserError: it is not there, not readable or not TOML.
+    """
+    path = Path(name) if name.endswith(".toml") else folder(kind) / f"{name}.toml"
+    if not name.endswith(".toml") and name not in names(kind):
+        nearest = get_close_matches(name, names(kind), 1, cutoff=0.0)[0]
+        raise UserError(
+            f"unknown {kind} {name!r}; the nearest is {nearest!r} (see `vcl-radial list`, or give "
+            "the path of a .toml file)"
+        )
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}") from None
+    return Entry(path.stem, path, table)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """`key=value` of the command line; the value is TOML, or else a plain string.
+
+    Raises:
+        UserError: there is no `=`.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"--set {text}: write key=value, for example --set epochs=40")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), value
+
+
+def plan(
+    benchmark: str,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any] | None = None,
+) -> list[Run]:
+    """The runs of a command: methods x seeds on one benchmark, validated before any starts.
+
+    Keys of `settings` are those of a recipe (`options.key` for the method's own), `stream.key`, or
+    `evaluate_on`.
+    """
+    bench = load("benchmark", benchmark)
+    for key in bench.table.keys() - _BENCHMARK_KEYS:
+        nearest = get_close_matches(key, _BENCHMARK_KEYS, 1, cutoff=0.0)[0]
+        raise UserError(f"{bench.path}: unknown key {key!r}; the nearest known one is {nearest!r}")
+    stream = dict(_table(bench, "stream"))
+    evaluate_on = bench.table.get("evaluate_on", "test")
+    overrides: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for key, value in (settings or {}).items():
+        if key.startswith("stream."):
+            stream[key.removeprefix("stream.")] = value
+        elif key.startswith("options."):
+            options[key.removeprefix("options.")] = value
+        elif key == "evaluate_on":
+            evaluate_on = value
+        else:
+            overrides[key] = value
+    runs = []
+    for name in methods:
+        method = load("method", name)
+        recipe = {k: v for k, v in method.table.items() if k != "description"}
+        recipe |= dict(_table(bench, "recipe")) | overrides
+        recipe["options"] = dict(_table(method, "options")) | options
+        runs += [
+            validated(bench.name, method.name, seed, stream, recipe, evaluate_on) for seed in seeds
+        ]
+    return runs
+
+
+def _table(entry: Entry, key: str) -> Mapping[str, Any]:
+    table = entry.table.get(key, {})
+    if not isinstance(table, dict):
+        raise UserError(f"{entry.path}: {key!r} must be a table, [{key}]")
+    return table

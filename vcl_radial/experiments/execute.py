@@ -1,0 +1,113 @@
+"""Carrying one run out in its folder: resume, checkpoint after every task, finish."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.specification import Run
+
+
+@dataclass(frozen=True)
+class Event:
+    """How far a run has come.
+
+    Attributes:
+        kind: "start" (`total` epochs are to come), "epoch", or "task" (trained and scored).
+        task: tasks done, or the task at work (from 1).
+        epoch: epochs done, over all tasks.
+        total: epochs of the whole run.
+        accuracy: after a task: the average over the tasks seen, in per cent.
+    """
+
+    kind: Literal["start", "epoch", "task"]
+    task: int
+    tasks: int
+    epoch: int
+    total: int
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run computes, reads and writes."""
+
+    out: Path
+    data_dir: Path | None = None
+    device: str = "cpu"
+    threads: int = 1
+
+
+def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
+    """Carry a run out, going on from its checkpoint where there is one.
+
+    Raises:
+        UserError: something the user can mend; what was finished stays.
+        Diverged: the loss stopped being a finite number.
+    """
+    import torch
+
+    from vcl_radial.experiments import environment
+    from vcl_radial.metrics import summary
+    from vcl_radial.tracks.continual import ContinualRun
+
+    # More threads than cores would fight; the count is part of what makes the bytes the same.
+    torch.set_num_threads(place.threads)
+    folder = RunFolder(place.out, run)
+    folder.start()
+
+    def on_epoch(task: int, epoch: int) -> None:
+        tell(event("epoch", task, (task - 1) * run.recipe.epochs + epoch))
+
+    track = ContinualRun(
+        run.stream,
+        run.recipe,
+        run.seed,
+        evaluate_on=run.evaluate_on,
+        data_dir=place.data_dir,
+        device=place.device,
+        on_epoch=on_epoch,
+    )
+    total = run.recipe.epochs * track.trainings
+
+    def event(
+        kind: Literal["start", "epoch", "task"],
+        task: int,
+        epoch: int,
+        accuracy: float | None = None,
+    ) -> Event:
+        return Event(kind, task, track.tasks, epoch, total, accuracy)
+
+    if (state := folder.load_checkpoint()) is not None:
+        track.load_state_dict(state)
+    tell(event("start", track.tasks_done, track.tasks_done * run.recipe.epochs))
+    for done in track.finish_tasks():
+        folder.save_checkpoint(track.state_dict())
+        tell(event("task", done, min(done * run.recipe.epochs, total), track.average_accuracy()))
+    tidy = track.accuracy()
+    where = environment.describe(track.device_name, place.threads)
+    folder.finish(
+        {
+            "accuracy.csv": tidy.to_csv(index=False),
+            "metrics.json": json.dumps(summary(tidy), indent=2) + "\n",
+            "environment.json": json.dumps(
+                where
+                | {
+                    "tasks": list(track.stream.task_names),
+                    "seconds": track.seconds,
+                    "finished": _timestamp(),
+                },
+                indent=2,
+            )
+            + "\n",
+        }
+    )
+
+
+def _timestamp() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,87 @@
+"""The report of a folder of runs: tables, heatmaps and where the numbers came from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from vcl_radial.experiments.results import FinishedRun, gather, results_table
+from vcl_radial.experiments.run_folder import write_atomically
+
+
+def write_report(folder: Path, to: Path, benchmark: str | None = None) -> None:
+    """Write the report of each benchmark below a folder, print its table and where it lies.
+
+    Args:
+        folder: what was given to `--out`.
+        to: where to write; each benchmark gets a folder of its own in it.
+        benchmark: only this one; None for all.
+    """
+    from vcl_radial import figures
+
+    runs, passed_over = gather(folder)
+    for words in passed_over:
+        print(f"passed over: {words}", file=sys.stderr)
+    names = sorted({run.spec["benchmark"] for run in runs})
+    for name in names if benchmark is None else [benchmark]:
+        chosen = [run for run in runs if run.spec["benchmark"] == name]
+        if not chosen:
+            continue
+        results = results_table(chosen)
+        tasks = chosen[0].environment.get("tasks")
+        table = figures.summary_table(results)
+        place = to / name
+        write_atomically(place / "results.csv", results.to_csv(index=False))
+        write_atomically(place / "summary.csv", figures.to_csv(table))
+        write_atomically(place / "summary.md", _page(name, figures.to_markdown(table), chosen))
+        pictures = {"final-model": figures.final_bars(results, tasks=tasks)}
+        methods = figures.method_names(results)
+        for method in methods:
+            pictures[f"heatmap-{_file_name(method)}"] = figures.heatmap(
+                results, method, tasks=tasks
+            )
+        if len(methods) > 1:
+            pictures["heatmaps"] = figures.heatmap_sheet(results, tasks=tasks)
+        print(f"\n{name}\n{figures.to_text(table)}\n")
+        for stem, picture in pictures.items():
+            paths = figures.save(picture, place / stem)
+            print(f"  {paths[0]}  (and .{paths[1].suffix[1:]})")
+        print(f"  {place / 'summary.md'}, results.csv, summary.csv")
+
+
+def _page(name: str, table: str, runs: list[FinishedRun]) -> str:
+    """The table with what stands behind it."""
+    commits = sorted({str(run.environment.get("commit") or "none (no checkout)") for run in runs})
+    devices = sorted(
+        {
+            f"{run.environment['device']} ({run.environment['processor']}), "
+            f"{run.environment['threads']} thread(s) a run, torch "
+            f"{run.environment['packages']['torch']}"
+            for run in runs
+        }
+    )
+    hours = sum(sum(run.environment["seconds"].values()) for run in runs) / 3600
+    seeds = sorted({run.spec["seed"] for run in runs})
+    days = sorted({run.environment["finished"][:10] for run in runs})
+    return "\n".join(
+        [
+            f"# {name}",
+            "",
+            table.rstrip(),
+            "",
+            f"Evaluated on: {', '.join(sorted({run.spec['evaluate_on'] for run in runs}))} data. "
+            "Accuracy, forgetting, transfer and ECE in per cent, NLL in nats; mean ± standard "
+            "error over seeds.",
+            "",
+            f"- seeds: {', '.join(map(str, seeds))}",
+            f"- commit: {', '.join(commits)}",
+            f"- device: {'; '.join(devices)}",
+            f"- finished: {days[0] if len(days) == 1 else f'{days[0]} to {days[-1]}'}; "
+            f"{hours:.2f} hours of training and evaluation in all",
+            "",
+        ]
+    )
+
+
+def _file_name(method: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in method).strip("_")

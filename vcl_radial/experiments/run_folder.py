@@ -1,0 +1,140 @@
+"""A run's folder: written atomically, so that it is complete or resumable and never half a lie."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.specification import Run
+
+RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Raises:
+        UserError: it cannot be written; names the file and why.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror or error}; "
+            "free space or choose another folder with --out"
+        ) from None
+
+
+class RunFolder:
+    """`<out>/<benchmark>/<method>/seed-<n>-<hash of the spec>/`."""
+
+    def __init__(self, out: Path, run: Run) -> None:
+        self.run = run
+        self.path = out / run.benchmark / run.method / f"seed-{run.seed}-{run.digest()}"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The state after the last finished task; gone when the run is done."""
+        return self.path / "checkpoint.pt"
+
+    def start(self) -> None:
+        """Make the folder and write the resolved spec into it."""
+        write_atomically(self.path / "spec.toml", tomli_w.dumps(self.run.settings()))
+
+    def finish(self, files: Mapping[str, str]) -> None:
+        """Write the result files, then the marker that holds their checksums."""
+        for name, content in files.items():
+            write_atomically(self.path / name, content)
+        sums = {name: _sha256(self.path / name) for name in RESULT_FILES}
+        write_atomically(self.path / "done", json.dumps(sums, indent=2) + "\n")
+        self.checkpoint.unlink(missing_ok=True)
+
+    def fault(self) -> str | None:
+        """Why this folder holds no finished run, or None if it holds one."""
+        return finished_fault(self.path)
+
+    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Store plain tensors and numbers, stamped with the spec that they belong to."""
+        import torch
+
+        buffer = io.BytesIO()
+        torch.save({"spec": self.run.digest(), "seed": self.run.seed, **state}, buffer)
+        data = buffer.getvalue()
+        write_atomically(self.checkpoint, hashlib.sha256(data).digest() + data)
+
+    def load_checkpoint(self) -> dict[str, Any] | None:
+        """The stored state, or None if there is none.
+
+        Raises:
+            UserError: the file is damaged or belongs to another spec. It is never unpickled.
+        """
+        import torch
+
+        try:
+            content = self.checkpoint.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UserError(f"{self.checkpoint}: cannot be read: {error.strerror}") from None
+        stamp, data = content[:32], content[32:]
+        mend = "delete it to run this seed from its start"
+        if hashlib.sha256(data).digest() != stamp:
+            raise UserError(f"{self.checkpoint}: damaged (its checksum is wrong); {mend}")
+        try:
+            state: dict[str, Any] = torch.load(
+                io.BytesIO(data), weights_only=True, map_location="cpu"
+            )
+        except Exception:  # weights_only refuses in many ways
+            raise UserError(f"{self.checkpoint}: holds more than plain tensors; {mend}") from None
+        if (state.get("spec"), state.get("seed")) != (self.run.digest(), self.run.seed):
+            raise UserError(f"{self.checkpoint}: belongs to another spec; {mend}")
+        return state
+
+
+def finished_fault(path: Path) -> str | None:
+    """Why a folder holds no finished run ("not finished", or what is damaged), or None."""
+    try:
+        sums = json.loads((path / "done").read_text())
+        for name in RESULT_FILES:
+            if _sha256(path / name) != sums[name]:
+                return f"{path / name} was altered after the run"
+    except FileNotFoundError as error:
+        if error.filename and Path(error.filename).name != "done":
+            return f"{error.filename} is missing"
+        return "not finished"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{path / 'done'} is damaged"
+    return None
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    """The resolved spec of a run folder as a table."""
+    return tomllib.loads((path / "spec.toml").read_text())
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

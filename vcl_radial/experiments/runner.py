@@ -1,0 +1,71 @@
+"""A command's runs: finished ones are kept, the others carried out and shown as they go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.progress import Progress
+from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.specification import Run
+from vcl_radial.experiments.workers import Outcome, carry_out
+
+
+def perform(runs: Sequence[Run], place: Place, jobs: int | None = None) -> list[Outcome]:
+    """Carry out what is not finished yet and give the outcomes of all that was tried.
+
+    Args:
+        runs: the runs of the command.
+        place: where they compute, read and write.
+        jobs: worker processes; None for one per core, but one on a GPU.
+
+    Raises:
+        UserError: the data or the output folder cannot be used, found before any run starts.
+    """
+    todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
+    if not todo:
+        return []
+    _check_output(place.out)
+    _check_data(todo, place.data_dir)
+    if jobs is None:
+        jobs = 1 if place.device == "cuda" else available_cores()
+    outcomes = []
+    with Progress(todo, jobs=min(jobs, len(todo)), kept=len(runs) - len(todo)) as progress:
+        for outcome in carry_out(todo, place, min(jobs, len(todo)), progress.show):
+            progress.end(outcome.run, outcome.fault)
+            outcomes.append(outcome)
+    return outcomes
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _needs_running(folder: RunFolder) -> bool:
+    fault = folder.fault()
+    if fault not in (None, "not finished"):
+        print(f"{fault}: this run is done again")
+    return fault is not None
+
+
+def _check_output(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"{out}: cannot be made: {error.strerror}; choose another folder with --out"
+        ) from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise UserError(f"{out}: is not writable; choose another folder with --out")
+
+
+def _check_data(runs: Sequence[Run], data_dir: Path | None) -> None:
+    """Load each data set once: one message for all runs, and one download, not one per worker."""
+    from vcl_radial.streams import load_dataset
+
+    for name in sorted({run.stream.dataset for run in runs}):
+        load_dataset(name, data_dir)

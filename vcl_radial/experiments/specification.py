@@ -1,0 +1,89 @@
+"""What a run is: a benchmark, a method's recipe and a seed, every key validated.
+
+A recipe is flat: the method's TOML, overridden by the benchmark's `[recipe]` table where the data
+ask for other sizes, overridden by `--set key=value`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from vcl_radial.errors import UserError
+from vcl_radial.tracks.settings import Recipe, Settings, StreamSettings
+
+
+class Run(Settings):
+    """One run: benchmark x method x seed, as it stands in `spec.toml`."""
+
+    benchmark: str
+    method: str
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    evaluate_on: Literal["test", "validation"] = "test"
+    stream: StreamSettings
+    recipe: Recipe
+
+    @model_validator(mode="after")
+    def _validation_exists(self) -> Run:
+        if self.evaluate_on == "validation" and self.stream.validation == 0:
+            raise ValueError("evaluate_on = 'validation' needs stream.validation above 0")
+        return self
+
+    def settings(self) -> dict[str, Any]:
+        """All keys that were set, as TOML would hold them."""
+        return self.model_dump(exclude_none=True)
+
+    def digest(self) -> str:
+        """A hash of all that decides the numbers, but for the seed and the method's name."""
+        content = self.model_dump(exclude={"seed", "method"}, mode="json")
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def validated(
+    benchmark: str,
+    method: str,
+    seed: int,
+    stream: dict[str, Any],
+    recipe: dict[str, Any],
+    evaluate_on: str = "test",
+) -> Run:
+    """A run from plain tables.
+
+    Raises:
+        UserError: a key is unknown or a value impossible; it names the key and the nearest name.
+    """
+    try:
+        return Run.model_validate(
+            {
+                "benchmark": benchmark,
+                "method": method,
+                "seed": seed,
+                "evaluate_on": evaluate_on,
+                "stream": stream,
+                "recipe": recipe,
+            }
+        )
+    except ValidationError as error:
+        raise UserError(f"{benchmark} x {method}: {_in_words(error)}") from None
+
+
+def _in_words(error: ValidationError) -> str:
+    """The first fault of a table in one line, with the mend."""
+    fault = error.errors()[0]
+    place = [part for part in fault["loc"] if isinstance(part, str)]
+    # The keys of a recipe are what the user wrote; the table's own name would only puzzle.
+    key = ".".join(part for part in place if part != "recipe") or "spec"
+    if fault["type"] == "extra_forbidden":
+        known = {"recipe": Recipe, "stream": StreamSettings}.get(place[0], Run).model_fields
+        nearest = get_close_matches(place[-1], known, 1, cutoff=0.0)[0]
+        return f"unknown key {key!r}; the nearest known one is {nearest!r}"
+    if fault["type"] == "missing":
+        return f"the key {key!r} is missing"
+    message = fault["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    return f"{key} = {fault['input']!r}: {message}" if place else message

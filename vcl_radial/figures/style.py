@@ -1,0 +1,173 @@
+"""One look for all figures, and files that come out the same for the same input."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Colormap
+from matplotlib.figure import Figure
+
+INK = "#1a1a1a"
+QUIET_INK = "#5c5c5c"
+FAINT = "#c8c8c8"
+PALE = "#f2f2f2"
+
+TITLE_SIZE = 10.0
+TEXT_SIZE = 8.0
+SMALL_SIZE = 7.0
+
+_LOOK = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # shipped with matplotlib: the same on every machine
+    "font.size": TEXT_SIZE,
+    "text.color": INK,
+    "text.parse_math": False,  # names of methods are not formulas
+    "axes.edgecolor": QUIET_INK,
+    "axes.labelcolor": INK,
+    "axes.labelsize": TEXT_SIZE,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.color": QUIET_INK,
+    "ytick.color": QUIET_INK,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": SMALL_SIZE,
+    "ytick.labelsize": SMALL_SIZE,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "hatch.linewidth": 0.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "vcl_radial",
+}
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """How one method looks in every figure: told apart by colour, in grey by hatch or marker."""
+
+    colour: str
+    hatch: str
+    marker: str
+
+
+# Okabe & Ito's colours for colour-blind readers. Neighbours in this order differ in luminance.
+_STYLES = (
+    MethodStyle("#0072b2", "", "o"),
+    MethodStyle("#e69f00", "////", "s"),
+    MethodStyle("#009e73", "\\\\\\\\", "^"),
+    MethodStyle("#cc79a7", "....", "D"),
+    MethodStyle("#56b4e9", "xxxx", "v"),
+    MethodStyle("#d55e00", "----", "P"),
+    MethodStyle("#4d4d4d", "++++", "X"),
+    MethodStyle("#999999", "||||", "*"),
+)
+# These methods keep their look whatever they are shown beside.
+_FIXED = {"radial-vcl": 0, "gaussian-vcl": 1, "radial-vcl-eq44": 4, "naive": 7, "joint": 6}
+
+
+def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
+    """A look for each method; the shipped reference methods always have the same.
+
+    Args:
+        methods: Names of methods, in the order of the figure.
+
+    Returns:
+        Styles by name. Distinct up to eight methods, then they repeat.
+    """
+    taken = {_FIXED[name] for name in methods if name in _FIXED}
+    free = [i for i in range(len(_STYLES)) if i not in taken] or list(range(len(_STYLES)))
+    others = [name for name in methods if name not in _FIXED]
+    chosen = {name: free[k % len(free)] for k, name in enumerate(others)}
+    return {name: _STYLES[_FIXED.get(name, chosen.get(name, 0))] for name in methods}
+
+
+def colour_map() -> Colormap:
+    """The map of all heatmaps: perceptually uniform and monotone in luminance."""
+    return mpl.colormaps["cividis"]
+
+
+def text_colour(background: tuple[float, float, float]) -> str:
+    """Black or white, whichever has the higher contrast on a background (WCAG 2.1).
+
+    Args:
+        background: sRGB components from 0 to 1.
+
+    Returns:
+        The colour of the text.
+    """
+    luminance = relative_luminance(background)
+    return INK if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"
+
+
+def relative_luminance(colour: tuple[float, float, float]) -> float:
+    """Relative luminance of an sRGB colour, from 0 (black) to 1 (white); WCAG 2.1."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """The look of the suite, from matplotlib's defaults up, whatever the user's own settings."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_LOOK)
+        yield
+
+
+def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
+    """Writes a figure as PNG (200 dots per inch) and as SVG.
+
+    The same figure gives the same bytes: no dates, no random identifiers. Each file is written
+    beside its place and then moved, so that a reader never meets half a picture.
+
+    Args:
+        figure: The figure.
+        path_without_suffix: Where to write; `.png` and `.svg` are appended.
+
+    Returns:
+        The two paths.
+    """
+    stem = Path(path_without_suffix)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+        buffer = io.BytesIO()
+        with house_style():
+            FigureCanvasAgg(figure).print_figure(
+                buffer,
+                format=suffix[1:],
+                dpi=200,
+                bbox_inches="tight",
+                pad_inches=0.06,
+                metadata=metadata,
+            )
+        path = stem.with_name(stem.name + suffix)
+        _write_atomically(path, buffer.getvalue())
+        paths.append(path)
+    return paths
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).chmod(0o644)  # mkstemp makes files that only their owner can read
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

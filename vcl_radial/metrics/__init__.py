@@ -1,0 +1,33 @@
+"""What a run is judged by: pure functions of predictions and of tidy accuracy tables."""
+
+from vcl_radial.metrics.continual import (
+    accuracy_matrix,
+    average_accuracy,
+    average_ece,
+    average_nll,
+    backward_transfer,
+    forgetting,
+    forward_transfer,
+    minimum_accuracy,
+    recency_bias,
+    summary,
+)
+from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
+from vcl_radial.metrics.seeds import mean_and_standard_error
+
+__all__ = [
+    "accuracy",
+    "accuracy_matrix",
+    "average_accuracy",
+    "average_ece",
+    "average_nll",
+    "backward_transfer",
+    "expected_calibration_error",
+    "forgetting",
+    "forward_transfer",
+    "mean_and_standard_error",
+    "minimum_accuracy",
+    "nll",
+    "recency_bias",
+    "summary",
+]

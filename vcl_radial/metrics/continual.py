@@ -1,0 +1,275 @@
+"""Scores of a whole run over a sequence of tasks, from its tidy accuracy table.
+
+A tidy table has the columns `task_trained, task_evaluated, metric, value`. Tasks are numbered from
+1 to T, and R[i, j] is the value on the test images of task j after training task i; i = 0 is the
+network before any training. A joint run sees all tasks at once: it has only the rows 0 and T, and
+every score that compares two moments of a sequence is None for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from vcl_radial.errors import DataError
+
+TIDY_COLUMNS = ("task_trained", "task_evaluated", "metric", "value")
+
+Matrix = npt.NDArray[np.float64]
+
+
+def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFrame:
+    """The matrix R of one run.
+
+    Args:
+        tidy: The tidy table of one run, rows in any order.
+        metric: Which metric to lay out.
+
+    Returns:
+        R with the index `task_trained` and the columns `task_evaluated`, both ascending. Cells
+        that the table does not hold are nan.
+
+    Raises:
+        DataError: A column is missing, the metric does not occur, or a cell occurs twice.
+    """
+    missing = [column for column in TIDY_COLUMNS if column not in tidy.columns]
+    if missing:
+        raise DataError(f"accuracy table: the column {missing[0]!r} is missing")
+    rows = tidy[tidy["metric"] == metric]
+    if rows.empty:
+        raise DataError(f"accuracy table: no rows with the metric {metric!r}")
+    cell = ["task_trained", "task_evaluated"]
+    twice = rows[rows.duplicated(cell)]
+    if not twice.empty:
+        trained, evaluated = twice.iloc[0][cell]
+        raise DataError(
+            f"accuracy table: {metric} of task {evaluated} after task {trained} occurs twice; "
+            "pass the rows of one run only"
+        )
+    matrix = rows.pivot(index="task_trained", columns="task_evaluated", values="value")
+    return matrix.sort_index().sort_index(axis=1).astype(float)
+
+
+def average_accuracy(tidy: pd.DataFrame) -> float:
+    """Mean accuracy over all tasks after the last one.
+
+        ACC = 1/T Σ_j R[T, j]
+
+    Lopez-Paz & Ranzato, "Gradient episodic memory" (NeurIPS 2017), Eq. 2.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Per cent.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    return float(_run_matrix(tidy)[-1].mean())
+
+
+def forgetting(tidy: pd.DataFrame) -> float | None:
+    """How far each earlier task fell from its best, on average.
+
+        F = 1/(T-1) Σ_{j<T} ( max_{i = j..T-1} R[i, j] - R[T, j] )
+
+    Chaudhry et al., "Riemannian walk for incremental learning" (ECCV 2018), their F_k with k = T.
+    They take the maximum over i = 1..T-1; here it starts at i = j, because what a head scores
+    before its task was trained is luck, not knowledge that could be forgotten. Negative: old tasks
+    improved.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Percentage points, or None for one task or a joint run.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    R = _run_matrix(tidy)
+    if not _is_sequence(R):
+        return None
+    T = R.shape[1]
+    return float(np.mean([R[j:T, j - 1].max() - R[T, j - 1] for j in range(1, T)]))
+
+
+def backward_transfer(tidy: pd.DataFrame) -> float | None:
+    """What later tasks did to earlier ones.
+
+        BWT = 1/(T-1) Σ_{j<T} ( R[T, j] - R[j, j] )
+
+    Lopez-Paz & Ranzato, "Gradient episodic memory" (NeurIPS 2017), Eq. 3.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Percentage points, or None for one task or a joint run.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    R = _run_matrix(tidy)
+    if not _is_sequence(R):
+        return None
+    T = R.shape[1]
+    return float(np.mean([R[T, j - 1] - R[j, j - 1] for j in range(1, T)]))
+
+
+def forward_transfer(tidy: pd.DataFrame) -> float | None:
+    """What earlier tasks did for a task before it was trained.
+
+        FWT = 1/(T-1) Σ_{j>1} ( R[j-1, j] - R[0, j] )
+
+    Lopez-Paz & Ranzato, "Gradient episodic memory" (NeurIPS 2017), Eq. 4. Their baseline, the
+    network at random initialisation, is row 0.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Percentage points, or None for one task, a joint run, or a table without row 0.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    R = _run_matrix(tidy)
+    if not _is_sequence(R) or np.isnan(R[0]).all():
+        return None
+    T = R.shape[1]
+    return float(np.mean([R[j - 1, j - 1] - R[0, j - 1] for j in range(2, T + 1)]))
+
+
+def minimum_accuracy(tidy: pd.DataFrame) -> float | None:
+    """The worst moment of each earlier task after it was learnt, on average.
+
+        min-ACC = 1/(T-1) Σ_{j<T} min_{i = j+1..T} R[i, j]
+
+    De Lange et al., "Continual evaluation for lifelong learning" (ICLR 2023), who look at every
+    iteration; here the moments are the ends of tasks, so dips within a task are not seen.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Per cent, or None for one task or a joint run.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    R = _run_matrix(tidy)
+    if not _is_sequence(R):
+        return None
+    T = R.shape[1]
+    return float(np.mean([R[j + 1 :, j - 1].min() for j in range(1, T)]))
+
+
+def recency_bias(tidy: pd.DataFrame) -> float | None:
+    """Share of the images of earlier tasks that the final network takes for the newest task.
+
+        1/(T-1) Σ_{j<T} N[T, j]
+
+    where N is the metric `predicted_as_newest` of single-head runs. A network that knows which
+    task an image belongs to has 0, one that answers with the newest classes only has 100.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Per cent, or None for one task, a joint run, or a multi-head run.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    if not _holds(tidy, "predicted_as_newest") or not _is_sequence(_run_matrix(tidy)):
+        return None
+    N = accuracy_matrix(tidy, "predicted_as_newest")
+    T = int(N.columns.max())
+    if T not in N.index:
+        raise DataError(f"accuracy table: predicted_as_newest after task {T} is missing")
+    return float(N.loc[T].drop(T).to_numpy().mean())
+
+
+def average_nll(tidy: pd.DataFrame) -> float | None:
+    """Mean negative log-likelihood over all tasks after the last one, in nats.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        1/T Σ_j NLL[T, j], or None where the table has no `nll`.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    return float(_run_matrix(tidy, "nll")[-1].mean()) if _holds(tidy, "nll") else None
+
+
+def average_ece(tidy: pd.DataFrame) -> float | None:
+    """Mean expected calibration error over all tasks after the last one, in per cent.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        1/T Σ_j ECE[T, j], or None where the table has no `ece`.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    return float(_run_matrix(tidy, "ece")[-1].mean()) if _holds(tidy, "ece") else None
+
+
+def summary(tidy: pd.DataFrame) -> dict[str, float | None]:
+    """Every score of one run by its name; None where a score is not defined.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        The values of all functions above under their names, in the order of tables.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    return {
+        "average_accuracy": average_accuracy(tidy),
+        "forgetting": forgetting(tidy),
+        "backward_transfer": backward_transfer(tidy),
+        "forward_transfer": forward_transfer(tidy),
+        "minimum_accuracy": minimum_accuracy(tidy),
+        "recency_bias": recency_bias(tidy),
+        "average_nll": average_nll(tidy),
+        "average_ece": average_ece(tidy),
+    }
+
+
+def _holds(tidy: pd.DataFrame, metric: str) -> bool:
+    return "metric" in tidy.columns and bool((tidy["metric"] == metric).any())
+
+
+def _run_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> Matrix:
+    """R of a finished run as an array `[T + 1, T]`; rows that were never evaluated are nan."""
+    matrix = accuracy_matrix(tidy, metric)
+    T = int(matrix.columns.max())
+    tasks = [int(task) for task in matrix.columns]
+    if tasks != list(range(1, T + 1)):
+        raise DataError(f"accuracy table: the tasks evaluated must be 1 to {T}, got {tasks}")
+    rows = set(matrix.index)
+    absent = [i for i in range(1, T + 1) if i not in rows]
+    if T in absent:
+        raise DataError(
+            f"accuracy table: no {metric} after task {T}, the last one; the run is not finished"
+        )
+    if absent and len(absent) < T - 1:
+        raise DataError(f"accuracy table: no {metric} after task {absent[0]}")
+    return matrix.reindex(range(T + 1)).to_numpy(dtype=np.float64)
+
+
+def _is_sequence(R: Matrix) -> bool:
+    """Whether there are at least two tasks and the rows between the first and the last exist."""
+    T = R.shape[1]
+    return T >= 2 and not np.isnan(R[1:T]).all()

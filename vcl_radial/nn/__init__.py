@@ -1,0 +1,20 @@
+"""Layers, heads and networks whose weights have a posterior."""
+
+from vcl_radial.nn.carry import consolidate, kl_divergence, variational_weights
+from vcl_radial.nn.heads import MultiHead, SingleHead
+from vcl_radial.nn.linear import BayesianLinear, PointLinear
+from vcl_radial.nn.mlp import MLP
+from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
+
+__all__ = [
+    "MLP",
+    "BayesianLinear",
+    "MultiHead",
+    "PointLinear",
+    "PosteriorSettings",
+    "SingleHead",
+    "VariationalWeights",
+    "consolidate",
+    "kl_divergence",
+    "variational_weights",
+]

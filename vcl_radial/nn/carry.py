@@ -1,0 +1,38 @@
+"""The posterior of a whole network: its KL to the prior, and how it becomes the next prior."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.nn.heads import MultiHead
+from vcl_radial.nn.weights import VariationalWeights
+
+
+def variational_weights(network: nn.Module, tasks: Collection[int]) -> Iterator[VariationalWeights]:
+    """The variational weights that these tasks use: the body's, and those of their heads."""
+    if isinstance(network, VariationalWeights):
+        yield network
+    elif isinstance(network, MultiHead):
+        for task in sorted(tasks):
+            yield from variational_weights(network.head(task), tasks)
+    else:
+        for child in network.children():
+            yield from variational_weights(child, tasks)
+
+
+def kl_divergence(network: nn.Module, tasks: Collection[int]) -> Tensor:
+    """KL(q || p) of the body and of the heads of these tasks, a scalar in nats.
+
+    A network without variational weights has a KL of 0.
+    """
+    divergences = [weights.kl() for weights in variational_weights(network, tasks)]
+    return torch.stack(divergences).sum() if divergences else torch.zeros(())
+
+
+def consolidate(network: nn.Module, tasks: Collection[int]) -> None:
+    """Make the posterior of the body and of the heads of these tasks the prior."""
+    for weights in variational_weights(network, tasks):
+        weights.consolidate()

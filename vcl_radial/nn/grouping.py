@@ -1,0 +1,88 @@
+"""Which weights of a layer share one radius.
+
+A layer holds a weight `[out, ...]` and a bias `[out]`. A grouping lays them out as blocks of
+shape `[groups, D]`, the convention of `vcl_radial.posteriors`, and takes sampled blocks
+`[..., groups, D]` apart again. For a fully factorised family (Gaussian) it changes nothing but
+the layout; for a radial one it decides which weights share a radius.
+
+| grouping | one group is                         | source                                         |
+| -------- | ------------------------------------ | ---------------------------------------------- |
+| layer    | a layer's weights and biases         | Farquhar, Osborne and Gal 2020, section 3.1    |
+| tensor   | a weight tensor, or a bias vector    | that paper's published code                    |
+| unit     | one output unit's weights and bias   | -                                              |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import UserError
+
+Layer = tuple[Tensor, Tensor | None]
+"""A weight `[..., out, ...]` and a bias `[..., out]`."""
+
+
+class Grouping(NamedTuple):
+    """How to lay a layer out in blocks, and back."""
+
+    join: Callable[[Tensor, Tensor | None], list[Tensor]]
+    split: Callable[[Sequence[Tensor], torch.Size], Layer]
+
+
+def _join_layer(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
+    parts = [weight.flatten()] if bias is None else [weight.flatten(), bias]
+    return [torch.cat(parts)[None]]
+
+
+def _split_layer(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
+    (block,) = blocks
+    lead, size = block.shape[:-2], prod(shape)
+    weight = block[..., 0, :size].reshape(*lead, *shape)
+    return weight, (block[..., 0, size:] if block.shape[-1] > size else None)
+
+
+def _join_tensor(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
+    return [weight.flatten()[None]] if bias is None else [weight.flatten()[None], bias[None]]
+
+
+def _split_tensor(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
+    weight = blocks[0].reshape(*blocks[0].shape[:-2], *shape)
+    return weight, (blocks[1][..., 0, :] if len(blocks) > 1 else None)
+
+
+def _join_unit(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
+    rows = weight.flatten(1)
+    return [rows if bias is None else torch.cat([rows, bias[:, None]], dim=1)]
+
+
+def _split_unit(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
+    (block,) = blocks
+    fan_in = prod(shape[1:])
+    weight = block[..., :fan_in].reshape(*block.shape[:-2], *shape)
+    return weight, (block[..., fan_in] if block.shape[-1] > fan_in else None)
+
+
+GROUPINGS: dict[str, Grouping] = {
+    "layer": Grouping(_join_layer, _split_layer),
+    "tensor": Grouping(_join_tensor, _split_tensor),
+    "unit": Grouping(_join_unit, _split_unit),
+}
+
+
+def grouping(name: str) -> Grouping:
+    """The grouping of that name.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    try:
+        return GROUPINGS[name]
+    except KeyError:
+        raise UserError(
+            f"grouping = {name!r} is not known: choose from {', '.join(GROUPINGS)}"
+        ) from None

@@ -1,0 +1,75 @@
+"""Output heads: one for every task, or one for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class MultiHead(nn.Module):
+    """One output layer per task, made when the task first comes up.
+
+    A head that has not been trained holds the *initial* prior until its task comes, and a trained
+    head keeps its own posterior, because `vcl_radial.nn.carry` reads and consolidates only the
+    heads of the tasks that it is told.
+
+    Args:
+        make_head: makes one output layer. It runs on randomness of the head's own, so that a
+            head's start depends neither on when it is made nor on what was drawn before.
+    """
+
+    seed: Tensor
+
+    def __init__(self, make_head: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self._make_head = make_head
+        self.register_buffer("seed", torch.randint(2**31, ()))
+        self.heads = nn.ModuleDict()
+
+    def adapt(self, tasks: Iterable[int]) -> None:
+        """Make the heads of these tasks where they are missing."""
+        for task in tasks:
+            if str(task) not in self.heads:
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(int(self.seed) + 1_000_003 * task)
+                    self.heads[str(task)] = self._make_head().to(self.seed.device)
+
+    def head(self, task: int) -> nn.Module:
+        """The output layer of a task."""
+        self.adapt([task])
+        return self.heads[str(task)]
+
+    def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
+        """Logits `[B, C]` of features `[B, F]`; `task` is one for all rows or one per row `[B]`."""
+        if isinstance(task, Tensor):
+            present = torch.unique(task).tolist()
+            if len(present) > 1:
+                logits = torch.stack([self.head(t)(x) for t in present], dim=1)
+                place = torch.searchsorted(torch.tensor(present, device=task.device), task)
+                return logits[torch.arange(len(x), device=x.device), place]
+            task = int(present[0])
+        logits_of_task: Tensor = self.head(task)(x)
+        return logits_of_task
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+        # A saved network has the heads of the tasks it met; a fresh one has none yet.
+        start = prefix + "heads."
+        saved = {key[len(start) :].split(".")[0] for key in state_dict if key.startswith(start)}
+        self.adapt(sorted(int(task) for task in saved))
+        super()._load_from_state_dict(state_dict, prefix, *args)  # type: ignore[arg-type]
+
+
+class SingleHead(nn.Module):
+    """One output layer for all tasks: the task has to be inferred with the class."""
+
+    def __init__(self, make_head: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.output = make_head()
+
+    def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
+        """Logits `[B, C]` of features `[B, F]`; the task is not looked at."""
+        logits: Tensor = self.output(x)
+        return logits

@@ -1,0 +1,52 @@
+"""Fully connected layers: Bayesian, and their point-estimate counterpart."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
+
+
+def he_normal(out_features: int, in_features: int) -> Tensor:
+    """Weights `[out, in]` drawn from N(0, 2 / in) (He et al. 2015, Eq. 10)."""
+    return nn.init.kaiming_normal_(torch.empty(out_features, in_features), nonlinearity="relu")
+
+
+class BayesianLinear(nn.Module):
+    """y = x W' + b with (W, b) drawn from the posterior anew at every call.
+
+    Shapes: x `[..., in_features]`, y `[..., out_features]`. The means start at He's
+    initialisation, the biases at 0.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        posterior: PosteriorSettings | None = None,
+    ) -> None:
+        super().__init__()
+        self.weights = VariationalWeights(
+            he_normal(out_features, in_features),
+            torch.zeros(out_features) if bias else None,
+            posterior or PosteriorSettings(),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply one draw of the layer."""
+        weight, bias = self.weights.sample()
+        return linear(x, weight, bias)
+
+
+class PointLinear(nn.Linear):
+    """`torch.nn.Linear` that starts where the means of `BayesianLinear` start."""
+
+    def reset_parameters(self) -> None:
+        """He's initialisation, biases at 0."""
+        with torch.no_grad():
+            self.weight.copy_(he_normal(self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.zero_()

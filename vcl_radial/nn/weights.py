@@ -1,0 +1,149 @@
+"""The approximate posterior over one layer's weights, and the prior that it is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import expm1, log
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.grouping import Layer, grouping
+from vcl_radial.posteriors import FAMILIES, Gaussian, Posterior
+
+
+@dataclass(frozen=True)
+class PosteriorSettings:
+    """A variational family, its grouping, where it starts and the first prior.
+
+    Attributes:
+        family: a name of `vcl_radial.posteriors.FAMILIES`.
+        grouping: which weights share a radius: "layer", "tensor" or "unit".
+        initial_rho: the scale starts at sigma = softplus(initial_rho), as in the papers.
+        initial_noise: where given, it takes the place of `initial_rho`: the standard deviation
+            tau of one weight's noise. A Gaussian then starts at sigma = tau and a radial
+            posterior at sigma = tau sqrt(D), so that both start with equal functional noise.
+        prior_scale: the first prior is N(0, prior_scale^2 I).
+    """
+
+    family: str = "radial"
+    grouping: str = "layer"
+    initial_rho: float = -6.0
+    initial_noise: float | None = None
+    prior_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the values that no tensor operation would refuse."""
+        if self.family not in FAMILIES:
+            raise UserError(
+                f"posterior = {self.family!r} is not known: choose from {', '.join(FAMILIES)}"
+            )
+        grouping(self.grouping)
+        if self.initial_noise is not None and not self.initial_noise > 0:
+            raise UserError(f"initial_noise = {self.initial_noise} must be above 0")
+        if not self.prior_scale > 0:
+            raise UserError(f"prior_scale = {self.prior_scale} must be above 0")
+
+    def rho(self, group_size: int) -> float:
+        """The initial rho of a group of that many weights."""
+        if self.initial_noise is None:
+            return self.initial_rho
+        return inverse_softplus(
+            FAMILIES[self.family].scale_for_weight_noise(self.initial_noise, group_size)
+        )
+
+
+def inverse_softplus(scale: float) -> float:
+    """The rho with log(1 + exp(rho)) = scale, exact for small scales too."""
+    return scale if scale > 30 else log(expm1(scale))
+
+
+class PosteriorBlock(nn.Module):
+    """A block of independent groups: q(w) = prod_g family(mean_g, softplus(rho_g)).
+
+    Parameters and buffers have shape `[groups, D]`. The prior starts as N(0, prior_scale^2 I);
+    `consolidate` makes the posterior the prior. Both travel in the state dict.
+    """
+
+    mean: nn.Parameter
+    rho: nn.Parameter
+    prior_mean: Tensor
+    prior_scale: Tensor
+
+    def __init__(self, mean: Tensor, settings: PosteriorSettings) -> None:
+        super().__init__()
+        self.family = FAMILIES[settings.family]
+        self.mean = nn.Parameter(mean)
+        self.rho = nn.Parameter(torch.full_like(mean, settings.rho(mean.shape[-1])))
+        self.register_buffer("prior_mean", torch.zeros_like(mean))
+        self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
+        self.carried = False
+
+    @property
+    def posterior(self) -> Posterior:
+        """The approximate posterior q(w)."""
+        return self.family(self.mean, softplus(self.rho))
+
+    @property
+    def prior(self) -> Posterior:
+        """The prior p(w): Gaussian before the first task, afterwards of the posterior's family."""
+        family = self.family if self.carried else Gaussian
+        return family(self.prior_mean, self.prior_scale)
+
+    @torch.no_grad()
+    def consolidate(self) -> None:
+        """Make the posterior the prior: p(w) <- q(w)."""
+        self.prior_mean.copy_(self.mean)
+        self.prior_scale.copy_(softplus(self.rho))
+        self.carried = True
+
+    def get_extra_state(self) -> dict[str, bool]:
+        """Whether the prior is a carried posterior; part of the state dict."""
+        return {"carried": self.carried}
+
+    def set_extra_state(self, state: dict[str, bool]) -> None:
+        """Take over what `get_extra_state` gave."""
+        self.carried = state["carried"]
+
+
+class VariationalWeights(nn.Module):
+    """q(w) and p(w) over the weight and bias of one layer.
+
+    Args:
+        weight: the initial means of the weight, `[out, ...]`.
+        bias: the initial means of the bias, `[out]`, or None.
+        settings: the family, its grouping, its initial scale and the first prior.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, settings: PosteriorSettings) -> None:
+        super().__init__()
+        self.grouping = grouping(settings.grouping)
+        self.shape = weight.shape
+        self.blocks = nn.ModuleList(
+            PosteriorBlock(block, settings) for block in self.grouping.join(weight, bias)
+        )
+
+    def _posterior_blocks(self) -> list[PosteriorBlock]:
+        return [cast(PosteriorBlock, block) for block in self.blocks]
+
+    def sample(self) -> Layer:
+        """Draw w ~ q(w), reparameterised: the weight `[out, ...]` and the bias `[out]` or None."""
+        blocks = [block.posterior.sample(1)[0] for block in self._posterior_blocks()]
+        return self.grouping.split(blocks, self.shape)
+
+    def mean(self) -> Layer:
+        """The posterior means: the weight `[out, ...]` and the bias `[out]` or None."""
+        return self.grouping.split([block.mean for block in self._posterior_blocks()], self.shape)
+
+    def kl(self) -> Tensor:
+        """KL(q || p) summed over all weights, a scalar in nats."""
+        divergences = [block.posterior.kl(block.prior).sum() for block in self._posterior_blocks()]
+        return torch.stack(divergences).sum()
+
+    def consolidate(self) -> None:
+        """Make the posterior the prior: p(w) <- q(w)."""
+        for block in self._posterior_blocks():
+            block.consolidate()

@@ -1,0 +1,149 @@
+"""What every variational family offers: draws, density, entropy and divergence, in nats."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import UserError
+
+Scale = TypeVar("Scale", float, Tensor)
+
+
+class Prior(Protocol):
+    """Anything with a log density over the last axis can be a prior."""
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Log density in nats of w, shape [..., D], over its last axis; shape [...]."""
+        ...
+
+
+class Posterior(ABC):
+    """A location-scale family over groups of weights, w = mean + scale * noise.
+
+    The last axis is one *group*: D weights that are drawn together (for a radial, those that share
+    one radius). Leading axes are a batch of independent groups.
+
+    Args:
+        mean: Location, shape [..., D].
+        scale: Positive scale of the same dtype, broadcast with the mean. That it is positive is
+            not checked, since looking at values would wait for the device.
+
+    Raises:
+        UserError: If shapes, dtypes or devices do not fit together.
+    """
+
+    def __init__(self, mean: Tensor, scale: Tensor) -> None:
+        if mean.dtype != scale.dtype or not mean.is_floating_point():
+            raise UserError(
+                f"mean and scale must share one floating dtype, got {mean.dtype} and {scale.dtype}"
+            )
+        if mean.device != scale.device:
+            raise UserError(
+                f"mean and scale must be on one device, got {mean.device} and {scale.device}"
+            )
+        if mean.shape != scale.shape:
+            try:
+                shape = torch.broadcast_shapes(mean.shape, scale.shape)  # type: ignore[no-untyped-call]
+            except RuntimeError as error:
+                raise UserError(
+                    f"mean {list(mean.shape)} and scale {list(scale.shape)} do not broadcast; "
+                    "give them one shape"
+                ) from error
+            mean, scale = mean.expand(shape), scale.expand(shape)
+        if mean.ndim == 0 or mean.shape[-1] == 0:
+            raise UserError("mean and scale need a last axis of at least one weight: the group")
+        self.mean = mean
+        self.scale = scale
+
+    @property
+    def group_size(self) -> int:
+        """D, the number of weights in one group."""
+        return self.mean.shape[-1]
+
+    @classmethod
+    @abstractmethod
+    def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
+        """The scale at which the noise of one weight in a group of D has standard deviation tau."""
+
+    @abstractmethod
+    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n times the family's standard noise, shape [n, ..., D]; no gradient."""
+
+    @abstractmethod
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Log density in nats of w, shape [(samples,) ..., D]; shape [(samples,) ...]."""
+
+    @abstractmethod
+    def entropy(self) -> Tensor:
+        """Differential entropy -E log q(w) in nats, constants included; shape [...]."""
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n times w = mean + scale * noise, reparameterised; shape [n, ..., D].
+
+        With a generator the draws depend on it alone, and the global generator is left as it was.
+        """
+        return self.mean + self.scale * self.noise(n, generator)
+
+    def kl(
+        self, prior: Prior, samples: int = 1, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """KL(self || prior) in nats, constants included; shape [...].
+
+        Closed form where the family has one for this prior (its class says which), and then
+        `samples` and `generator` are not used. Otherwise `kl_monte_carlo`.
+        """
+        closed = self._closed_kl(prior)
+        return self.kl_monte_carlo(prior, samples, generator) if closed is None else closed
+
+    def kl_monte_carlo(
+        self, prior: Prior, samples: int, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Unbiased estimate of KL(self || prior) in nats; shape [...].
+
+        -H(q) - 1/samples sum_k log p(w_k),   w_k ~ q reparameterised
+
+        The entropy is exact, so only the prior's log density is noisy.
+        """
+        return -self.entropy() - prior.log_prob(self.sample(samples, generator)).mean(0)
+
+    def to_prior(self) -> Self:
+        """The same distribution as a copy of its own, without gradient: the next task's prior."""
+        return type(self)(self.mean.detach().clone(), self.scale.detach().clone())
+
+    @abstractmethod
+    def _closed_kl(self, prior: Prior) -> Tensor | None:
+        """KL(self || prior) where it has a closed form, else None."""
+
+    def _in_units_of(self, prior: Posterior) -> tuple[Tensor, Tensor]:
+        """Shift a = (mean - mean_p) / scale_p and ratio s = scale / scale_p."""
+        if prior.group_size != self.group_size:
+            raise UserError(
+                f"posterior and prior must have groups of one size, got {self.group_size} and "
+                f"{prior.group_size} weights"
+            )
+        a = (self.mean - prior.mean) / prior.scale
+        s = self.scale / prior.scale
+        return a, s
+
+    def _standardise(self, w: Tensor) -> Tensor:
+        """Z = (w - mean) / scale."""
+        if w.shape[-1] != self.group_size:
+            raise UserError(
+                f"w must have {self.group_size} weights on its last axis, got {list(w.shape)}"
+            )
+        return (w - self.mean) / self.scale
+
+    def _randn(self, shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
+        """Draw standard normals with the dtype and on the device of the mean."""
+        return torch.randn(
+            shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
+        )
+
+    def _sum_log_scale(self) -> Tensor:
+        """Sum of log scale over the group, accumulated and returned in float64; shape [...]."""
+        return self.scale.log().sum(-1, dtype=torch.float64)

@@ -1,0 +1,98 @@
+"""The radial posterior of Farquhar, Osborne and Gal (AISTATS 2020), with all its constants.
+
+Appendix B of the paper prints constants (Eqs. 30 and 39) that are not those of this density: with
+unit scales they give an entropy of -5.28 nats at D = 2, where it is 1.93. Eq. 26 is not normalised,
+for it takes the radius as a Gaussian on r >= 0, and Eq. 29 adds integrals over the radius and the
+angles that multiply. They do not touch the gradient. The Jacobian term that Appendix C leaves out
+does: see `radial_kl`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from vcl_radial.posteriors.base import Posterior, Prior, Scale
+from vcl_radial.posteriors.gaussian import Gaussian
+from vcl_radial.posteriors.log_radius import EXPECTED_LOG_RADIUS
+from vcl_radial.posteriors.radial_kl import radial_kl
+
+
+class Radial(Posterior):
+    """Radial family, w = mean + scale * u * r.
+
+    The direction u is uniform on the unit sphere and the radius is r ~ N(0, 1) (Eq. 3).
+
+    A group of D weights shares one radius r, which is what keeps draws near the mean however large
+    D is. The noise of one weight has standard deviation scale / sqrt(D). At D = 1 this is a
+    Gaussian.
+
+    KL to a Gaussian prior is exact; to a radial prior it is the corrected closed form of
+    `radial_kl`, to second order; to any other prior it is a Monte-Carlo estimate. Do not use
+    `kl_monte_carlo` with a radial prior for training: one draw has a standard deviation of about
+    1.1 D nats, and its gradient has infinite variance.
+    """
+
+    @classmethod
+    def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
+        """Tau sqrt(D), since E u_i^2 = 1/D."""
+        return tau * math.sqrt(D)
+
+    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n times u * r, one direction and one radius for each group, shape [n, ..., D]."""
+        direction = self._randn((n, *self.mean.shape), generator)
+        radius = self._randn((n, *self.mean.shape[:-1], 1), generator)
+        norm: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
+        # At D = 1 a draw of exactly 0 does happen in float32, and must not become 0 / 0.
+        return direction.mul_(radius / norm.clamp_(min=torch.finfo(norm.dtype).tiny))
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Log density in nats over the last axis; at the mean it is +inf for D > 1.
+
+        log q(w) = -||z||^2 / 2 - (D - 1) log ||z|| - sum log scale + log sqrt(2/pi) - log S_D
+        z = (w - mean) / scale,   S_D = 2 pi^(D/2) / Gamma(D/2), the area of the unit sphere
+        """
+        D = self.group_size
+        norm: Tensor = torch.linalg.vector_norm(self._standardise(w), dim=-1, dtype=torch.float64)
+        log_q = -norm.square() / 2 - self._sum_log_scale() + _log_normaliser(D)
+        if D > 1:  # 0 * log 0 is 0, and so is its gradient
+            log_q = log_q - (D - 1) * norm.log()
+        return log_q.to(w.dtype)
+
+    def entropy(self) -> Tensor:
+        """Entropy in nats, shape [...].
+
+        H = sum log scale + 1/2 - (D - 1)(gamma + log 2)/2 - log sqrt(2/pi) + log S_D
+        """
+        D = self.group_size
+        constant = 0.5 + (D - 1) * EXPECTED_LOG_RADIUS - _log_normaliser(D)
+        return (self._sum_log_scale() + constant).to(self.scale.dtype)
+
+    def _closed_kl(self, prior: Prior) -> Tensor | None:
+        if isinstance(prior, Radial):
+            return self._kl_to_radial(prior)
+        if isinstance(prior, Gaussian):
+            return self._kl_to_gaussian(prior)
+        return None
+
+    def _kl_to_gaussian(self, prior: Gaussian) -> Tensor:
+        """-sum log s + (||a||^2 + mean(s^2)) / 2 + constants, exact."""
+        D = self.group_size
+        a, s = self._in_units_of(prior)
+        squares = a.square().sum(-1, dtype=torch.float64) + s.square().mean(-1, dtype=torch.float64)
+        constant = D / 2 * math.log(2 * math.pi) - 0.5 - (D - 1) * EXPECTED_LOG_RADIUS
+        constant += _log_normaliser(D)
+        return (squares / 2 - s.log().sum(-1, dtype=torch.float64) + constant).to(a.dtype)
+
+    def _kl_to_radial(self, prior: Radial) -> Tensor:
+        """The corrected closed form, to second order; see `radial_kl`."""
+        a, s = self._in_units_of(prior)
+        return radial_kl(a, s)
+
+
+def _log_normaliser(D: int) -> float:
+    """Log sqrt(2/pi) - log S_D."""
+    log_area = math.log(2) + D / 2 * math.log(math.pi) - math.lgamma(D / 2)
+    return math.log(2 / math.pi) / 2 - log_area

@@ -1,0 +1,158 @@
+"""What every continual-learning method of the suite shares.
+
+A method says how the current objective sees the past (`penalty`) and how a finished task is
+consolidated (`consolidate`). Heads, batches, the objective's scale, evaluation and the optimiser
+come with the base. It is a real Avalanche strategy: it trains on any Avalanche classification
+benchmark, with stock plugins, metrics and loggers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from avalanche.models import MultiTaskModule
+from avalanche.training.templates import SupervisedTemplate
+from torch import Tensor, nn
+from torch.nn.functional import nll_loss
+from torch.optim import Optimizer
+
+from vcl_radial.errors import Diverged
+from vcl_radial.objectives import categorical_nll, per_point
+from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.streams import TensorLoading, TensorStream
+
+
+class ContinualStrategy(TensorLoading, SupervisedTemplate):
+    """Learn one experience after another; the past enters the loss as a term in nats.
+
+        loss = mean NLL + penalty_weight * penalty / N
+
+    with N the number of training points of the experience.
+
+    Args:
+        model: a network, called as `network(x, task)` when it holds a
+            `vcl_radial.nn.MultiHead` and as `network(x)` when not, or an Avalanche
+            `MultiTaskModule`.
+        optimizer: an optimiser over the model's parameters, or a function that makes one for a
+            module; its state starts afresh with every experience.
+        penalty_weight: factor of the penalty.
+        train_samples: weight samples in the estimate of the NLL.
+        eval_samples: weight samples in a prediction.
+        eval_seed: of the weight samples in a prediction.
+        tensor_stream: what the benchmark was made from, on the strategy's device, to cut batches
+            from; without it Avalanche's own loaders serve.
+        drop_last: leave out the last, incomplete batch of each training epoch.
+        settings: those of Avalanche's `SupervisedTemplate`: `train_mb_size`, `train_epochs`,
+            `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`.
+
+    Raises:
+        Diverged: the loss is not a finite number at the end of an epoch.
+    """
+
+    needs_whole_stream: ClassVar[bool] = False
+    """Whether the method trains once on all experiences together."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer | Callable[[nn.Module], Optimizer],
+        *,
+        penalty_weight: float = 1.0,
+        train_samples: int = 1,
+        eval_samples: int = 100,
+        eval_seed: int = 0,
+        drop_last: bool = False,
+        tensor_stream: TensorStream | None = None,
+        **settings: Any,
+    ) -> None:
+        if not isinstance(model, MultiTaskModule):
+            model = TaskModel(model, eval_samples, eval_seed)
+        self._make_optimizer = None if isinstance(optimizer, Optimizer) else optimizer
+        settings.setdefault("criterion", nn.CrossEntropyLoss())
+        super().__init__(
+            model=model,
+            optimizer=optimizer if isinstance(optimizer, Optimizer) else optimizer(model),
+            **settings,
+        )
+        self.penalty_weight = penalty_weight
+        self.train_samples = train_samples
+        self.drop_last = drop_last
+        self.tensor_stream = tensor_stream
+        self.mb_logits: Tensor | None = None
+
+    def penalty(self) -> Tensor | float:
+        """What the past asks of the weights, a scalar in nats; 0 for a method without memory."""
+        return 0.0
+
+    def consolidate(self, experience: Any) -> None:
+        """Carry a finished experience forward; nothing for a method without memory."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is carried from task to task, as plain tensors; extend it for more than that."""
+        return {"model": self.model.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        self.model.load_state_dict(state["model"])
+
+    @property
+    def network(self) -> nn.Module:
+        """The network inside Avalanche's model."""
+        return self.model.network if isinstance(self.model, TaskModel) else self.model
+
+    @property
+    def tasks(self) -> list[int]:
+        """The task labels of the current experience."""
+        return sorted(self.experience.task_labels)
+
+    def forward(self) -> Tensor:
+        """The current mini-batch's output `[B, C]`: logits in training, log-predictive else.
+
+        With several training samples the output is the log of their mean probability; the loss
+        looks at each of them.
+        """
+        if not self.is_training or self.train_samples == 1:
+            output: Tensor = super().forward()
+            self.mb_logits = output
+            return output
+        draws = [super(ContinualStrategy, self).forward() for _ in range(self.train_samples)]
+        self.mb_logits = torch.stack(draws)
+        return self.mb_logits.log_softmax(-1).logsumexp(0)
+
+    def criterion(self) -> Tensor:
+        """Mean NLL, and in training the penalty over N; nats per point."""
+        if not self.is_training:
+            return nll_loss(self.mb_output, self.mb_y)
+        assert self.mb_logits is not None
+        nll = categorical_nll(self.mb_logits, self.mb_y)
+        penalty = self.penalty()
+        if isinstance(penalty, Tensor):
+            return nll + per_point(penalty, len(self.adapted_dataset), self.penalty_weight)
+        return nll
+
+    def make_optimizer(self, **kwargs: Any) -> None:
+        """Start the optimiser afresh: Adam's moments belong to the task that made them."""
+        if self._make_optimizer is None:
+            super().make_optimizer(**{**kwargs, "reset_optimizer_state": True})
+        else:
+            self.optimizer = self._make_optimizer(self.model)
+            self.optimized_param_id = {}
+
+    def make_train_dataloader(self, **kwargs: Any) -> None:
+        """Batches cut from one tensor where the benchmark allows it, else Avalanche's loader."""
+        super().make_train_dataloader(**{"drop_last": self.drop_last, **kwargs})
+
+    def _after_training_epoch(self, **kwargs: Any) -> None:
+        if not torch.isfinite(self.loss):
+            raise Diverged(
+                f"the loss became {self.loss.item()} in epoch {self.clock.train_exp_epochs + 1} "
+                f"of task {self.experience.current_experience + 1}"
+            )
+        super()._after_training_epoch(**kwargs)
+
+    def _after_training_exp(self, **kwargs: Any) -> None:
+        # Before the plugins: their evaluations and checkpoints are to see the new prior.
+        self.consolidate(self.experience)
+        super()._after_training_exp(**kwargs)

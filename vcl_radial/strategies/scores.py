@@ -1,0 +1,82 @@
+"""Accuracy, NLL and calibration of every evaluated experience, as an Avalanche metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from avalanche.evaluation import PluginMetric
+from avalanche.evaluation.metric_results import MetricValue
+from avalanche.evaluation.metric_utils import get_metric_name
+from torch import Tensor
+
+from vcl_radial.errors import Diverged
+from vcl_radial.metrics import accuracy, expected_calibration_error, nll
+
+Score = Callable[[Tensor, Tensor], Tensor | float]
+
+SCORES: Mapping[str, Score] = {
+    "accuracy": accuracy,
+    "nll": nll,
+    "ece": expected_calibration_error,
+}
+
+
+class Scores(PluginMetric[float]):
+    """Scores of the log-predictive on whole experiences: accuracy and ECE in per cent, NLL in nats.
+
+    Args:
+        scores: functions of log-probabilities `[B, C]` and labels `[B]`, by name.
+    """
+
+    def __init__(self, scores: Mapping[str, Score] = SCORES) -> None:
+        super().__init__()
+        self.scores = scores
+        self.values: dict[str, float] = {}
+        """The scores of the experience that was evaluated last."""
+        self.predictions: Tensor | None = None
+        """The log-probabilities of that experience."""
+        self._outputs: list[Tensor] = []
+        self._labels: list[Tensor] = []
+
+    def result(self) -> float | None:
+        """None: the values come as metric values after each experience."""
+        return None
+
+    def reset(self) -> None:
+        """Forget the batches of the last experience."""
+        self._outputs, self._labels = [], []
+
+    def before_eval_exp(self, strategy: Any) -> None:
+        """Start a new experience."""
+        self.reset()
+
+    def after_eval_iteration(self, strategy: Any) -> None:
+        """Keep a batch's log-probabilities and labels."""
+        self._outputs.append(strategy.mb_output)
+        self._labels.append(strategy.mb_y)
+
+    def after_eval_exp(self, strategy: Any) -> Sequence[MetricValue]:
+        """Score the experience.
+
+        Raises:
+            Diverged: a prediction is not a number.
+        """
+        self.predictions, labels = torch.cat(self._outputs), torch.cat(self._labels)
+        if torch.isnan(self.predictions).any():
+            raise Diverged("predictions are not numbers (the weights diverged in training)")
+        self.values = {
+            name: float(score(self.predictions, labels)) for name, score in self.scores.items()
+        }
+        self.reset()
+        step = strategy.clock.train_iterations
+        return [
+            MetricValue(
+                self, get_metric_name(f"{name}_Exp", strategy, add_experience=True), v, step
+            )
+            for name, v in self.values.items()
+        ]
+
+    def __str__(self) -> str:
+        return "Scores"

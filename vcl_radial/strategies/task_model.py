@@ -1,0 +1,61 @@
+"""A network as Avalanche's strategies, plugins and metrics expect it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from avalanche.models import MultiTaskModule
+from torch import Tensor, nn
+
+from vcl_radial.nn import MultiHead
+from vcl_radial.predict import log_predictive
+
+
+class TaskModel(MultiTaskModule):
+    """Task labels, heads on demand, and Monte-Carlo prediction around a network.
+
+    In training a call returns the logits `[B, C]` under one draw of the weights. In evaluation it
+    returns the log-predictive `[B, C]` over `eval_samples` draws, so that stock metrics and
+    loggers see the Bayesian prediction without knowing about it.
+
+    Args:
+        network: called as `network(x, task)` when it holds a `MultiHead`, or else as `network(x)`.
+        eval_samples: weight samples of a prediction.
+        eval_seed: of those samples; the same in every evaluation (common random numbers).
+    """
+
+    def __init__(self, network: nn.Module, eval_samples: int = 100, eval_seed: int = 0) -> None:
+        super().__init__()
+        self.network = network
+        self.eval_samples, self.eval_seed = eval_samples, eval_seed
+
+    @property
+    def multi_head(self) -> bool:
+        """Whether the network has a head for each task."""
+        return any(isinstance(module, MultiHead) for module in self.network.modules())
+
+    def adaptation(self, experience: Any) -> None:
+        """Make the heads of the experience's tasks."""
+        super().adaptation(experience)
+        for module in self.network.modules():
+            if isinstance(module, MultiHead):
+                module.adapt(experience.task_labels)
+
+    def logits(self, x: Tensor, task: int | Tensor) -> Tensor:
+        """Logits `[B, C]` under one draw of the weights."""
+        logits: Tensor = self.network(x, task) if self.multi_head else self.network(x)
+        return logits
+
+    def forward(self, x: Tensor, task_labels: int | Tensor | None) -> Any:
+        """Logits in training, log-predictive in evaluation; without labels, of every known task."""
+        if task_labels is None:
+            return self.forward_all_tasks(x)
+        if self.training:
+            return self.logits(x, task_labels)
+        return log_predictive(
+            lambda inputs: self.logits(inputs, task_labels), x, self.eval_samples, self.eval_seed
+        )
+
+    def forward_single_task(self, x: Tensor, task_label: int) -> Any:
+        """As `forward`, for one task."""
+        return self.forward(x, task_label)

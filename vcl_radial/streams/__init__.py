@@ -1,0 +1,28 @@
+"""Task sequences as Avalanche benchmarks cut from whole tensors."""
+
+from vcl_radial.streams.batches import TensorBatches, TensorLoading
+from vcl_radial.streams.benchmark import to_avalanche
+from vcl_radial.streams.build import build_stream
+from vcl_radial.streams.datasets import DATASETS, ImageData, load_dataset
+from vcl_radial.streams.folders import DATA_VARIABLE, cache_root
+from vcl_radial.streams.idx import read_idx
+from vcl_radial.streams.permuted import permuted_stream
+from vcl_radial.streams.split import split_stream
+from vcl_radial.streams.tensors import Split, TensorStream
+
+__all__ = [
+    "DATASETS",
+    "DATA_VARIABLE",
+    "ImageData",
+    "Split",
+    "TensorBatches",
+    "TensorLoading",
+    "TensorStream",
+    "build_stream",
+    "cache_root",
+    "load_dataset",
+    "permuted_stream",
+    "read_idx",
+    "split_stream",
+    "to_avalanche",
+]

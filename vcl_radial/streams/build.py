@@ -1,0 +1,44 @@
+"""Streams from settings, as a benchmark's TOML file gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.streams.choices import check_choice
+from vcl_radial.streams.datasets import load_dataset
+from vcl_radial.streams.permuted import permuted_stream
+from vcl_radial.streams.split import split_stream
+from vcl_radial.streams.tensors import TensorStream
+
+_BUILDERS = {"split": split_stream, "permuted": permuted_stream}
+_COMMON = ("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten")
+_KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
+
+
+def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> TensorStream:
+    """Build the stream that settings describe.
+
+    Args:
+        settings: `kind` ("split" or "permuted") and `dataset` (one of `DATASETS`); optionally
+            `tasks`, `heads` ("multi" or "single"), `class_order` (split only), `validation`,
+            `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`.
+        data_dir: Where the data lie; see `load_dataset`.
+
+    Raises:
+        UserError: A setting is missing, unknown or not valid; names it, and the nearest name.
+        DataError: A data file is missing or damaged.
+    """
+    for key in ("kind", "dataset"):
+        if key not in settings:
+            raise UserError(f"the stream's settings lack {key}: add it")
+    kind = settings["kind"]
+    check_choice("kind", kind, _BUILDERS)
+    for key in settings:
+        check_choice("key of the stream's settings", key, _KEYS[kind])
+    options = {key: value for key, value in settings.items() if key not in ("kind", "dataset")}
+    if "split_seed" in options:
+        options["seed"] = options.pop("split_seed")
+    return _BUILDERS[kind](load_dataset(settings["dataset"], data_dir), **options)

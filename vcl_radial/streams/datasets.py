@@ -1,0 +1,196 @@
+"""Image data sets as whole tensors: Fashion-MNIST, MNIST, digits, and a user's own IDX files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.streams.choices import check_choice
+from vcl_radial.streams.folders import DATA_VARIABLE, IDX_NAMES, cached_files, user_files, user_root
+from vcl_radial.streams.idx import read_idx
+
+_TEST_EVERY = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """A classification data set with its standard training and test parts.
+
+    Attributes:
+        name: What the data set is called in settings.
+        train_x: Training images [N, H, W], uint8 (or floating point).
+        train_y: Training classes [N], int64, from 0.
+        test_x: Test images [M, H, W].
+        test_y: Test classes [M].
+        class_names: The name of each class, in the conventional order.
+    """
+
+    name: str
+    train_x: Tensor
+    train_y: Tensor
+    test_x: Tensor
+    test_y: Tensor
+    class_names: tuple[str, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.class_names)
+
+
+@dataclass(frozen=True)
+class _Published:
+    """A data set in torchvision's layout; SHA-256 of the uncompressed files, as in `IDX_NAMES`."""
+
+    folder: str
+    class_names: tuple[str, ...]
+    sha256: tuple[str, str, str, str]
+
+
+_PUBLISHED = {
+    "fashion-mnist": _Published(
+        folder="FashionMNIST",
+        class_names=(
+            "T-shirt/top",
+            "Trouser",
+            "Pullover",
+            "Dress",
+            "Coat",
+            "Sandal",
+            "Shirt",
+            "Sneaker",
+            "Bag",
+            "Ankle boot",
+        ),
+        sha256=(
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+    ),
+    "mnist": _Published(
+        folder="MNIST",
+        class_names=tuple(str(digit) for digit in range(10)),
+        sha256=(
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+    ),
+}
+
+
+def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
+    """Load a data set by name: one of `DATASETS`.
+
+    Fashion-MNIST and MNIST are sought in `data_dir`, else in the folder that the environment
+    variable `VCL_RADIAL_DATA` names, else in the cache folder, into which they are downloaded if
+    they are not there. In the first two, nothing is written and nothing is downloaded instead.
+    Their files are checked against the published checksums. `digits` comes with scikit-learn.
+    `idx-folder` is a user's own four IDX files, named as MNIST's, in `data_dir` or
+    `VCL_RADIAL_DATA`.
+
+    Args:
+        name: The data set.
+        data_dir: The folder to read, which holds the files itself, in `raw/`, or (Fashion-MNIST
+            and MNIST) in `FashionMNIST/raw/` or `MNIST/raw/`.
+
+    Raises:
+        UserError: The name is unknown, the folder does not exist, or a download failed.
+        DataError: A file is missing, damaged, or does not fit the others.
+    """
+    check_choice("dataset", name, DATASETS)
+    return _LOADERS[name](name, data_dir)
+
+
+def _load_published(name: str, data_dir: Path | None) -> ImageData:
+    published = _PUBLISHED[name]
+    root = user_root(data_dir)
+    if root is None:
+        files = cached_files(published.folder)
+        mend = "delete it and run again, or copy the published file there"
+    else:
+        files = user_files(root, published.folder)
+        mend = "copy the published file there"
+    train_x, train_y, test_x, test_y = (
+        read_idx(files[idx_name], 3 if "images" in idx_name else 1, sha256=sha256, mend=mend)
+        for idx_name, sha256 in zip(IDX_NAMES, published.sha256, strict=True)
+    )
+    return ImageData(name, train_x, train_y.long(), test_x, test_y.long(), published.class_names)
+
+
+def _load_digits(name: str, data_dir: Path | None) -> ImageData:
+    """scikit-learn's 1,797 digits of 8x8; of each class every fifth image, in order, is a test."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x = torch.from_numpy(digits.images).to(torch.uint8)  # whole numbers from 0 to 16
+    y = torch.from_numpy(digits.target).long()
+    place_in_class = torch.empty_like(y)
+    for digit in range(len(digits.target_names)):
+        of_class = y == digit
+        place_in_class[of_class] = torch.arange(int(of_class.sum()))
+    test = place_in_class % _TEST_EVERY == _TEST_EVERY - 1
+    class_names = tuple(str(label) for label in digits.target_names)
+    return ImageData(name, x[~test], y[~test], x[test], y[test], class_names)
+
+
+def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
+    root = user_root(data_dir)
+    if root is None:
+        raise UserError(
+            f'dataset = "{name}" needs a data folder: name the folder that holds '
+            f"{', '.join(IDX_NAMES)} (or .gz), or set {DATA_VARIABLE}"
+        )
+    files = user_files(root, None)
+    train_x, train_y = _read_pair(files[IDX_NAMES[0]], files[IDX_NAMES[1]])
+    test_x, test_y = _read_pair(files[IDX_NAMES[2]], files[IDX_NAMES[3]])
+    if train_x.shape[1:] != test_x.shape[1:]:
+        raise DataError(
+            f"{files[IDX_NAMES[2]]} holds images of {_size(test_x)}, but {files[IDX_NAMES[0]]} "
+            f"of {_size(train_x)}: give both one size"
+        )
+    n_classes = int(train_y.max()) + 1
+    absent = sorted(set(range(n_classes)) - set(train_y.tolist()))
+    if absent:
+        raise DataError(
+            f"{files[IDX_NAMES[1]]} has labels up to {n_classes - 1} but none of {absent}: "
+            "number the classes from 0 without gaps"
+        )
+    if int(test_y.max()) >= n_classes:
+        raise DataError(
+            f"{files[IDX_NAMES[3]]} has label {int(test_y.max())}, which no training image has: "
+            f"use the labels 0 to {n_classes - 1}"
+        )
+    class_names = tuple(str(label) for label in range(n_classes))
+    return ImageData(name, train_x, train_y, test_x, test_y, class_names)
+
+
+def _read_pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
+    x, y = read_idx(images, 3), read_idx(labels, 1)
+    if len(x) != len(y):
+        raise DataError(
+            f"{labels} holds {len(y)} labels for the {len(x)} images of {images}: "
+            "give one label for each image"
+        )
+    return x, y.long()
+
+
+def _size(images: Tensor) -> str:
+    return "x".join(str(length) for length in images.shape[1:])
+
+
+_LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {
+    "fashion-mnist": _load_published,
+    "mnist": _load_published,
+    "digits": _load_digits,
+    "idx-folder": _load_idx_folder,
+}
+DATASETS = tuple(_LOADERS)

@@ -1,0 +1,126 @@
+"""A sequence of tasks as rows of whole tensors, with no continual-learning library in sight."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+Split: TypeAlias = Literal["train", "validation", "test"]
+
+_PIECE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class TensorStream:
+    """Tasks cut from one tensor of inputs; each task is three lists of row numbers.
+
+    A row number names an input of one task: row r is input `r % N` as task `r // N` sees it, if
+    the stream has permutations (then each task has N rows of its own), else just input r.
+
+    Attributes:
+        name: What the stream is, for people.
+        x: All inputs, training images before test images: float32 [N, D] or [N, 1, H, W].
+        y: Their labels as the head numbers them: int64 [N].
+        train: Row numbers of each task's training inputs.
+        validation: Row numbers held out of the training set; empty tensors if there are none.
+        test: Row numbers of each task's test inputs.
+        task_names: A name for each task.
+        task_classes: The labels, as the head numbers them, that occur in each task.
+        n_classes: The number of outputs of each head.
+        multi_head: Whether each task has a head of its own, and is told apart when tested.
+        permutations: int64 [T, D], the order in which task t sees the D pixels; None: as stored.
+    """
+
+    name: str
+    x: Tensor
+    y: Tensor
+    train: tuple[Tensor, ...]
+    validation: tuple[Tensor, ...]
+    test: tuple[Tensor, ...]
+    task_names: tuple[str, ...]
+    task_classes: tuple[tuple[int, ...], ...]
+    n_classes: int
+    multi_head: bool
+    permutations: Tensor | None = None
+    _blocks: dict[tuple[Split, int], Tensor] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def n_tasks(self) -> int:
+        """The number of tasks."""
+        return len(self.train)
+
+    @property
+    def n_heads(self) -> int:
+        """The number of heads: one per task, or one for all."""
+        return self.n_tasks if self.multi_head else 1
+
+    @property
+    def n_rows(self) -> int:
+        """The number of row numbers that `gather` knows."""
+        views = 1 if self.permutations is None else len(self.permutations)
+        return views * len(self.x)
+
+    def task_label(self, task: int) -> int:
+        """Return the head that `task` is trained and tested with."""
+        return task if self.multi_head else 0
+
+    def rows(self, task: int, split: Split) -> Tensor:
+        """Return the row numbers of one part of a task: int64 [n]."""
+        parts: dict[Split, tuple[Tensor, ...]] = {
+            "train": self.train,
+            "validation": self.validation,
+            "test": self.test,
+        }
+        return parts[split][task]
+
+    def inputs(self, task: int, split: Split) -> Tensor:
+        """Return the inputs of one part of a task as one tensor: float32 [n, ...].
+
+        Kept for the next call: all validation and test inputs, and the training inputs that were
+        asked for last (all of them together can be several times as large as `x`).
+        """
+        key = (split, task)
+        if key not in self._blocks:
+            if split == "train":
+                for kept in [kept for kept in self._blocks if kept[0] == "train"]:
+                    del self._blocks[kept]
+            self._blocks[key] = self.gather(self.rows(task, split))
+        return self._blocks[key]
+
+    def labels(self, task: int, split: Split) -> Tensor:
+        """Return the labels of one part of a task as its head numbers them: int64 [n]."""
+        return self.gather_labels(self.rows(task, split))
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Return the inputs with these row numbers, of any tasks: float32 [len(rows), ...]."""
+        if self.permutations is None:
+            return self.x.index_select(0, rows)
+        pixels = self.x.flatten(1)
+        gathered = pixels.new_empty((len(rows), pixels.shape[1]))
+        # Piece by piece, each small enough for the cache: on a CPU several times as fast as at once.
+        for start in range(0, len(rows), _PIECE):
+            piece = rows[start : start + _PIECE]
+            images = pixels.index_select(0, piece % len(pixels))
+            order = self.permutations.index_select(0, piece // len(pixels))
+            torch.gather(images, 1, order, out=gathered[start : start + _PIECE])
+        return gathered.view(-1, *self.x.shape[1:])
+
+    def gather_labels(self, rows: Tensor) -> Tensor:
+        """Return the labels with these row numbers: int64 [len(rows)]."""
+        return self.y.index_select(0, rows % len(self.y))
+
+    def to(self, device: torch.device | str) -> TensorStream:
+        """Return this stream with all its tensors on `device`."""
+        return dataclasses.replace(
+            self,
+            x=self.x.to(device),
+            y=self.y.to(device),
+            train=tuple(rows.to(device) for rows in self.train),
+            validation=tuple(rows.to(device) for rows in self.validation),
+            test=tuple(rows.to(device) for rows in self.test),
+            permutations=None if self.permutations is None else self.permutations.to(device),
+        )

@@ -1,0 +1,1 @@
+"""How one run of each track is trained and scored."""

@@ -1,0 +1,250 @@
+"""The continual track: one run of a method over a task sequence, trained and scored.
+
+For every task: train against the carried prior, consolidate, evaluate every task. All randomness
+of task t comes from (seed, t) alone, so that a run that goes on from a checkpoint ends with the
+same bytes as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from avalanche.core import SupervisedPlugin
+from avalanche.training.determinism.rng_manager import RNGManager
+from avalanche.training.plugins import EvaluationPlugin
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.registry import find_strategy
+from vcl_radial.strategies.scores import Scores
+from vcl_radial.streams import TensorStream, build_stream, to_avalanche
+from vcl_radial.tracks.settings import Recipe, StreamSettings
+
+EVAL_BATCH = 16_384
+"""Rows of an evaluation batch; predictions do not depend on it."""
+
+OnEpoch = Callable[[int, int], None]
+"""Called with the task (from 1) and the epoch (from 1) that has just ended."""
+
+
+class ContinualRun:
+    """A run in progress.
+
+    Args:
+        settings: the task sequence.
+        recipe: the method.
+        seed: of the initial weights, the batches and the weight samples.
+        evaluate_on: "test" or "validation".
+        data_dir: where the data lie; see `vcl_radial.streams`.
+        device: of the network and the data.
+        on_epoch: told about every finished epoch.
+    """
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        recipe: Recipe,
+        seed: int,
+        *,
+        evaluate_on: str = "test",
+        data_dir: Path | None = None,
+        device: str = "cpu",
+        on_epoch: OnEpoch = lambda task, epoch: None,
+    ) -> None:
+        # A network trained to a loss near 0 meets denormal numbers, and they are slow.
+        torch.set_flush_denormal(True)
+        self.seed, self.recipe = seed, recipe
+        self.stream = build_stream(settings.model_dump(exclude_none=True), data_dir)
+        self._check_batches()
+        benchmark = to_avalanche(self.stream)
+        self.train_experiences = list(benchmark.train_stream)
+        self.eval_experiences = list(benchmark.streams[{"validation": "valid"}.get(evaluate_on, evaluate_on)])
+        self.scores = Scores()
+        self._seed_task(0)
+        self.strategy = make_strategy(
+            recipe,
+            make_network(self.stream, recipe),
+            tensor_stream=self.stream.to(device),
+            device=device,
+            evaluator=EvaluationPlugin(self.scores),
+            plugins=[_EpochCallback(on_epoch)],
+        )
+        self.rows: list[tuple[int, int, str, float]] = []
+        self.tasks_done = 0
+        self.seconds = {"training": 0.0, "evaluation": 0.0}
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks, T."""
+        return len(self.train_experiences)
+
+    @property
+    def trainings(self) -> int:
+        """How often the method trains: once a task, or once for all."""
+        return 1 if self.strategy.needs_whole_stream else self.tasks
+
+    @property
+    def device_name(self) -> str:
+        """The device, in words."""
+        device = self.strategy.device
+        return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+    def finish_tasks(self) -> Iterator[int]:
+        """Train and score what is left, and yield the number of tasks done after each step."""
+        if not self.rows:
+            self._evaluate()
+        while self.tasks_done < self.tasks:
+            at_once = self.tasks if self.strategy.needs_whole_stream else 1
+            experiences = self.train_experiences[self.tasks_done : self.tasks_done + at_once]
+            self._seed_task(self.tasks_done + at_once)
+            started = time.perf_counter()
+            self.strategy.train(experiences, eval_streams=[])
+            self.seconds["training"] += time.perf_counter() - started
+            self.tasks_done += at_once
+            self._evaluate()
+            yield self.tasks_done
+
+    def accuracy(self) -> pd.DataFrame:
+        """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
+        return pd.DataFrame(
+            self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
+        )
+
+    def average_accuracy(self) -> float:
+        """The mean accuracy over the tasks trained so far, in per cent."""
+        last = [v for i, j, m, v in self.rows if i == self.tasks_done >= j and m == "accuracy"]
+        return sum(last) / len(last)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers from which the run can go on."""
+        return {
+            "strategy": self.strategy.state_dict(),
+            "rows": self.rows,
+            "tasks_done": self.tasks_done,
+            "seconds": self.seconds,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.strategy.load_state_dict(state["strategy"])
+        self.rows = [tuple(row) for row in state["rows"]]
+        self.tasks_done, self.seconds = state["tasks_done"], state["seconds"]
+
+    def _evaluate(self) -> None:
+        started = time.perf_counter()
+        newest = self._newest_classes()
+        for task, experience in enumerate(self.eval_experiences, start=1):
+            self.strategy.eval([experience])
+            scores = dict(self.scores.values)
+            if newest is not None and self.scores.predictions is not None:
+                predicted = self.scores.predictions.argmax(-1).cpu()
+                scores["predicted_as_newest"] = 100 * torch.isin(predicted, newest).double().mean()
+            self.rows += [(self.tasks_done, task, name, float(v)) for name, v in scores.items()]
+        self.seconds["evaluation"] += time.perf_counter() - started
+
+    def _newest_classes(self) -> torch.Tensor | None:
+        """The classes of the task trained last, where all tasks share one head of classes."""
+        if self.tasks_done == 0 or self.stream.multi_head or self.strategy.needs_whole_stream:
+            return None
+        newest = self.stream.task_classes[self.tasks_done - 1]
+        return torch.tensor(newest) if len(newest) < self.stream.n_classes else None
+
+    def _seed_task(self, task: int) -> None:
+        (state,) = np.random.SeedSequence([self.seed, task]).generate_state(1)
+        RNGManager.set_random_seeds(int(state))
+
+    def _check_batches(self) -> None:
+        smallest = min(len(rows) for rows in self.stream.train)
+        if self.recipe.drop_last and self.recipe.batch_size > smallest:
+            raise UserError(
+                f"batch_size = {self.recipe.batch_size} is more than the {smallest} training "
+                "points of a task, and drop_last = true leaves no batch: choose a smaller one"
+            )
+
+
+class _EpochCallback(SupervisedPlugin):
+    def __init__(self, on_epoch: OnEpoch) -> None:
+        super().__init__()
+        self.on_epoch = on_epoch
+
+    def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
+        task = strategy.experience.current_experience + 1
+        self.on_epoch(task, strategy.clock.train_exp_epochs + 1)
+
+
+def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
+    """The MLP of a recipe for a stream."""
+    posterior = None
+    if recipe.posterior != "none":
+        posterior = PosteriorSettings(
+            family=recipe.posterior,
+            grouping=recipe.grouping,
+            initial_rho=recipe.initial_rho,
+            initial_noise=recipe.initial_noise,
+            prior_scale=recipe.prior_scale,
+        )
+    return MLP(
+        stream.x[0].numel(),
+        stream.n_classes,
+        hidden=recipe.hidden,
+        multi_head=stream.multi_head,
+        posterior=posterior,
+    )
+
+
+def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> ContinualStrategy:
+    """The strategy of a recipe, `options` and all.
+
+    Raises:
+        UserError: the strategy does not take these options.
+    """
+    strategy = find_strategy(recipe.strategy)
+    try:
+        return strategy(
+            network,
+            optimizer_for(recipe),
+            train_mb_size=recipe.batch_size,
+            train_epochs=recipe.epochs,
+            eval_mb_size=EVAL_BATCH,
+            penalty_weight=recipe.kl_weight,
+            train_samples=recipe.train_samples,
+            eval_samples=1 if recipe.posterior == "none" else recipe.eval_samples,
+            drop_last=recipe.drop_last,
+            **recipe.options,
+            **settings,
+        )
+    except TypeError as error:
+        raise UserError(
+            f"strategy = {recipe.strategy!r} with options {recipe.options}: {error}"
+        ) from None
+
+
+def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
+    """A function that makes the recipe's optimiser, with rho's own learning rate."""
+
+    def make(model: nn.Module) -> Optimizer:
+        rho = {id(m.rho) for m in model.modules() if isinstance(m, PosteriorBlock)}
+        groups = [
+            {"params": [p for p in model.parameters() if id(p) not in rho]},
+            {
+                "params": [p for p in model.parameters() if id(p) in rho],
+                "lr": recipe.rho_learning_rate or recipe.learning_rate,
+            },
+        ]
+        groups = [group for group in groups if group["params"]]
+        if recipe.optimizer == "sgd":
+            return SGD(groups, lr=recipe.learning_rate)
+        amsgrad = recipe.optimizer == "amsgrad"
+        return Adam(groups, lr=recipe.learning_rate, amsgrad=amsgrad, fused=True)
+
+    return make

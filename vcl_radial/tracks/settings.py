@@ -1,0 +1,50 @@
+"""The validated keys of a task sequence and of a method's recipe."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseModel):
+    """A table with known keys and strict types only."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class StreamSettings(Settings):
+    """The task sequence."""
+
+    kind: Literal["split", "permuted"] = "split"
+    dataset: Literal["fashion-mnist", "mnist", "digits", "idx-folder"]
+    tasks: Count = 5
+    heads: Literal["multi", "single"] = "multi"
+    class_order: list[int] | None = None
+    validation: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    split_seed: Annotated[int, Field(ge=0)] = 0
+
+
+class Recipe(Settings):
+    """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
+
+    strategy: str = "vcl"
+    posterior: Literal["gaussian", "radial", "radial-eq44", "none"] = "radial"
+    grouping: Literal["layer", "tensor", "unit"] = "layer"
+    initial_rho: Annotated[float, Field(ge=-100, le=100)] = -6.0
+    initial_noise: Positive | None = None
+    prior_scale: Positive = 1.0
+    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    hidden: Annotated[list[Count], Field(max_length=100)] = [200, 200, 200, 200]
+    optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
+    learning_rate: Positive = 1e-3
+    rho_learning_rate: Positive | None = None
+    epochs: Count = 20
+    batch_size: Count = 1024
+    drop_last: bool = True
+    train_samples: Count = 1
+    eval_samples: Count = 100
+    options: dict[str, Any] = {}
