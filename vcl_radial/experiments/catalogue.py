@@ -64,7 +64,7 @@ def load(kind: str, name: str) -> Entry:
         raise UserError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # not TOML, or a number beyond Python's limits
         raise UserError(f"{path}: not valid TOML: {error}") from None
     return Entry(path.stem, path, table)
 
@@ -77,11 +77,13 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise UserError(f"--set {text}: write key=value, for example --set epochs=40")
+        raise UserError(f"--set {text!r}: write key=value, for example --set epochs=40")
     try:
-        return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        table = tomllib.loads(f"value = {value}")
+    except ValueError:
         return key.strip(), value
+    # More than one key: the value holds a line break, which no TOML value on one line does.
+    return key.strip(), table["value"] if len(table) == 1 else value
 
 
 def plan(
@@ -94,6 +96,9 @@ def plan(
 
     Keys of `settings` are those of a recipe (`options.key` for the method's own), `stream.key`, or
     `evaluate_on`.
+
+    Raises:
+        UserError: a name or key is unknown, a value impossible, or two methods share a name.
     """
     bench = load("benchmark", benchmark)
     for key in bench.table.keys() - _BENCHMARK_KEYS:
@@ -110,22 +115,39 @@ def plan(
             options[key.removeprefix("options.")] = value
         elif key == "evaluate_on":
             evaluate_on = value
+        elif key == "options":
+            raise UserError("--set options: name one option, for example --set options.memory=200")
         else:
             overrides[key] = value
+    entries = {entry.path.resolve(): entry for entry in (load("method", name) for name in methods)}
     runs = []
-    for name in methods:
-        method = load("method", name)
+    for method in entries.values():
+        _check_alone(method, list(entries.values()))
         recipe = {k: v for k, v in method.table.items() if k != "description"}
         recipe |= dict(_table(bench, "recipe")) | overrides
-        recipe["options"] = dict(_table(method, "options")) | options
+        recipe["options"] = (
+            dict(_table(method, "options")) | dict(_table(bench, "recipe", "options")) | options
+        )
         runs += [
             validated(bench.name, method.name, seed, stream, recipe, evaluate_on) for seed in seeds
         ]
     return runs
 
 
-def _table(entry: Entry, key: str) -> Mapping[str, Any]:
-    table = entry.table.get(key, {})
-    if not isinstance(table, dict):
-        raise UserError(f"{entry.path}: {key!r} must be a table, [{key}]")
-    return table
+def _check_alone(method: Entry, others: Sequence[Entry]) -> None:
+    """Results are filed under a method's name, so one command cannot run two of one name."""
+    for other in others:
+        if other.name == method.name and other is not method:
+            raise UserError(
+                f"{method.path} and {other.path}: two methods of one name; rename one of the files"
+            )
+
+
+def _table(entry: Entry, *keys: str) -> Mapping[str, Any]:
+    table: Any = entry.table
+    for key in keys:
+        table = table.get(key, {})
+        if not isinstance(table, dict):
+            name = ".".join(keys)
+            raise UserError(f"{entry.path}: {name!r} must be a table, [{name}]")
+    return table  # type: ignore[no-any-return]

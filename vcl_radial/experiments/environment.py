@@ -8,7 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("vcl-radial", "torch", "torchvision", "avalanche-lib", "numpy", "pandas")
+from vcl_radial import __version__
+
+_PACKAGES = ("torch", "torchvision", "avalanche-lib", "numpy", "pandas")
 
 
 def commit() -> str | None:
@@ -31,7 +33,8 @@ def commit() -> str | None:
 
 def describe(device: str, threads: int) -> dict[str, Any]:
     """What stands in `environment.json` besides the times."""
-    versions = {}
+    # Ours is asked of the code itself: a checkout need not be installed.
+    versions: dict[str, str | None] = {"vcl-radial": __version__}
     for package in _PACKAGES:
         try:
             versions[package] = version(package)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from vcl_radial.errors import UserError
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
 
@@ -59,7 +60,6 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
     # More threads than cores would fight; the count is part of what makes the bytes the same.
     torch.set_num_threads(place.threads)
     folder = RunFolder(place.out, run)
-    folder.start()
 
     def on_epoch(task: int, epoch: int) -> None:
         tell(event("epoch", task, (task - 1) * run.recipe.epochs + epoch))
@@ -83,12 +83,22 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
     ) -> Event:
         return Event(kind, task, track.tasks, epoch, total, accuracy)
 
+    def epochs_done() -> int:
+        return min(track.tasks_done * run.recipe.epochs, total)
+
+    folder.start()  # only now: a spec that does not fit its data leaves no folder behind
     if (state := folder.load_checkpoint()) is not None:
-        track.load_state_dict(state)
-    tell(event("start", track.tasks_done, track.tasks_done * run.recipe.epochs))
+        try:
+            track.load_state_dict(state)
+        except Exception as error:  # the code of a user's strategy may have changed in any way
+            raise UserError(
+                f"{folder.checkpoint}: does not fit the code as it is now "
+                f"({' '.join(str(error).split())}); delete it to run this seed from its start"
+            ) from error
+    tell(event("start", track.tasks_done, epochs_done()))
     for done in track.finish_tasks():
         folder.save_checkpoint(track.state_dict())
-        tell(event("task", done, min(done * run.recipe.epochs, total), track.average_accuracy()))
+        tell(event("task", done, epochs_done(), track.average_accuracy()))
     tidy = track.accuracy()
     where = environment.describe(track.device_name, place.threads)
     folder.finish(

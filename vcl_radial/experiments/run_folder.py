@@ -62,8 +62,9 @@ class RunFolder:
         return self.path / "checkpoint.pt"
 
     def start(self) -> None:
-        """Make the folder and write the resolved spec into it."""
+        """Make the folder and write the resolved spec into it; from now on it is not finished."""
         write_atomically(self.path / "spec.toml", tomli_w.dumps(self.run.settings()))
+        (self.path / "done").unlink(missing_ok=True)
 
     def finish(self, files: Mapping[str, str]) -> None:
         """Write the result files, then the marker that holds their checksums."""
@@ -105,12 +106,11 @@ class RunFolder:
         if hashlib.sha256(data).digest() != stamp:
             raise UserError(f"{self.checkpoint}: damaged (its checksum is wrong); {mend}")
         try:
-            state: dict[str, Any] = torch.load(
-                io.BytesIO(data), weights_only=True, map_location="cpu"
-            )
+            state: Any = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
         except Exception:  # weights_only refuses in many ways
             raise UserError(f"{self.checkpoint}: holds more than plain tensors; {mend}") from None
-        if (state.get("spec"), state.get("seed")) != (self.run.digest(), self.run.seed):
+        stamps = self.run.digest(), self.run.seed
+        if not isinstance(state, dict) or (state.get("spec"), state.get("seed")) != stamps:
             raise UserError(f"{self.checkpoint}: belongs to another spec; {mend}")
         return state
 

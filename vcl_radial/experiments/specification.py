@@ -79,7 +79,8 @@ def _in_words(error: ValidationError) -> str:
     # The keys of a recipe are what the user wrote; the table's own name would only puzzle.
     key = ".".join(part for part in place if part != "recipe") or "spec"
     if fault["type"] == "extra_forbidden":
-        known = {"recipe": Recipe, "stream": StreamSettings}.get(place[0], Run).model_fields
+        tables: dict[str, type[Settings]] = {"recipe": Recipe, "stream": StreamSettings}
+        known = tables.get(place[0], Run).model_fields
         nearest = get_close_matches(place[-1], known, 1, cutoff=0.0)[0]
         return f"unknown key {key!r}; the nearest known one is {nearest!r}"
     if fault["type"] == "missing":

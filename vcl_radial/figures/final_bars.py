@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from vcl_radial.figures.layout import (
     Grid,
     balanced_per_line,
+    fill,
     header_height,
     label_depth,
     slant_labels,
@@ -22,8 +24,7 @@ from vcl_radial.figures.layout import (
 )
 from vcl_radial.figures.over_seeds import (
     AccuracyOverSeeds,
-    accuracy_over_seeds,
-    method_names,
+    all_over_seeds,
     number,
     seeds_text,
 )
@@ -39,7 +40,6 @@ from vcl_radial.figures.style import (
 
 _HEIGHT = 1.7
 _MOST_LABELLED = 12  # with more tasks the bars are too thin for numbers above them
-_PALE = 0.45  # opacity of the newest task
 
 
 def final_bars(
@@ -67,8 +67,7 @@ def final_bars(
     Raises:
         DataError: The results do not hold a method, or more than one benchmark.
     """
-    chosen = method_names(results) if methods is None else methods
-    summaries = [accuracy_over_seeds(results, name) for name in chosen]
+    summaries = all_over_seeds(results, methods)
     T = max(summary.tasks for summary in summaries)
     pitch = 0.4 if T <= 6 else 0.34 if T <= _MOST_LABELLED else 0.2
     width = (T + 0.4) * pitch
@@ -78,7 +77,7 @@ def final_bars(
 
     titles = [wrap(summary.method, width, TEXT_SIZE, "bold") for summary in summaries]
     grid_width = max(per_line * (width + 0.75), 3.4)
-    notes = wrap(_explanation(summaries, baseline), grid_width, TEXT_SIZE)
+    notes = fill(_explanation(summaries, baseline), grid_width, TEXT_SIZE)
     grid = Grid(
         panels=len(summaries),
         per_line=per_line,
@@ -90,7 +89,7 @@ def final_bars(
         right=0.5,
         header=header_height(len(notes)) + 0.1,
     )
-    styles = method_styles(chosen)
+    styles = method_styles([summary.method for summary in summaries])
     with house_style():
         figure = grid.figure()
         for panel, summary in enumerate(summaries):
@@ -108,19 +107,22 @@ def final_bars(
                 axes.set_ylabel("test accuracy (%)")
             if grid.is_lowest(panel):
                 axes.set_xlabel("task", labelpad=3)
-            else:
-                axes.tick_params(labelbottom=False)
         grid.write_header(figure, summaries[0].benchmark, notes)
     return figure
 
 
-def _explanation(summaries: Sequence[AccuracyOverSeeds], baseline: float) -> str:
+def _explanation(summaries: Sequence[AccuracyOverSeeds], baseline: float) -> list[str]:
     parts = ["final network, " + seeds_text(summaries), "dotted: average over tasks"]
     if any(summary.tasks > 1 and not summary.joint for summary in summaries):
         parts.append("pale: newest task")
     if baseline != 0.0:
         parts.append(f"bars start at {baseline:g} %")
-    return "; ".join(parts)
+    return parts
+
+
+def _paler(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (1.0 - 0.45 * (1.0 - component) for component in to_rgb(colour))
+    return red, green, blue
 
 
 def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle, baseline: float) -> None:
@@ -128,7 +130,8 @@ def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle, baseline: 
     T = summary.tasks
     mean, error = summary.mean[-1], np.nan_to_num(summary.error[-1])
     average = float(summary.seen_mean[-1])
-    top = baseline + 1.1 * (100.0 - baseline)  # room for the numbers above full bars
+    labelled = T <= _MOST_LABELLED
+    top = baseline + (1.1 if labelled else 1.01) * (100.0 - baseline)  # room above full bars
     for j in range(1, T + 1):
         height, spread = float(mean[j - 1]), float(error[j - 1])
         if np.isnan(height):
@@ -139,12 +142,11 @@ def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle, baseline: 
             height - baseline,
             bottom=baseline,
             width=0.72,
-            color=style.colour,
-            alpha=_PALE if newest else 1.0,
+            color=_paler(style.colour) if newest else style.colour,
         )
         if spread > 0.0:
             axes.errorbar(j, height, spread, color=INK, elinewidth=0.8, capsize=1.8, capthick=0.8)
-        if T <= _MOST_LABELLED:
+        if labelled:
             axes.annotate(
                 number(height),
                 (j, max(height, baseline) + spread),

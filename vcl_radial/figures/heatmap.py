@@ -16,8 +16,10 @@ from matplotlib.patches import Rectangle
 from vcl_radial.figures.layout import (
     Grid,
     balanced_per_line,
+    fill,
     header_height,
     label_depth,
+    label_reach,
     slant_labels,
     task_names,
     text_height,
@@ -27,7 +29,7 @@ from vcl_radial.figures.layout import (
 from vcl_radial.figures.over_seeds import (
     AccuracyOverSeeds,
     accuracy_over_seeds,
-    method_names,
+    all_over_seeds,
     number,
     seeds_text,
 )
@@ -43,8 +45,8 @@ from vcl_radial.figures.style import (
 )
 
 _GAP = 0.3  # between the last task and the column of means, in cells
-_MEAN = "mean of tasks seen"
-_AHEAD = "; hatched: task not trained yet"
+_MEAN = "mean of\ntasks seen"
+_AHEAD = "hatched: task not trained yet"
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,7 @@ def heatmap_sheet(
     Raises:
         DataError: The results do not hold a method, or more than one benchmark.
     """
-    names = method_names(results) if methods is None else methods
-    summaries = [accuracy_over_seeds(results, name) for name in names]
+    summaries = all_over_seeds(results, methods)
     return _draw(summaries, tasks, limits, title=summaries[0].benchmark, subtitle=None)
 
 
@@ -124,7 +125,6 @@ def _draw(
     cell = _cell(T)
     scale = Normalize(*(limits or _limits(summaries)))
     sheet = subtitle is None
-    rows = T if sheet else len(summaries[0].rows)
     width = (T + _GAP + 1) * cell.width
     per_line = balanced_per_line(len(summaries), 3 if T <= 6 else 2)
     names = task_names(tasks, T)
@@ -134,25 +134,24 @@ def _draw(
     span = max(per_line * (width + 0.5), 3.4)
     shown = seeds_text(summaries, with_spread=cell.spread_size is not None)
     notes = [subtitle] if subtitle else []
-    ahead = "" if all(summary.rows == [summary.tasks] for summary in summaries) else _AHEAD
-    notes += wrap(shown + ahead, span, TEXT_SIZE)
+    rows = max(_rows_high(summary) for summary in summaries)
+    notes += fill([shown, _AHEAD] if rows > 1 else [shown], span, TEXT_SIZE)
     grid = Grid(
         panels=len(summaries),
         per_line=per_line,
         width=width,
         height=rows * cell.height,
-        left=0.5,
+        left=max(0.5, label_reach(names, slanted, cell.width) + 0.1),
         above=text_height(max(map(len, titles)), TEXT_SIZE) + 0.06,
-        below=label_depth([*names, _MEAN], slanted) + 0.3,
+        below=label_depth([*names, _MEAN.replace("\n", " ")], slanted) + 0.3,
         right=0.75,
         header=header_height(len(notes)) + 0.1,
     )
     with house_style():
         figure = grid.figure()
         for panel, summary in enumerate(summaries):
-            axes = grid.axes(figure, panel)
-            first = 1 if sheet else T - rows + 1
-            _panel(axes, summary, cell, scale, first)
+            axes = grid.axes(figure, panel, _rows_high(summary) * cell.height)
+            _panel(axes, summary, cell, scale)
             if sheet:
                 axes.set_title(
                     "\n".join(titles[panel]),
@@ -182,9 +181,11 @@ def _limits(summaries: Sequence[AccuracyOverSeeds]) -> tuple[float, float]:
     return (50.0, 100.0) if lowest >= 50.0 else (0.0, 100.0)
 
 
-def _panel(
-    axes: Axes, summary: AccuracyOverSeeds, cell: _Cell, scale: Normalize, first_row: int
-) -> None:
+def _rows_high(summary: AccuracyOverSeeds) -> int:
+    return 1 if summary.joint else summary.tasks
+
+
+def _panel(axes: Axes, summary: AccuracyOverSeeds, cell: _Cell, scale: Normalize) -> None:
     """Draws the cells; in data coordinates a cell is 1 x 1 and row i reaches from i-1 to i."""
     T = summary.tasks
     for i in summary.rows:
@@ -193,18 +194,8 @@ def _panel(
             _draw_cell(axes, cell, scale, (j - 1.0, i - 1.0), mean, error, learnt=j <= i)
         mean, error = summary.seen_mean[i - 1], summary.seen_error[i - 1]
         _draw_cell(axes, cell, scale, (T + _GAP, i - 1.0), mean, error, bold=True)
-    if summary.joint and first_row < T:
-        axes.text(
-            (T + _GAP + 1) / 2,
-            (T - 1) / 2,
-            "all tasks trained at once",
-            ha="center",
-            va="center",
-            fontsize=SMALL_SIZE,
-            color=QUIET_INK,
-        )
     axes.set_xlim(0.0, T + _GAP + 1.0)
-    axes.set_ylim(float(T), first_row - 1.0)
+    axes.set_ylim(float(T), float(T - _rows_high(summary)))
 
 
 def _draw_cell(
@@ -265,25 +256,24 @@ def _label_axes(
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=3)
     rows = ["all"] if summary.joint else [str(i) for i in summary.rows]
+    if _rows_high(summary) == 1:  # too low for a label along the axis
+        rows = [f"after\n{'all tasks' if summary.joint else 'task 1'}"]
+    elif first_of_line:
+        axes.set_ylabel("after training task", labelpad=4)
     axes.set_yticks([i - 0.5 for i in summary.rows], rows)
-    mean = _MEAN if slanted else "\n".join(wrap(_MEAN, 0.6, SMALL_SIZE))
+    mean = _MEAN.replace("\n", " ") if slanted else _MEAN
     axes.set_xticks([*(j + 0.5 for j in range(T)), T + _GAP + 0.5], [*names, mean])
     if slanted:
         slant_labels(axes)
-    if first_of_line:
-        axes.set_ylabel("after training task", labelpad=4)
     if lowest:
         axes.set_xlabel("accuracy on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
-    else:
-        axes.tick_params(labelbottom=False)
 
 
 def _colour_bar(figure: Figure, grid: Grid, scale: Normalize) -> None:
-    height = grid.lines * (grid.above + grid.height + grid.below) - grid.above - grid.below
     left, top = grid.total_width - grid.right + 0.18, grid.header + grid.above
-    axes = grid.axes_at(figure, left, top, 0.12, height)
+    axes = grid.axes_at(figure, left, top, 0.12, grid.height)
     low, high = float(scale.vmin or 0.0), float(scale.vmax or 100.0)
-    ticks = np.linspace(low, high, 6 if height > 1.0 else 2)
+    ticks = np.linspace(low, high, 6 if grid.height > 1.0 else 2)
     bar = figure.colorbar(ScalarMappable(scale, colour_map()), cax=axes, ticks=list(ticks))
     bar.outline.set_visible(False)
     bar.ax.set_yticklabels([f"{tick:g}" for tick in ticks])

@@ -65,12 +65,12 @@ class Grid:
         """An empty figure of the right size."""
         return Figure(figsize=(self.total_width, self.total_height))
 
-    def axes(self, figure: Figure, panel: int) -> Axes:
-        """Adds the axes of one panel, counted from 0 in reading order."""
+    def axes(self, figure: Figure, panel: int, height: float | None = None) -> Axes:
+        """Adds the axes of one panel, counted from 0 in reading order, perhaps a lower one."""
         line, column = divmod(panel, self.per_line)
         left = self.left + column * (self.left + self.width)
         top = self.header + self.above + line * (self.above + self.height + self.below)
-        return self.axes_at(figure, left, top, self.width, self.height)
+        return self.axes_at(figure, left, top, self.width, height or self.height)
 
     def axes_at(self, figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
         """Adds axes at a place measured in inches from the upper left corner."""
@@ -124,13 +124,24 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
 def wrap(text: str, inches: float, size: float, weight: str = "normal") -> list[str]:
     """Breaks a text into lines that fit into a width, at spaces and hyphens where it can."""
     width = text_width(text, size, weight)
-    letters = len(text)
-    while letters > 1:
+    if width <= inches:
+        return [text]
+    for letters in range(math.ceil(1.3 * len(text) * inches / width), 1, -1):
         lines = textwrap.wrap(text, letters)
-        if width <= inches or all(text_width(line, size, weight) <= inches for line in lines):
+        if all(text_width(line, size, weight) <= inches for line in lines):
             return lines
-        letters -= 1
     return [text]
+
+
+def fill(parts: Sequence[str], inches: float, size: float) -> list[str]:
+    """Sets phrases into lines of some width, divided by semicolons, broken between phrases."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and text_width(f"{lines[-1]}; {part}", size) <= inches:
+            lines[-1] += f"; {part}"
+        else:
+            lines += wrap(part, inches, size)
+    return lines
 
 
 def task_names(tasks: Sequence[str] | None, T: int) -> list[str]:
@@ -158,3 +169,10 @@ def label_depth(names: Sequence[str], slanted: bool) -> float:
         return text_height(2, SMALL_SIZE)
     longest = max(text_width(name, SMALL_SIZE) for name in names)
     return math.sin(math.radians(_SLANT)) * longest + text_height(1, SMALL_SIZE)
+
+
+def label_reach(names: Sequence[str], slanted: bool, column: float) -> float:
+    """Inches that the first label reaches beyond the left edge of its column."""
+    if not slanted:
+        return 0.0
+    return math.cos(math.radians(_SLANT)) * text_width(names[0], SMALL_SIZE) - column / 2

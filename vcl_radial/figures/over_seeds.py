@@ -47,7 +47,7 @@ class AccuracyOverSeeds:
     @property
     def tasks(self) -> int:
         """The number of tasks T."""
-        return self.mean.shape[1]
+        return len(self.mean)
 
     @property
     def rows(self) -> list[int]:
@@ -102,6 +102,21 @@ def accuracy_over_seeds(results: pd.DataFrame, method: str) -> AccuracyOverSeeds
         seen_error=seen_error,
         seeds=(int(counts.min()), int(counts.max())),
     )
+
+
+def all_over_seeds(
+    results: pd.DataFrame, methods: Sequence[str] | None = None
+) -> list[AccuracyOverSeeds]:
+    """`accuracy_over_seeds` of the named methods, or of all, in the order of the figure.
+
+    Raises:
+        DataError: As in `accuracy_over_seeds`, or no method is named.
+    """
+    benchmark = benchmark_name(results)
+    names = method_names(results) if methods is None else methods
+    if not names:
+        raise DataError(f"results of {benchmark}: name at least one method to draw")
+    return [accuracy_over_seeds(results, name) for name in names]
 
 
 def method_names(results: pd.DataFrame) -> list[str]:

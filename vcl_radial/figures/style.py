@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Colormap
+from matplotlib.colors import Colormap, ListedColormap, to_rgb
 from matplotlib.figure import Figure
 
 INK = "#1a1a1a"
@@ -24,7 +26,7 @@ TITLE_SIZE = 10.0
 TEXT_SIZE = 8.0
 SMALL_SIZE = 7.0
 
-_LOOK = {
+_LOOK: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # shipped with matplotlib: the same on every machine
     "font.size": TEXT_SIZE,
@@ -72,8 +74,8 @@ _STYLES = (
     MethodStyle("#cc79a7", "....", "D"),
     MethodStyle("#56b4e9", "xxxx", "v"),
     MethodStyle("#d55e00", "----", "P"),
-    MethodStyle("#4d4d4d", "++++", "X"),
-    MethodStyle("#999999", "||||", "*"),
+    MethodStyle("#737373", "++++", "X"),
+    MethodStyle("#a6a6a6", "||||", "*"),
 )
 # These methods keep their look whatever they are shown beside.
 _FIXED = {"radial-vcl": 0, "gaussian-vcl": 1, "radial-vcl-eq44": 4, "naive": 7, "joint": 6}
@@ -96,12 +98,13 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
 
 
 def colour_map() -> Colormap:
-    """The map of all heatmaps: perceptually uniform and monotone in luminance."""
-    return mpl.colormaps["cividis"]
+    """The map of all heatmaps: perceptually uniform, and the darker the higher, in grey too."""
+    # Viridis without its darkest tenth, where the colours of high accuracies run together.
+    return ListedColormap(mpl.colormaps["viridis"](np.arange(255, 25, -1)), name="accuracy")
 
 
 def text_colour(background: tuple[float, float, float]) -> str:
-    """Black or white, whichever has the higher contrast on a background (WCAG 2.1).
+    """Ink or white, whichever has the higher contrast on a background (WCAG 2.1).
 
     Args:
         background: sRGB components from 0 to 1.
@@ -109,8 +112,8 @@ def text_colour(background: tuple[float, float, float]) -> str:
     Returns:
         The colour of the text.
     """
-    luminance = relative_luminance(background)
-    return INK if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"
+    below, ink = relative_luminance(background), relative_luminance(to_rgb(INK))
+    return INK if (below + 0.05) / (ink + 0.05) > 1.05 / (below + 0.05) else "white"
 
 
 def relative_luminance(colour: tuple[float, float, float]) -> float:

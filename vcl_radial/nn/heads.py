@@ -59,7 +59,7 @@ class MultiHead(nn.Module):
         start = prefix + "heads."
         saved = {key[len(start) :].split(".")[0] for key in state_dict if key.startswith(start)}
         self.adapt(sorted(int(task) for task in saved))
-        super()._load_from_state_dict(state_dict, prefix, *args)  # type: ignore[arg-type]
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 class SingleHead(nn.Module):

@@ -46,9 +46,7 @@ class MLP(nn.Module):
             return BayesianLinear(inputs, outputs, posterior=settings)
 
         widths = [in_features, *hidden]
-        self.body = nn.ModuleList(
-            layer(inputs, outputs) for inputs, outputs in pairwise(widths)
-        )
+        self.body = nn.ModuleList(layer(inputs, outputs) for inputs, outputs in pairwise(widths))
         self.head = (MultiHead if multi_head else SingleHead)(lambda: layer(widths[-1], classes))
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:

@@ -42,7 +42,7 @@ class GroupStatistics(NamedTuple):
     S: Tensor
     """mean(s^2), the squared scale in units of the prior's scale"""
     beta: Tensor
-    """sum(n^2 t): the relative squared scale along the shift; 1 without a shift"""
+    """sum(n^2 t): the relative squared scale along the shift; 0, and unused, without a shift"""
     spread: Tensor
     """mean(e^2): how unequal the scales are"""
 
@@ -80,9 +80,9 @@ def group_statistics(a: Tensor, s: Tensor) -> GroupStatistics:
     A = a.square().sum(-1, dtype=torch.float64)
     S = s.square().sum(-1, dtype=torch.float64) / D
     t = _scaled(s, S.rsqrt()).square_()
-    along = _scaled(a, _inverse_norm(A)).square_().mul_(t).sum(-1, dtype=torch.float64)
+    beta = _scaled(a, _inverse_norm(A)).square_().mul_(t).sum(-1, dtype=torch.float64)
     spread = t.sub_(1).square_().sum(-1, dtype=torch.float64) / D
-    return GroupStatistics(A, S, torch.where(A > 0, along, 1.0), spread)
+    return GroupStatistics(A, S, beta, spread)
 
 
 def shape_term(s: Tensor, S: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def kl_value(stats: GroupStatistics, shape: Tensor, D: int) -> Tensor:
 def gradient_coefficients(
     stats: GroupStatistics, D: int, dtype: torch.dtype
 ) -> GradientCoefficients:
-    """The numbers per group that `elementwise_gradient` wants. They stay bounded as a -> 0."""
+    """The numbers per group for `elementwise_gradient`. Only `inv_norm_a` grows as a -> 0."""
     A, S, beta, spread = stats
     delta = (A / S).sqrt()
     k = radius_moments(delta)

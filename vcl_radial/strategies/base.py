@@ -56,9 +56,9 @@ class ContinualStrategy(TensorLoading, SupervisedTemplate):
 
     def __init__(
         self,
+        *,
         model: nn.Module,
         optimizer: Optimizer | Callable[[nn.Module], Optimizer],
-        *,
         penalty_weight: float = 1.0,
         train_samples: int = 1,
         eval_samples: int = 100,
@@ -138,11 +138,14 @@ class ContinualStrategy(TensorLoading, SupervisedTemplate):
             super().make_optimizer(**{**kwargs, "reset_optimizer_state": True})
         else:
             self.optimizer = self._make_optimizer(self.model)
-            self.optimized_param_id = {}
+            self.optimized_param_id: dict[str, Any] = {}
 
-    def make_train_dataloader(self, **kwargs: Any) -> None:
+    def make_train_dataloader(
+        self, shuffle: bool = True, drop_last: bool | None = None, **kwargs: Any
+    ) -> None:
         """Batches cut from one tensor where the benchmark allows it, else Avalanche's loader."""
-        super().make_train_dataloader(**{"drop_last": self.drop_last, **kwargs})
+        drop_last = self.drop_last if drop_last is None else drop_last
+        super().make_train_dataloader(shuffle=shuffle, drop_last=drop_last, **kwargs)
 
     def _after_training_epoch(self, **kwargs: Any) -> None:
         if not torch.isfinite(self.loss):

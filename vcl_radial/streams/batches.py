@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
@@ -14,6 +14,8 @@ from vcl_radial.streams.benchmark import ROW_ATTRIBUTE
 from vcl_radial.streams.tensors import TensorStream
 
 _SAMPLES_COMPARED = 8
+
+_Tensors: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
 
 class TensorBatches:
@@ -75,13 +77,14 @@ class TensorBatches:
 
 
 class TensorLoading:
-    """Mixin that gives an Avalanche strategy batches cut from one tensor, many times faster.
+    """Mixin that gives an Avalanche strategy batches cut from one tensor, at no cost per sample.
 
     Put it before the strategy's template: `class Mine(TensorLoading, SupervisedTemplate)`, and
     set `tensor_stream` to the stream that the benchmark was made from (`to_avalanche`), on the
-    strategy's device. Rows are followed through subsets and concatenation, so replay buffers and
-    joint training work. A dataset without row numbers, or whose samples are not the stream's
-    (another benchmark, transforms), goes to the stock loaders.
+    strategy's device. Rows are followed through subsets and concatenation, as in joint training. A
+    dataset without row numbers, or whose samples are not the stream's (another benchmark,
+    transforms), goes to the stock loaders; to find out, a few of its samples are compared. A plugin
+    that brings a loader of its own, as Avalanche's replay does, still does so.
 
     Unlike the stock training loader, which fills each batch evenly from the tasks in a dataset of
     several, this one shuffles all rows together: each is seen once per epoch.
@@ -132,16 +135,14 @@ class TensorLoading:
         rows = getattr(self.adapted_dataset, ROW_ATTRIBUTE, None)
         if rows is None or stream is None:
             return None
-        kept = self._evaluated.get(rows)
-        if kept is not None and kept[0] is stream:
-            return kept[1]
+        kept_for, tensors = self._evaluated.get(rows, (None, None))
+        # A copy with other transforms or task labels has the same rows: hence the comparison.
+        if kept_for is stream and tensors and _samples_agree(self.adapted_dataset, tensors):
+            return tensors
         tensors = _stream_tensors(self.adapted_dataset, stream)
         if tensors is not None:
             self._evaluated[rows] = stream, tensors
         return tensors
-
-
-_Tensors = tuple[Tensor, Tensor, Tensor]
 
 
 def _stream_tensors(dataset: Any, stream: TensorStream | None) -> _Tensors | None:
@@ -152,25 +153,23 @@ def _stream_tensors(dataset: Any, stream: TensorStream | None) -> _Tensors | Non
     rows = torch.tensor(list(getattr(dataset, ROW_ATTRIBUTE)), dtype=torch.int64)
     if not len(rows) or int(rows.max()) >= stream.n_rows:
         return None
-    if not _samples_agree(dataset, stream, rows):
-        return None
     rows = rows.to(device)
     labels = dataset.targets_task_labels
     if len(labels.uniques) == 1:
         t = torch.full((len(rows),), int(labels[0]), dtype=torch.int64, device=device)
     else:
         t = torch.tensor(list(labels), dtype=torch.int64, device=device)
-    return stream.gather(rows), stream.gather_labels(rows), t
+    tensors = stream.gather(rows), stream.gather_labels(rows), t
+    return tensors if _samples_agree(dataset, tensors) else None
 
 
-def _samples_agree(dataset: Any, stream: TensorStream, rows: Tensor) -> bool:
-    """Compare a few samples, first and last among them, with what the stream has for their rows."""
-    places = torch.linspace(0, len(rows) - 1, min(len(rows), _SAMPLES_COMPARED)).long()
-    chosen = rows[places].to(stream.x.device)
-    inputs, labels = stream.gather(chosen).cpu(), stream.gather_labels(chosen).tolist()
-    for place, x, y in zip(places.tolist(), inputs, labels, strict=True):
+def _samples_agree(dataset: Any, tensors: _Tensors) -> bool:
+    """Compare a few samples of the dataset, first and last among them, with rows of the tensors."""
+    n = len(dataset)
+    for place in torch.linspace(0, n - 1, min(n, _SAMPLES_COMPARED)).long().tolist():
+        x, y, t = (tensor[place].cpu() for tensor in tensors)
         sample = dataset[place]
         same_x = isinstance(sample[0], Tensor) and torch.equal(sample[0].cpu().to(x.dtype), x)
-        if not same_x or int(sample[1]) != y:
+        if not same_x or (int(sample[1]), int(sample[2])) != (int(y), int(t)):
             return False
     return True

@@ -45,10 +45,11 @@ def to_avalanche(stream: TensorStream) -> Any:
 
     stream = stream.to("cpu")
     parts = {"train": stream.train, "valid": stream.validation, "test": stream.test}
+    if not any(len(rows) for rows in stream.validation):
+        del parts["valid"]
     datasets = {
         name: [_dataset(stream, task, rows) for task, rows in enumerate(part)]
         for name, part in parts.items()
-        if all(len(rows) for rows in part)
     }
     benchmark = with_task_labels(with_classes_timeline(benchmark_from_datasets(**datasets)))
     for experiences in benchmark.streams.values():

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice, check_count, check_fraction, check_seed
 from vcl_radial.streams.datasets import ImageData
 from vcl_radial.streams.preparation import hold_out, standardised
@@ -41,6 +41,7 @@ def split_stream(
 
     Raises:
         UserError: A setting does not fit the data; names it.
+        DataError: A task has no test images, or all training pixels are equal.
 
     Source: Zenke, Poole, Ganguli (2017), section 5.1; Nguyen et al. (2018), section 6.1.
     """
@@ -66,6 +67,8 @@ def split_stream(
         train.append(kept)
         held_out.append(out)
         test.append(rows[rows >= n_train])
+        if not len(test[-1]):
+            raise DataError(f'{data.name} has no test image for the task "{names[-1]}": add some')
 
     first = [0 if multi_head else task * k for task in range(tasks)]
     return TensorStream(
@@ -100,9 +103,13 @@ def _classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
 
 
 def _checked_order(class_order: Sequence[int] | None, n_classes: int) -> list[int]:
-    order = list(range(n_classes)) if class_order is None else list(class_order)
-    if sorted(map(str, order)) != sorted(map(str, range(n_classes))):
+    conventional = list(range(n_classes))
+    if class_order is None:
+        return conventional
+    valid = isinstance(class_order, Sequence) and all(type(c) is int for c in class_order)
+    if not valid or sorted(class_order) != conventional:
         raise UserError(
-            f"class_order = {order} must hold each class from 0 to {n_classes - 1} exactly once"
+            f"class_order = {class_order!r} must hold each class from 0 to {n_classes - 1} "
+            "exactly once"
         )
-    return order
+    return list(class_order)

@@ -101,13 +101,13 @@ class TensorStream:
             return self.x.index_select(0, rows)
         pixels = self.x.flatten(1)
         gathered = pixels.new_empty((len(rows), pixels.shape[1]))
-        # Piece by piece, each small enough for the cache: on a CPU several times as fast as at once.
+        # Pieces small enough for the cache: on a CPU several times as fast as all at once.
         for start in range(0, len(rows), _PIECE):
             piece = rows[start : start + _PIECE]
             images = pixels.index_select(0, piece % len(pixels))
             order = self.permutations.index_select(0, piece // len(pixels))
             torch.gather(images, 1, order, out=gathered[start : start + _PIECE])
-        return gathered.view(-1, *self.x.shape[1:])
+        return gathered.view(len(rows), *self.x.shape[1:])
 
     def gather_labels(self, rows: Tensor) -> Tensor:
         """Return the labels with these row numbers: int64 [len(rows)]."""

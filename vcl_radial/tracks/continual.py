@@ -68,7 +68,9 @@ class ContinualRun:
         self._check_batches()
         benchmark = to_avalanche(self.stream)
         self.train_experiences = list(benchmark.train_stream)
-        self.eval_experiences = list(benchmark.streams[{"validation": "valid"}.get(evaluate_on, evaluate_on)])
+        self.eval_experiences = list(
+            benchmark.streams[{"validation": "valid"}.get(evaluate_on, evaluate_on)]
+        )
         self.scores = Scores()
         self._seed_task(0)
         self.strategy = make_strategy(
@@ -147,9 +149,9 @@ class ContinualRun:
             self.strategy.eval([experience])
             scores = dict(self.scores.values)
             if newest is not None and self.scores.predictions is not None:
-                predicted = self.scores.predictions.argmax(-1).cpu()
-                scores["predicted_as_newest"] = 100 * torch.isin(predicted, newest).double().mean()
-            self.rows += [(self.tasks_done, task, name, float(v)) for name, v in scores.items()]
+                hits = torch.isin(self.scores.predictions.argmax(-1).cpu(), newest)
+                scores["predicted_as_newest"] = 100 * hits.double().mean().item()
+            self.rows += [(self.tasks_done, task, name, value) for name, value in scores.items()]
         self.seconds["evaluation"] += time.perf_counter() - started
 
     def _newest_classes(self) -> torch.Tensor | None:
@@ -211,8 +213,8 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     strategy = find_strategy(recipe.strategy)
     try:
         return strategy(
-            network,
-            optimizer_for(recipe),
+            model=network,
+            optimizer=optimizer_for(recipe),
             train_mb_size=recipe.batch_size,
             train_epochs=recipe.epochs,
             eval_mb_size=EVAL_BATCH,
@@ -234,7 +236,7 @@ def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
 
     def make(model: nn.Module) -> Optimizer:
         rho = {id(m.rho) for m in model.modules() if isinstance(m, PosteriorBlock)}
-        groups = [
+        groups: list[dict[str, Any]] = [
             {"params": [p for p in model.parameters() if id(p) not in rho]},
             {
                 "params": [p for p in model.parameters() if id(p) in rho],

@@ -1,0 +1,209 @@
+"""Scores of a sequence of tasks: hand-worked matrices and identities."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from vcl_radial.errors import DataError
+from vcl_radial.metrics import (
+    accuracy_matrix,
+    average_accuracy,
+    average_ece,
+    average_nll,
+    backward_transfer,
+    forgetting,
+    forward_transfer,
+    minimum_accuracy,
+    recency_bias,
+    summary,
+)
+
+COMPARES_MOMENTS = (
+    forgetting,
+    backward_transfer,
+    forward_transfer,
+    minimum_accuracy,
+    recency_bias,
+)
+
+# Rows: before training, after task 1, 2, 3. Columns: accuracy on task 1, 2, 3.
+WORKED = np.array(
+    [
+        [50.0, 48.0, 52.0],
+        [90.0, 52.0, 50.0],
+        [95.0, 80.0, 60.0],
+        [70.0, 60.0, 99.0],
+    ]
+)
+
+
+def tidy(R, metric="accuracy", rows=None):
+    """The tidy table of a matrix whose row i belongs to task_trained = i."""
+    rows = range(len(R)) if rows is None else rows
+    return pd.DataFrame(
+        [(i, j + 1, metric, R[i][j]) for i in rows for j in range(len(R[i]))],
+        columns=["task_trained", "task_evaluated", "metric", "value"],
+    )
+
+
+def matrices(tasks):
+    return hnp.arrays(np.float64, (tasks + 1, tasks), elements=st.floats(0.0, 100.0))
+
+
+any_matrix = st.integers(2, 6).flatmap(matrices)
+
+
+def test_the_matrix_of_a_table_is_the_matrix_it_was_made_of():
+    matrix = accuracy_matrix(tidy(WORKED))
+    assert matrix.index.tolist() == [0, 1, 2, 3]
+    assert matrix.columns.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(matrix.to_numpy(), WORKED)
+
+
+def test_average_accuracy_by_hand():
+    assert average_accuracy(tidy(WORKED)) == pytest.approx((70 + 60 + 99) / 3)
+
+
+def test_forgetting_by_hand():
+    # Task 1: best 95 after task 2, now 70. Task 2: best 80, now 60.
+    assert forgetting(tidy(WORKED)) == pytest.approx((25 + 20) / 2)
+
+
+def test_forgetting_does_not_count_accuracy_before_a_task_was_trained():
+    R = WORKED.copy()
+    R[1, 1] = 100.0  # task 2 before it was trained
+    assert forgetting(tidy(R)) == pytest.approx((25 + 20) / 2)
+
+
+def test_backward_transfer_by_hand():
+    assert backward_transfer(tidy(WORKED)) == pytest.approx((70 - 90 + 60 - 80) / 2)
+
+
+def test_forward_transfer_by_hand():
+    assert forward_transfer(tidy(WORKED)) == pytest.approx((52 - 48 + 60 - 52) / 2)
+
+
+def test_minimum_accuracy_by_hand():
+    # Task 1 after tasks 2 and 3: 95, 70. Task 2 after task 3: 60.
+    assert minimum_accuracy(tidy(WORKED)) == pytest.approx((70 + 60) / 2)
+
+
+def test_recency_bias_by_hand():
+    newest = np.array([[100.0, 0.0, 0.0], [30.0, 100.0, 0.0], [80.0, 90.0, 100.0]])
+    table = tidy(np.vstack([np.zeros(3), newest]), "predicted_as_newest", rows=[1, 2, 3])
+    assert recency_bias(pd.concat([tidy(WORKED), table])) == pytest.approx((80 + 90) / 2)
+
+
+def test_average_nll_and_ece_are_means_of_the_last_row():
+    table = pd.concat([tidy(WORKED), tidy(WORKED / 100, "nll"), tidy(WORKED / 10, "ece")])
+    assert average_nll(table) == pytest.approx((0.7 + 0.6 + 0.99) / 3)
+    assert average_ece(table) == pytest.approx((7 + 6 + 9.9) / 3)
+
+
+@given(any_matrix)
+def test_a_run_that_never_falls_does_not_forget(R):
+    R = np.maximum.accumulate(R, axis=0)
+    assert forgetting(tidy(R)) <= 0.0
+
+
+@given(any_matrix)
+def test_a_run_that_stays_where_it_learnt_has_no_forgetting_and_no_backward_transfer(R):
+    for j in range(R.shape[1]):
+        R[j + 1 :, j] = R[j + 1, j]
+    assert forgetting(tidy(R)) == 0.0
+    assert backward_transfer(tidy(R)) == 0.0
+
+
+@given(any_matrix)
+def test_backward_transfer_is_minus_forgetting_when_each_task_is_best_when_learnt(R):
+    for j in range(R.shape[1]):
+        R[j + 1, j] = R[:, j].max()
+    table = tidy(R)
+    assert backward_transfer(table) == pytest.approx(-forgetting(table), abs=1e-9)
+
+
+@given(any_matrix)
+def test_forgetting_is_at_least_minus_backward_transfer(R):
+    table = tidy(R)
+    assert forgetting(table) >= -backward_transfer(table) - 1e-9
+
+
+@given(any_matrix)
+def test_minimum_accuracy_is_at_most_the_final_accuracy_of_the_earlier_tasks(R):
+    assert minimum_accuracy(tidy(R)) <= R[-1, :-1].mean() + 1e-9
+
+
+@given(any_matrix)
+def test_tasks_that_do_not_influence_each_other_have_no_forward_transfer(R):
+    for j in range(R.shape[1]):
+        R[: j + 1, j] = R[0, j]
+    assert forward_transfer(tidy(R)) == 0.0
+
+
+@given(any_matrix, st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_changes_nothing(R, random):
+    table = pd.concat([tidy(R), tidy(R / 50, "nll")])
+    order = list(range(len(table)))
+    random.shuffle(order)
+    assert summary(table.iloc[order]) == summary(table)
+
+
+@pytest.mark.parametrize("score", COMPARES_MOMENTS)
+def test_a_joint_run_has_no_score_that_compares_moments(score):
+    joint = pd.concat([tidy(WORKED, m, rows=[0, 3]) for m in ("accuracy", "predicted_as_newest")])
+    assert score(joint) is None
+    assert average_accuracy(joint) == pytest.approx(WORKED[3].mean())
+
+
+@pytest.mark.parametrize("score", COMPARES_MOMENTS)
+def test_one_task_has_no_score_that_compares_moments(score):
+    one = pd.concat([tidy([[50.0], [99.0]], m) for m in ("accuracy", "predicted_as_newest")])
+    assert score(one) is None
+    assert average_accuracy(one) == 99.0
+
+
+def test_what_a_table_does_not_hold_is_none():
+    scores = summary(tidy(WORKED, rows=[1, 2, 3]))
+    undefined = {name for name, value in scores.items() if value is None}
+    assert undefined == {"forward_transfer", "recency_bias", "average_nll", "average_ece"}
+
+
+def test_the_summary_holds_what_the_functions_say():
+    table = tidy(WORKED)
+    scores = summary(table)
+    for score in (average_accuracy, average_nll, average_ece, *COMPARES_MOMENTS):
+        assert scores.pop(score.__name__) == score(table)
+    assert scores == {}
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(DataError, match="'metric' is missing"):
+        average_accuracy(tidy(WORKED).drop(columns="metric"))
+
+
+def test_a_metric_that_does_not_occur_is_named():
+    with pytest.raises(DataError, match="'auc'"):
+        accuracy_matrix(tidy(WORKED), "auc")
+
+
+def test_rows_of_two_runs_are_refused():
+    with pytest.raises(DataError, match="accuracy of task 1 after task 0 occurs twice"):
+        accuracy_matrix(pd.concat([tidy(WORKED), tidy(WORKED)]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [([0, 1, 2], "after task 3, the last one; the run is not finished"), ([0, 2, 3], "task 1")],
+)
+def test_a_run_with_missing_rows_is_refused(rows, message):
+    with pytest.raises(DataError, match=message):
+        average_accuracy(tidy(WORKED, rows=rows))
+
+
+def test_a_gap_in_the_tasks_is_refused():
+    table = tidy(WORKED)
+    with pytest.raises(DataError, match=r"must be 1 to 3, got \[1, 3\]"):
+        average_accuracy(table[table["task_evaluated"] != 2])

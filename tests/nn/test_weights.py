@@ -1,0 +1,115 @@
+import math
+
+import pytest
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import BayesianLinear, PosteriorSettings
+from vcl_radial.nn.weights import inverse_softplus
+from vcl_radial.posteriors import Gaussian, Radial
+
+CLOSED_FORM = ["gaussian", "radial"]
+GROUPINGS = ["layer", "tensor", "unit"]
+
+
+def layer(**settings):
+    torch.manual_seed(0)
+    return BayesianLinear(40, 10, posterior=PosteriorSettings(**settings))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 0.7, 5.0, 40.0])
+def test_inverse_softplus_undoes_softplus(scale):
+    rho = torch.tensor(inverse_softplus(scale), dtype=torch.float64)
+    assert torch.nn.functional.softplus(rho).item() == pytest.approx(scale, rel=1e-6)
+
+
+@pytest.mark.parametrize("family", CLOSED_FORM)
+def test_the_scale_starts_at_softplus_of_rho(family):
+    for block in layer(family=family, initial_rho=-6.0).weights.blocks:
+        torch.testing.assert_close(
+            block.posterior.scale, torch.full_like(block.mean, math.log1p(math.exp(-6.0)))
+        )
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("family", CLOSED_FORM)
+def test_initial_noise_is_the_noise_of_one_weight_in_every_family(family, grouping):
+    weights = layer(family=family, grouping=grouping, initial_noise=0.03).weights
+    draws = torch.stack([weights.sample()[0] for _ in range(3000)])
+    noise = (draws - weights.mean()[0]).square().mean().sqrt().item()
+    # 3000 draws of a squared radius that is chi-square with one degree of freedom.
+    assert noise == pytest.approx(0.03, rel=4 / math.sqrt(2 * 3000))
+
+
+@pytest.mark.parametrize("family", CLOSED_FORM)
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_after_consolidation_the_kl_is_zero_and_rises_again_with_any_move(family, grouping):
+    weights = layer(family=family, grouping=grouping).weights
+    assert weights.kl() > 1
+    weights.consolidate()
+    assert weights.kl().item() == pytest.approx(0, abs=1e-5)
+    for parameter in list(weights.parameters()):
+        before = parameter.detach().clone()
+        with torch.no_grad():
+            parameter.add_(0.01 * torch.randn_like(parameter))
+        assert weights.kl() > 0
+        with torch.no_grad():
+            parameter.copy_(before)
+
+
+@pytest.mark.parametrize("family", CLOSED_FORM)
+def test_the_first_prior_is_gaussian_and_the_carried_one_is_the_posterior(family):
+    block = layer(family=family, prior_scale=2.0).weights.blocks[0]
+    assert type(block.prior) is Gaussian
+    assert block.prior.scale.unique().tolist() == [2.0]
+    block.consolidate()
+    assert type(block.prior) is type(block.posterior)
+    torch.testing.assert_close(block.prior.mean, block.posterior.mean)
+    torch.testing.assert_close(block.prior.scale, block.posterior.scale)
+
+
+def test_the_carried_prior_does_not_follow_the_posterior():
+    block = layer().weights.blocks[0]
+    block.consolidate()
+    carried = block.prior.mean.clone()
+    with torch.no_grad():
+        block.mean.add_(1.0)
+    torch.testing.assert_close(block.prior.mean, carried, rtol=0, atol=0)
+
+
+def test_a_saved_prior_is_the_same_prior_again():
+    first = layer()
+    first.weights.consolidate()
+    with torch.no_grad():
+        first.weights.blocks[0].mean.add_(0.1)
+    second = layer()
+    assert not isinstance(second.weights.blocks[0].prior, Radial)
+    second.load_state_dict(first.state_dict())
+    assert isinstance(second.weights.blocks[0].prior, Radial)
+    assert second.weights.kl().item() == first.weights.kl().item()
+
+
+def test_the_kl_of_a_layer_is_the_sum_over_its_groups():
+    weights = layer(family="radial", grouping="unit").weights
+    weights.consolidate()
+    with torch.no_grad():
+        weights.blocks[0].mean[3].add_(0.2)
+    one = weights.kl()
+    with torch.no_grad():
+        weights.blocks[0].mean[7].add_(0.2)
+    torch.testing.assert_close(weights.kl(), 2 * one)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"family": "cauchy"}, "posterior = 'cauchy'"),
+        ({"grouping": "row"}, "grouping = 'row'"),
+        ({"initial_noise": 0.0}, "initial_noise"),
+        ({"initial_noise": float("nan")}, "initial_noise"),
+        ({"prior_scale": -1.0}, "prior_scale"),
+    ],
+)
+def test_impossible_settings_are_named(settings, words):
+    with pytest.raises(UserError, match=words):
+        PosteriorSettings(**settings)

@@ -1,0 +1,40 @@
+import pytest
+import torch
+
+from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.streams import build_stream, to_avalanche
+
+SETTINGS = {"kind": "split", "dataset": "digits", "tasks": 5}
+
+
+@pytest.fixture(scope="session")
+def multi_head_stream():
+    return build_stream({**SETTINGS, "heads": "multi"})
+
+
+@pytest.fixture(scope="session")
+def single_head_stream():
+    return build_stream({**SETTINGS, "heads": "single"})
+
+
+@pytest.fixture(scope="session")
+def multi_head_benchmark(multi_head_stream):
+    return to_avalanche(multi_head_stream)
+
+
+@pytest.fixture(scope="session")
+def single_head_benchmark(single_head_stream):
+    return to_avalanche(single_head_stream)
+
+
+@pytest.fixture
+def make_network():
+    def make(posterior="radial", multi_head=True, **settings):
+        torch.manual_seed(0)
+        if posterior is not None:
+            posterior = PosteriorSettings(posterior, **settings)
+        return MLP(
+            64, 2 if multi_head else 10, hidden=(32,), multi_head=multi_head, posterior=posterior
+        )
+
+    return make

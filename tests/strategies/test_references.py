@@ -1,0 +1,69 @@
+import pytest
+import torch
+from avalanche.training.plugins import EvaluationPlugin
+from torch.optim import Adam
+
+from vcl_radial.strategies import Scores
+from vcl_radial.strategies.joint import Joint
+from vcl_radial.strategies.naive import Naive
+
+
+def make(method, network, stream, scores, epochs=15):
+    return method(
+        model=network,
+        optimizer=lambda model: Adam(model.parameters(), lr=1e-3),
+        tensor_stream=stream,
+        train_mb_size=32,
+        eval_mb_size=500,
+        train_epochs=epochs,
+        eval_samples=1,
+        evaluator=EvaluationPlugin(scores),
+    )
+
+
+def accuracies(strategy, scores, experiences):
+    found = []
+    for experience in experiences:
+        strategy.eval([experience])
+        found.append(scores.values["accuracy"])
+    return found
+
+
+def test_fine_tuning_one_head_forgets_all_but_the_newest_task(
+    make_network, single_head_stream, single_head_benchmark
+):
+    scores = Scores()
+    naive = make(Naive, make_network(None, False), single_head_stream, scores)
+    for experience in single_head_benchmark.train_stream:
+        naive.train(experience, eval_streams=[])
+    found = accuracies(naive, scores, single_head_benchmark.test_stream)
+    assert found[-1] > 80
+    assert max(found[:-1]) < 10
+
+
+@pytest.mark.parametrize("multi_head", [True, False])
+def test_joint_training_learns_all_tasks_at_once(
+    multi_head,
+    make_network,
+    multi_head_stream,
+    single_head_stream,
+    multi_head_benchmark,
+    single_head_benchmark,
+):
+    stream = multi_head_stream if multi_head else single_head_stream
+    benchmark = multi_head_benchmark if multi_head else single_head_benchmark
+    scores = Scores()
+    joint = make(Joint, make_network(None, multi_head), stream, scores)
+    before = accuracies(joint, scores, benchmark.test_stream)
+    joint.train(benchmark.train_stream, eval_streams=[])
+    found = accuracies(joint, scores, benchmark.test_stream)
+    assert sum(found) / len(found) > 90 > sum(before) / len(before)
+
+
+def test_a_method_without_memory_has_no_penalty(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    naive = make(Naive, make_network(None), multi_head_stream, Scores(), epochs=1)
+    naive.train(multi_head_benchmark.train_stream[0], eval_streams=[])
+    assert naive.penalty() == 0
+    assert all(torch.isfinite(p).all() for p in naive.model.parameters())

@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.streams import build_stream, load_dataset, permuted_stream, split_stream
+
+
+def test_settings_give_the_stream_that_the_call_gives() -> None:
+    settings = {
+        "kind": "split",
+        "dataset": "digits",
+        "tasks": 2,
+        "heads": "single",
+        "class_order": [9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
+        "validation": 0.2,
+        "split_seed": 4,
+    }
+    built = build_stream(settings)
+    called = split_stream(
+        load_dataset("digits"),
+        tasks=2,
+        heads="single",
+        class_order=range(9, -1, -1),
+        validation=0.2,
+        seed=4,
+    )
+    for task in range(2):
+        for part in ("train", "validation", "test"):
+            assert torch.equal(built.inputs(task, part), called.inputs(task, part))
+            assert torch.equal(built.labels(task, part), called.labels(task, part))
+
+
+def test_left_out_settings_take_the_defaults_of_the_kind() -> None:
+    split = build_stream({"kind": "split", "dataset": "digits"})
+    assert (split.n_tasks, split.multi_head) == (5, True)
+    permuted = build_stream({"kind": "permuted", "dataset": "digits"})
+    assert (permuted.n_tasks, permuted.multi_head) == (10, False)
+    called = permuted_stream(load_dataset("digits"))
+    assert torch.equal(permuted.inputs(9, "test"), called.inputs(9, "test"))
+
+
+def test_the_data_folder_is_handed_on(idx_folder: Path) -> None:
+    stream = build_stream({"kind": "split", "dataset": "idx-folder"}, idx_folder)
+    assert len(stream.x) == 240
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dataset": "digits"}, "lack kind"),
+        ({"kind": "split"}, "lack dataset"),
+        ({"kind": "spilt", "dataset": "digits"}, 'kind = "spilt" is unknown: .*"split"'),
+        ({"kind": "split", "dataset": "digit"}, 'dataset = "digit" is unknown: .*"digits"'),
+        ({"kind": "split", "dataset": "digits", "task": 5}, '"task" is unknown: .*"tasks"'),
+        ({"kind": "permuted", "dataset": "digits", "class_order": []}, '"class_order" is unknown'),
+        ({"kind": ["split"], "dataset": "digits"}, "kind = "),
+    ],
+)
+def test_a_wrong_setting_is_named_with_the_nearest_right_one(
+    settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        build_stream(settings)

@@ -1,0 +1,134 @@
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.streams import DATA_VARIABLE, cache_root, load_dataset
+from vcl_radial.streams.folders import IDX_NAMES, user_files, user_root
+
+
+def test_importing_streams_loads_neither_avalanche_nor_torchvision() -> None:
+    program = (
+        "import sys, vcl_radial.streams;"
+        "print([m for m in ('avalanche', 'torchvision', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert done.stdout.strip() == b"[]"
+
+
+def test_a_named_folder_goes_before_the_environment_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "b"))
+    assert user_root(tmp_path / "a") == tmp_path / "a"
+    assert user_root(None) == tmp_path / "b"
+    monkeypatch.delenv(DATA_VARIABLE)
+    assert user_root(None) is None
+
+
+def test_the_cache_follows_the_xdg_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_root() == tmp_path / "vcl_radial"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_root() == tmp_path / ".cache" / "vcl_radial"
+
+
+def test_a_named_folder_that_does_not_exist_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=str(tmp_path / "absent")):
+        load_dataset("fashion-mnist", tmp_path / "absent")
+
+
+def test_a_folder_of_the_variable_that_does_not_exist_is_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "absent"))
+    with pytest.raises(UserError, match=f"absent, the data folder of {DATA_VARIABLE}"):
+        load_dataset("mnist")
+
+
+@pytest.mark.parametrize("place", ["", "raw", "FashionMNIST/raw"])
+def test_files_are_found_in_each_of_the_three_places(
+    tmp_path: Path, idx_folder: Path, place: str
+) -> None:
+    target = tmp_path / "data" / place
+    shutil.copytree(idx_folder, target)
+    files = user_files(tmp_path / "data", "FashionMNIST")
+    assert {name: path.parent for name, path in files.items()} == dict.fromkeys(IDX_NAMES, target)
+
+
+def test_missing_files_are_named_with_the_place_that_has_most_of_them(idx_folder: Path) -> None:
+    (idx_folder / f"{IDX_NAMES[1]}.gz").unlink()
+    (idx_folder / f"{IDX_NAMES[2]}.gz").unlink()
+    with pytest.raises(DataError) as error:
+        load_dataset("fashion-mnist", idx_folder)
+    assert f"{idx_folder} lacks {IDX_NAMES[1]}[.gz], {IDX_NAMES[2]}[.gz]:" in str(error.value)
+
+
+def test_an_empty_named_folder_is_reported_and_nothing_is_downloaded(
+    monkeypatch: pytest.MonkeyPatch, no_user_data: Path, tmp_path: Path
+) -> None:
+    import torchvision.datasets.mnist as source
+
+    def download(*args: object, **kwargs: object) -> None:
+        pytest.fail("a download was tried")
+
+    monkeypatch.setattr(source, "download_and_extract_archive", download)
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(DataError) as error:
+        load_dataset("fashion-mnist", tmp_path / "mine")
+    assert str(tmp_path / "mine" / "FashionMNIST" / "raw") in str(error.value)
+    assert all(name in str(error.value) for name in IDX_NAMES)
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_without_a_network_the_files_and_their_folder_are_named(
+    monkeypatch: pytest.MonkeyPatch, no_user_data: Path
+) -> None:
+    import torchvision.datasets.mnist as source
+
+    def download(*args: object, **kwargs: object) -> None:
+        raise URLError("no network")
+
+    monkeypatch.setattr(source, "download_and_extract_archive", download)
+    with pytest.raises(UserError) as error:
+        load_dataset("fashion-mnist")
+    message = str(error.value)
+    assert "\n" not in message
+    assert "no network" in message
+    assert str(no_user_data / "FashionMNIST" / "raw") in message
+    assert all(f"{name}.gz" in message for name in IDX_NAMES)
+
+
+def test_rubbish_in_the_cache_is_detected(no_user_data: Path, idx_folder: Path) -> None:
+    raw = no_user_data / "FashionMNIST" / "raw"
+    shutil.copytree(idx_folder, raw)
+    with pytest.raises(DataError, match="not the published file") as error:
+        load_dataset("fashion-mnist")
+    assert str(raw / IDX_NAMES[0]) in str(error.value)
+    assert "delete it and run again" in str(error.value)
+
+
+def test_a_download_fills_the_cache_and_is_read(
+    monkeypatch: pytest.MonkeyPatch, real_data: Path, no_user_data: Path
+) -> None:
+    import torchvision.datasets.mnist as source
+    from torchvision.datasets.utils import extract_archive
+
+    def download(url: str, download_root: str, filename: str, md5: str) -> None:
+        path = Path(download_root) / filename
+        shutil.copyfile(real_data / "MNIST" / "raw" / filename, path)
+        extract_archive(str(path))
+
+    monkeypatch.setattr(source, "download_and_extract_archive", download)
+    data = load_dataset("mnist", None)
+    assert data.train_y[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert len(list((no_user_data / "MNIST" / "raw").iterdir())) == 8

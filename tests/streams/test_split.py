@@ -1,0 +1,142 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.streams import ImageData, load_dataset, split_stream
+
+
+def test_the_parts_of_all_tasks_are_disjoint_and_complete(tiny: ImageData) -> None:
+    stream = split_stream(tiny)
+    n_train = len(tiny.train_y)
+    trained = torch.cat([*stream.train, *stream.validation]).sort().values
+    assert torch.equal(trained, torch.arange(n_train))
+    tested = torch.cat(stream.test).sort().values
+    assert torch.equal(tested, torch.arange(n_train, n_train + len(tiny.test_y)))
+
+
+def test_each_task_holds_exactly_its_classes(tiny: ImageData) -> None:
+    order = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]
+    stream = split_stream(tiny, class_order=order)
+    classes = torch.cat([tiny.train_y, tiny.test_y])
+    for task in range(5):
+        expected = set(order[2 * task : 2 * task + 2])
+        assert stream.task_names[task] == ", ".join(f"class {c}" for c in order[2 * task :][:2])
+        assert set(classes[stream.train[task]].tolist()) == expected
+        assert set(classes[stream.validation[task]].tolist()) <= expected
+        assert set(classes[stream.test[task]].tolist()) == expected
+
+
+@pytest.mark.parametrize("heads", ["multi", "single"])
+def test_a_label_is_the_place_in_the_class_order_seen_from_the_head(
+    tiny: ImageData, heads: str
+) -> None:
+    order = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]
+    stream = split_stream(tiny, heads=heads, class_order=order)
+    classes = torch.cat([tiny.train_y, tiny.test_y])
+    for task in range(5):
+        labels = stream.labels(task, "train")
+        first = 0 if heads == "single" else 2 * task
+        decoded = torch.tensor(order)[labels + first]
+        assert torch.equal(decoded, classes[stream.rows(task, "train")])
+        assert set(labels.tolist()) == set(stream.task_classes[task])
+        assert stream.task_label(task) == (task if heads == "multi" else 0)
+    assert stream.n_classes == (2 if heads == "multi" else 10)
+    assert stream.n_heads == (5 if heads == "multi" else 1)
+
+
+def test_the_training_pixels_have_mean_0_and_standard_deviation_1(tiny: ImageData) -> None:
+    stream = split_stream(tiny, validation=0.5)
+    pixels = torch.cat([*stream.train, *stream.validation])
+    pixels = stream.gather(pixels).double()
+    assert pixels.mean().item() == pytest.approx(0, abs=1e-6)
+    assert pixels.std(correction=0).item() == pytest.approx(1, abs=1e-6)
+
+
+def test_test_pixels_are_scaled_by_the_moments_of_the_training_set(tiny: ImageData) -> None:
+    stream = split_stream(tiny)
+    train, test = tiny.train_x.double(), tiny.test_x.double()
+    expected = (test - train.mean()) / train.std(correction=0)
+    torch.testing.assert_close(stream.x[len(train) :].double(), expected.flatten(1))
+
+
+def test_an_unflattened_stream_has_the_same_pixels_as_images(tiny: ImageData) -> None:
+    images = split_stream(tiny, flatten=False)
+    assert images.inputs(1, "test").shape == (8, 1, 4, 3)
+    flat = split_stream(tiny).inputs(1, "test")
+    assert torch.equal(images.inputs(1, "test").flatten(1), flat)
+
+
+def test_the_validation_split_depends_on_its_seed_alone(tiny: ImageData) -> None:
+    torch.manual_seed(1)
+    first = split_stream(tiny, seed=3)
+    torch.manual_seed(2)
+    second = split_stream(tiny, seed=3)
+    other = split_stream(tiny, seed=4)
+    pairs = zip(first.validation, second.validation, strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert not all(
+        torch.equal(a, b) for a, b in zip(first.validation, other.validation, strict=True)
+    )
+
+
+def test_the_validation_share_is_held_out_of_each_task(tiny: ImageData) -> None:
+    stream = split_stream(tiny, validation=0.1)
+    assert [len(rows) for rows in stream.validation] == [4] * 5
+    assert [len(rows) for rows in stream.train] == [36] * 5
+    whole = split_stream(tiny, validation=0)
+    assert [len(rows) for rows in whole.validation] == [0] * 5
+    assert whole.inputs(0, "validation").shape == (0, 12)
+
+
+def test_split_fashion_mnist_has_10800_1200_and_2000_images_per_task(real_data: Path) -> None:
+    stream = split_stream(load_dataset("fashion-mnist", real_data))
+    for task in range(5):
+        sizes = [len(stream.labels(task, part)) for part in ("train", "validation", "test")]
+        assert sizes == [10_800, 1_200, 2_000]
+    assert stream.task_names[0] == "T-shirt/top, Trouser"
+    assert torch.cat([*stream.train, *stream.validation]).unique().numel() == 60_000
+    training = stream.x[:60_000]
+    assert training.mean(dtype=torch.float64).item() == pytest.approx(0, abs=1e-5)
+    assert training.square().mean(dtype=torch.float64).item() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"tasks": 3}, "tasks = 3 does not divide the 10 classes: use one of 1, 2, 5, 10"),
+        ({"tasks": 0}, "tasks = 0"),
+        ({"tasks": 10}, "tasks = 10 leaves one class"),
+        ({"heads": "mutli"}, 'heads = "mutli" is unknown: did you mean "multi"'),
+        ({"class_order": [0, 1, 2]}, "class_order"),
+        ({"class_order": [0, 0, 2, 3, 4, 5, 6, 7, 8, 9]}, "class_order"),
+        ({"class_order": ["0", *range(1, 10)]}, "class_order"),
+        ({"class_order": 3}, "class_order"),
+        ({"validation": 1.0}, "validation"),
+        ({"validation": "a"}, "validation"),
+        ({"validation": 0.001}, "validation = 0.001 leaves 40 training and 0 validation"),
+        ({"validation": 0.999}, "validation = 0.999 leaves 0 training and 40 validation"),
+        ({"seed": -1}, "split_seed = -1"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_named(
+    tiny: ImageData, setting: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        split_stream(tiny, **setting)
+    assert str(error.value).startswith(message)
+
+
+def test_images_of_one_shade_are_reported(tiny: ImageData) -> None:
+    blank = replace(tiny, train_x=torch.full_like(tiny.train_x, 9))
+    with pytest.raises(DataError, match="tiny: all training pixels are equal"):
+        split_stream(blank)
+
+
+def test_a_task_without_test_images_is_reported(tiny: ImageData) -> None:
+    kept = tiny.test_y < 8
+    fewer = replace(tiny, test_x=tiny.test_x[kept], test_y=tiny.test_y[kept])
+    with pytest.raises(DataError, match='no test image for the task "class 8, class 9"'):
+        split_stream(fewer)
