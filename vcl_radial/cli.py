@@ -129,7 +129,7 @@ def _count(text: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     from vcl_radial.experiments.catalogue import MAIN_METHODS, parse_setting, plan
 
-    methods = list(dict.fromkeys(options.methods or MAIN_METHODS))
+    methods = options.methods or MAIN_METHODS
     settings = dict(parse_setting(text) for text in options.settings)
     runs = plan(options.benchmark, methods, range(options.seeds), settings)
 

@@ -73,9 +73,11 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """`key=value` of the command line; the value is TOML, or else a plain string.
 
     Raises:
-        UserError: there is no `=`.
+        UserError: there is no `=`, or what the shell passed on is not UTF-8.
     """
     key, equals, value = text.partition("=")
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise UserError(f"--set {text!a}: is not valid UTF-8; write it in UTF-8")
     if not equals or not key.strip():
         raise UserError(f"--set {text!r}: write key=value, for example --set epochs=40")
     try:
@@ -101,7 +103,7 @@ def plan(
         UserError: a name or key is unknown, a value impossible, or two methods share a name.
     """
     bench = load("benchmark", benchmark)
-    for key in bench.table.keys() - _BENCHMARK_KEYS:
+    for key in sorted(bench.table.keys() - _BENCHMARK_KEYS):
         nearest = get_close_matches(key, _BENCHMARK_KEYS, 1, cutoff=0.0)[0]
         raise UserError(f"{bench.path}: unknown key {key!r}; the nearest known one is {nearest!r}")
     stream = dict(_table(bench, "stream"))
@@ -119,10 +121,16 @@ def plan(
             raise UserError("--set options: name one option, for example --set options.memory=200")
         else:
             overrides[key] = value
-    entries = {entry.path.resolve(): entry for entry in (load("method", name) for name in methods)}
+    entries: dict[str, Entry] = {}
+    for name in methods:
+        method = load("method", name)
+        other = entries.setdefault(method.name, method)
+        if other.path.resolve() != method.path.resolve():  # results are filed under the name
+            raise UserError(
+                f"{other.path} and {method.path}: two methods of one name; rename one of the files"
+            )
     runs = []
     for method in entries.values():
-        _check_alone(method, list(entries.values()))
         recipe = {k: v for k, v in method.table.items() if k != "description"}
         recipe |= dict(_table(bench, "recipe")) | overrides
         recipe["options"] = (
@@ -132,15 +140,6 @@ def plan(
             validated(bench.name, method.name, seed, stream, recipe, evaluate_on) for seed in seeds
         ]
     return runs
-
-
-def _check_alone(method: Entry, others: Sequence[Entry]) -> None:
-    """Results are filed under a method's name, so one command cannot run two of one name."""
-    for other in others:
-        if other.name == method.name and other is not method:
-            raise UserError(
-                f"{method.path} and {other.path}: two methods of one name; rename one of the files"
-            )
 
 
 def _table(entry: Entry, *keys: str) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ from rich.progress import (
     MofNCompleteColumn,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bars
@@ -48,12 +47,11 @@ class Progress:
         if self._console.is_terminal:
             self._bars = Bars(
                 TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
+                BarColumn(bar_width=12),
                 MofNCompleteColumn(),
                 TextColumn("epochs"),
-                TimeElapsedColumn(),
-                TextColumn("left"),
                 TimeRemainingColumn(),
+                TextColumn("left"),
                 console=self._console,
             )
             self._all = self._bars.add_task("all runs", total=sum(self._to_come.values()))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Container
+from itertools import chain, count
 from pathlib import Path
 
 from vcl_radial.experiments.results import FinishedRun, gather, results_table
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.experiments.run_folder import not_written, write_atomically
 
 
 def write_report(folder: Path, to: Path, benchmark: str | None = None) -> None:
@@ -19,32 +22,32 @@ def write_report(folder: Path, to: Path, benchmark: str | None = None) -> None:
     """
     from vcl_radial import figures
 
-    runs, passed_over = gather(folder)
+    runs, passed_over = gather(folder if benchmark is None else folder / benchmark)
     for words in passed_over:
         print(f"passed over: {words}", file=sys.stderr)
-    names = sorted({run.spec["benchmark"] for run in runs})
-    for name in names if benchmark is None else [benchmark]:
-        chosen = [run for run in runs if run.spec["benchmark"] == name]
-        if not chosen:
-            continue
+    for name in sorted({run.benchmark for run in runs}):
+        chosen = [run for run in runs if run.benchmark == name]
         results = results_table(chosen)
-        tasks = chosen[0].environment.get("tasks")
+        tasks = chosen[0].environment["tasks"]
         table = figures.summary_table(results)
-        place = to / name
+        place = to / _file_name(name)
         write_atomically(place / "results.csv", results.to_csv(index=False))
         write_atomically(place / "summary.csv", figures.to_csv(table))
         write_atomically(place / "summary.md", _page(name, figures.to_markdown(table), chosen))
         pictures = {"final-model": figures.final_bars(results, tasks=tasks)}
         methods = figures.method_names(results)
         for method in methods:
-            pictures[f"heatmap-{_file_name(method)}"] = figures.heatmap(
+            pictures[_unused(f"heatmap-{_file_name(method)}", pictures)] = figures.heatmap(
                 results, method, tasks=tasks
             )
         if len(methods) > 1:
             pictures["heatmaps"] = figures.heatmap_sheet(results, tasks=tasks)
-        print(f"\n{name}\n{figures.to_text(table)}\n")
+        print(f"\n{name}\n{figures.to_text(table)}")
         for stem, picture in pictures.items():
-            paths = figures.save(picture, place / stem)
+            try:
+                paths = figures.save(picture, place / stem)
+            except OSError as error:
+                raise not_written(place / stem, error) from None
             print(f"  {paths[0]}  (and .{paths[1].suffix[1:]})")
         print(f"  {place / 'summary.md'}, results.csv, summary.csv")
 
@@ -83,5 +86,12 @@ def _page(name: str, table: str, runs: list[FinishedRun]) -> str:
     )
 
 
-def _file_name(method: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in method).strip("_")
+def _file_name(name: str) -> str:
+    """A name with its settings, as a file name: `radial-vcl_epochs=5_hidden=8-8`."""
+    words = re.sub(r"(?<=\d), (?=\d)", "-", name)
+    return re.sub(r"[^\w.=-]+", "_", words).strip("_")[:100]
+
+
+def _unused(stem: str, used: Container[str]) -> str:
+    """The stem, or with a number where names differ only by what a file name cannot hold."""
+    return next(s for s in chain([stem], (f"{stem}-{n}" for n in count(2))) if s not in used)

@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.experiments.run_folder import finished_fault, read_spec
+from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
+
+_SPEC_KEYS = ("benchmark", "method", "seed", "evaluate_on", "recipe", "stream")
+_ENVIRONMENT_KEYS = ("device", "processor", "threads", "packages", "seconds", "finished", "tasks")
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a run folder holds."""
+    """What a run folder holds.
+
+    Attributes:
+        path: the folder.
+        spec: the resolved spec.
+        environment: where the numbers came from.
+        tidy: the scores, with the columns of accuracy.csv.
+        benchmark: its name; where runs of one name differ in their streams, with what differs.
+        method: its name; where runs of one name differ in their recipes, with what differs.
+    """
 
     path: Path
     spec: dict[str, Any]
     environment: dict[str, Any]
     tidy: pd.DataFrame
-
-    @property
-    def configuration(self) -> str:
-        """The hash of the spec, which runs that differ only by the seed share."""
-        return self.path.name.rsplit("-", 1)[-1]
+    benchmark: str
+    method: str
 
 
 def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
-    """All finished runs below a folder, in the order of their paths, and what was passed over.
+    """All finished runs below a folder, by benchmark, method and seed, and what was passed over.
 
     Raises:
         UserError: the folder is not there or holds no finished run.
@@ -41,19 +51,28 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder")
     runs, passed_over = [], []
-    for spec in sorted(folder.glob("**/seed-*/spec.toml")):
-        path = spec.parent
+    first: dict[str, FinishedRun] = {}
+    for path in sorted(path for path in folder.glob("**/seed-*") if path.is_dir()):
         fault = finished_fault(path)
         if fault is None:
             try:
-                runs.append(_read(path))
-                continue
-            except (OSError, ValueError, KeyError, TypeError) as error:
+                run = _read(path)
+                twin = first.setdefault(repr(run.spec), run)
+                if twin is run:
+                    runs.append(run)
+                    continue
+                fault = f"{path} is the same run as {twin.path}"
+            except (OSError, ValueError, LookupError, TypeError, DataError) as error:
                 fault = f"{path} is not a run folder of this suite ({error})"
         passed_over.append(f"{path}: {fault}" if fault == "not finished" else fault)
     if not runs:
         raise UserError(f"{folder}: holds no finished run; give a folder that was given to --out")
-    return runs, passed_over
+    # Other tasks or other data are another measurement, other settings of a recipe another method.
+    words = _what_differs(runs, ("stream", "evaluate_on"), lambda run: run.benchmark)
+    runs = [replace(r, benchmark=r.benchmark + w) for r, w in zip(runs, words, strict=True)]
+    words = _what_differs(runs, ("recipe",), lambda run: (run.benchmark, run.method))
+    runs = [replace(r, method=r.method + w) for r, w in zip(runs, words, strict=True)]
+    return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec["seed"])), passed_over
 
 
 def _read(path: Path) -> FinishedRun:
@@ -61,48 +80,53 @@ def _read(path: Path) -> FinishedRun:
     tidy = pd.read_csv(io.StringIO((path / "accuracy.csv").read_text()))
     if list(tidy.columns) != COLUMNS:
         raise ValueError(f"accuracy.csv has the columns {', '.join(map(str, tidy.columns))}")
-    for key in ("benchmark", "method", "seed", "recipe", "stream"):
-        spec[key]
-    return FinishedRun(path, spec, json.loads((path / "environment.json").read_text()), tidy)
+    environment = json.loads((path / "environment.json").read_text())
+    for table, keys in ((spec, _SPEC_KEYS), (environment, _ENVIRONMENT_KEYS)):
+        for key in keys:
+            table[key]
+    summary(tidy)  # refuses a table that is damaged or has gaps
+    return FinishedRun(path, spec, environment, tidy, spec["benchmark"], spec["method"])
 
 
 def results_table(runs: list[FinishedRun]) -> pd.DataFrame:
-    """One tidy table of many runs: `benchmark, method, seed` and the columns of accuracy.csv.
-
-    A method that was run with several settings appears once for each, named after what differs.
-    """
-    labels = _labels(runs)
+    """One tidy table of many runs: `benchmark, method, seed` and the columns of accuracy.csv."""
     tables = [
-        run.tidy.assign(
-            benchmark=run.spec["benchmark"], method=labels[run.path], seed=run.spec["seed"]
-        )
+        run.tidy.assign(benchmark=run.benchmark, method=run.method, seed=run.spec["seed"])
         for run in runs
     ]
     return pd.concat(tables, ignore_index=True)[["benchmark", "method", "seed", *COLUMNS]]
 
 
-def _labels(runs: list[FinishedRun]) -> dict[Path, str]:
-    by_method: dict[tuple[str, str], list[FinishedRun]] = {}
-    for run in runs:
-        by_method.setdefault((run.spec["benchmark"], run.spec["method"]), []).append(run)
-    labels = {}
-    for (_, method), group in by_method.items():
-        settings = {run.configuration: _flat(run.spec) for run in group}
-        keys = sorted({key for table in settings.values() for key in table})
-        differing = [k for k in keys if len({repr(t.get(k)) for t in settings.values()}) > 1]
-        for run in group:
-            table = settings[run.configuration]
-            words = ", ".join(f"{k.removeprefix('recipe.')}={table.get(k)}" for k in differing)
-            labels[run.path] = f"{method} ({words})" if words else method
-    return labels
+def _what_differs(
+    runs: Sequence[FinishedRun], tables: Sequence[str], group: Callable[[FinishedRun], Hashable]
+) -> list[str]:
+    """For each run, what tells it from others of its group in these tables of the spec, or ""."""
+    settings = [_flat({table: run.spec[table] for table in tables}) for run in runs]
+    groups: dict[Hashable, list[dict[str, Any]]] = {}
+    for run, table in zip(runs, settings, strict=True):
+        groups.setdefault(group(run), []).append(table)
+    differing = {name: _differing(members) for name, members in groups.items()}
+    texts = [
+        ", ".join(
+            f"{key.removeprefix('recipe.')}={table.get(key)}" for key in differing[group(run)]
+        )
+        for run, table in zip(runs, settings, strict=True)
+    ]
+    return [f" ({text})" if text else "" for text in texts]
+
+
+def _differing(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The keys that do not have one value in all tables."""
+    keys = sorted({key for table in tables for key in table})
+    return [key for key in keys if len({repr(table.get(key)) for table in tables}) > 1]
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested table with dotted keys, without what tells runs of one configuration apart."""
+    """A nested table with dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
             flat |= _flat(value, f"{prefix}{key}.")
-        elif prefix or key not in ("seed", "method", "benchmark"):
+        else:
             flat[prefix + key] = value
     return flat

@@ -43,10 +43,14 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-        raise UserError(
-            f"{path}: cannot be written: {error.strerror or error}; "
-            "free space or choose another folder with --out"
-        ) from None
+        raise not_written(path, error) from None
+
+
+def not_written(path: Path, error: OSError) -> UserError:
+    """That a file could not be written, in words."""
+    return UserError(
+        f"{path}: cannot be written: {error.strerror or error}; free space or choose another folder"
+    )
 
 
 class RunFolder:

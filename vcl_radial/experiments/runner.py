@@ -27,6 +27,7 @@ def perform(runs: Sequence[Run], place: Place, jobs: int | None = None) -> list[
     """
     todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
     if not todo:
+        print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
     _check_output(place.out)
     _check_data(todo, place.data_dir)

@@ -110,10 +110,9 @@ def _work(line: Connection, place: Place) -> None:
     while True:
         try:
             run = line.recv()
-        except EOFError:  # the parent is gone
+            line.send(_Ended(_attempt(run, place, line.send)))
+        except (EOFError, BrokenPipeError):  # the parent is gone
             return
-        fault = _attempt(run, place, line.send)
-        line.send(_Ended(fault))
 
 
 def _attempt(run: Run, place: Place, tell: Callable[[Event], None]) -> str | None:

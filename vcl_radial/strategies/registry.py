@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from difflib import get_close_matches
+from pathlib import Path
 
 import vcl_radial.strategies
 from vcl_radial.errors import UserError
@@ -28,6 +30,9 @@ def find_strategy(name: str) -> type[ContinualStrategy]:
     """
     if ":" in name:
         module_name, class_name = name.split(":", 1)
+        # As with `python -m`: a user's file in the folder at work is found without installing it.
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
     elif name in built_in():
         module_name, class_name = f"vcl_radial.strategies.{name}", None
     else:

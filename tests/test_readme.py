@@ -1,0 +1,79 @@
+"""The README's code is what a newcomer runs first, so it is run here."""
+
+import gzip
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.streams import DATA_VARIABLE
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+def block(language, word):
+    (found,) = [text for text in blocks(language) if word in text]
+    return found
+
+
+def test_the_method_of_the_readme_runs_beside_the_others(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_methods.py").write_text(block("python", "class L2"))
+    (tmp_path / "l2.toml").write_text(block("toml", "my_methods:L2"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    command = block("sh", "--method l2.toml").split()[1:]
+    quick = ["--jobs", "1", "--seeds", "1", "--set", "epochs=2", "eval_samples=2", "hidden=[16]"]
+    assert main([*command, *quick]) == 0
+    assert re.search(r"^l2 +1 ", capsys.readouterr().out, re.MULTILINE)
+    sys.modules.pop("my_methods", None)
+
+
+def test_the_posteriors_of_the_readme_have_the_shapes_it_says(capsys):
+    code = block("python", "import Gaussian, Radial")
+    namespace = {}
+    exec(code, namespace)
+    assert namespace["posterior"].sample(5).shape == (5, 10, 785)
+    divergence = namespace["posterior"].kl(namespace["prior"])
+    assert divergence.shape == (10,)
+    assert (divergence > 0).all()
+
+
+def test_the_avalanche_example_of_the_readme_runs_on_split_fashion(
+    tmp_path, monkeypatch, fashion_mnist_root
+):
+    raw = tmp_path / "FashionMNIST" / "raw"
+    raw.mkdir(parents=True)
+    for file in fashion_mnist_root.glob("*.gz"):
+        with gzip.open(file) as packed, (raw / file.stem).open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
+    code = block("python", "SplitFMNIST(5")
+    # One epoch on one of the five tasks shows that it runs.
+    quick = (
+        code.replace("SplitFMNIST(5,", f"SplitFMNIST(5, dataset_root={str(tmp_path)!r},")
+        .replace("train_epochs=20", "train_epochs=1, eval_samples=2")
+        .replace("benchmark.train_stream:", "benchmark.train_stream[:1]:")
+        .replace("benchmark.test_stream)", "benchmark.test_stream[:1])")
+        .replace("print(", "results = (")
+    )
+    assert quick.count("[:1]") == 2
+    namespace = {}
+    exec(quick, namespace)
+    accuracy = namespace["results"]["Top1_Acc_Exp/eval_phase/test_stream/Task000/Exp000"]
+    assert accuracy > 0.9
+
+
+@pytest.fixture
+def fashion_mnist_root():
+    import os
+
+    root = os.environ.get(DATA_VARIABLE)
+    if not root:
+        pytest.skip(f"{DATA_VARIABLE} is not set: real FashionMNIST is not here")
+    return Path(root) / "FashionMNIST" / "raw"
