@@ -54,7 +54,7 @@ class Progress:
                 TextColumn("left"),
                 console=self._console,
             )
-            self._all = self._bars.add_task("all runs", total=sum(self._to_come.values()))
+            self._all = self._bars.add_task("starting", total=sum(self._to_come.values()))
 
     def __enter__(self) -> Progress:
         if self._bars:
@@ -106,7 +106,10 @@ class Progress:
             self._bar_of[name], description=words, completed=event.epoch, total=event.total
         )
         self._bars.update(
-            self._all, completed=sum(self._done.values()), total=sum(self._to_come.values())
+            self._all,
+            description="all runs",
+            completed=sum(self._done.values()),
+            total=sum(self._to_come.values()),
         )
 
     def _seconds(self, name: str) -> str:

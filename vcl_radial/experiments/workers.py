@@ -53,8 +53,9 @@ def carry_out(
                 yield Outcome(run, message.fault)
                 if message.worker_died:
                     team.remove(worker)
-                    worker = _Worker(place)
-                    team.append(worker)
+                    if waiting:
+                        worker = _Worker(place)
+                        team.append(worker)
                 if waiting:
                     busy[worker.line] = worker, worker.take(waiting.pop())
     finally:
@@ -78,7 +79,11 @@ class _Worker:
         self.process: BaseProcess = context.Process(
             target=_work, args=(far_end, place), daemon=True
         )
+        # A terminal sends Ctrl-C to the workers too; they leave it to this process, and inherit
+        # that before their first line of Python.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.process.start()
+        signal.signal(signal.SIGINT, handler)
         far_end.close()
 
     def take(self, run: Run) -> Run:
@@ -105,8 +110,6 @@ class _Worker:
 
 
 def _work(line: Connection, place: Place) -> None:
-    # The parent decides what an interrupt means and ends its workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
             run = line.recv()

@@ -53,6 +53,6 @@ class MLP(nn.Module):
         """Logits `[B, C]` of inputs `[B, ...]` under one draw of the weights."""
         x = x.flatten(1)
         for layer in self.body:
-            x = relu(layer(x))
+            x = relu(layer(x), inplace=True)
         logits: Tensor = self.head(x, task)
         return logits

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import expm1, log
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer, grouping
@@ -61,6 +60,28 @@ def inverse_softplus(scale: float) -> float:
     return scale if scale > 30 else log(expm1(scale))
 
 
+def softplus(rho: Tensor) -> Tensor:
+    """Scale = log(1 + exp(rho)), several times faster on a CPU than PyTorch's own."""
+    scale: Tensor = _Softplus.apply(rho)
+    return scale
+
+
+class _Softplus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rho: Tensor) -> Tensor:
+        ctx.save_for_backward(rho)
+        # max(rho, 0) + log1p(y) with y = exp(-|rho|) and log1p(y) = 2 artanh(y / (2 + y)): on a
+        # CPU log1p goes weight by weight where exp and artanh are vectorised.
+        y = rho.abs().neg_().exp_()
+        return y.div_(y + 2).atanh_().mul_(2).add_(rho.clamp(min=0))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (rho,) = ctx.saved_tensors
+        slope: Tensor = rho.sigmoid()
+        return slope.mul(grad)
+
+
 class PosteriorBlock(nn.Module):
     """A block of independent groups: q(w) = prod_g family(mean_g, softplus(rho_g)).
 
@@ -90,8 +111,16 @@ class PosteriorBlock(nn.Module):
     @property
     def prior(self) -> Posterior:
         """The prior p(w): Gaussian before the first task, afterwards of the posterior's family."""
-        family = self.family if self.carried else Gaussian
-        return family(self.prior_mean, self.prior_scale)
+        return self.prior_family(self.prior_mean, self.prior_scale)
+
+    @property
+    def prior_family(self) -> type[Posterior]:
+        """The prior's family: Gaussian before the first task, afterwards the posterior's."""
+        return self.family if self.carried else Gaussian
+
+    def kl(self) -> Tensor:
+        """KL(q || p) summed over the groups, a scalar in nats."""
+        return self.posterior.kl(self.prior).sum()
 
     @torch.no_grad()
     def consolidate(self) -> None:
@@ -126,24 +155,24 @@ class VariationalWeights(nn.Module):
             PosteriorBlock(block, settings) for block in self.grouping.join(weight, bias)
         )
 
-    def _posterior_blocks(self) -> list[PosteriorBlock]:
+    def posterior_blocks(self) -> list[PosteriorBlock]:
+        """The blocks of groups that the layer is made of."""
         return [cast(PosteriorBlock, block) for block in self.blocks]
 
     def sample(self) -> Layer:
         """Draw w ~ q(w), reparameterised: the weight `[out, ...]` and the bias `[out]` or None."""
-        blocks = [block.posterior.sample(1)[0] for block in self._posterior_blocks()]
+        blocks = [block.posterior.sample(1)[0] for block in self.posterior_blocks()]
         return self.grouping.split(blocks, self.shape)
 
     def mean(self) -> Layer:
         """The posterior means: the weight `[out, ...]` and the bias `[out]` or None."""
-        return self.grouping.split([block.mean for block in self._posterior_blocks()], self.shape)
+        return self.grouping.split([block.mean for block in self.posterior_blocks()], self.shape)
 
     def kl(self) -> Tensor:
         """KL(q || p) summed over all weights, a scalar in nats."""
-        divergences = [block.posterior.kl(block.prior).sum() for block in self._posterior_blocks()]
-        return torch.stack(divergences).sum()
+        return torch.stack([block.kl() for block in self.posterior_blocks()]).sum()
 
     def consolidate(self) -> None:
         """Make the posterior the prior: p(w) <- q(w)."""
-        for block in self._posterior_blocks():
+        for block in self.posterior_blocks():
             block.consolidate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -38,6 +39,15 @@ class Gaussian(Posterior):
         """Entropy in nats: sum log scale + D/2 (1 + log(2 pi)); shape [...]."""
         constant = self.group_size / 2 * (1 + math.log(2 * math.pi))
         return (self._sum_log_scale() + constant).to(self.scale.dtype)
+
+    @classmethod
+    def kl_gradients(
+        cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
+    ) -> list[tuple[Tensor, Tensor]] | None:
+        """To a Gaussian: dKL/da = a, dKL/ds = s - 1/s."""
+        if not issubclass(prior, Gaussian):
+            return None
+        return [(a.clone(), s - s.reciprocal()) for a, s in pairs]
 
     def _closed_kl(self, prior: Prior) -> Tensor | None:
         """To a Gaussian: 1/2 sum(a^2 + s^2 - 1 - 2 log s)."""

@@ -10,6 +10,7 @@ does: see `radial_kl`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch import Tensor
 from vcl_radial.posteriors.base import Posterior, Prior, Scale
 from vcl_radial.posteriors.gaussian import Gaussian
 from vcl_radial.posteriors.log_radius import EXPECTED_LOG_RADIUS
-from vcl_radial.posteriors.radial_kl import radial_kl
+from vcl_radial.posteriors.radial_kl import radial_kl, radial_kl_gradients
 
 
 class Radial(Posterior):
@@ -70,6 +71,15 @@ class Radial(Posterior):
         constant = 0.5 + (D - 1) * EXPECTED_LOG_RADIUS - _log_normaliser(D)
         return (self._sum_log_scale() + constant).to(self.scale.dtype)
 
+    @classmethod
+    def kl_gradients(
+        cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
+    ) -> list[tuple[Tensor, Tensor]] | None:
+        """To a Gaussian dKL/da = a, dKL/ds = s/D - 1/s; to a radial see `radial_kl_gradients`."""
+        if issubclass(prior, Radial):
+            return radial_kl_gradients(pairs)
+        return quadratic_gradients(pairs) if issubclass(prior, Gaussian) else None
+
     def _closed_kl(self, prior: Prior) -> Tensor | None:
         if isinstance(prior, Radial):
             return self._kl_to_radial(prior)
@@ -90,6 +100,11 @@ class Radial(Posterior):
         """The corrected closed form, to second order; see `radial_kl`."""
         a, s = self._in_units_of(prior)
         return radial_kl(a, s)
+
+
+def quadratic_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+    """Gradients of -sum log s + (||a||^2 + mean(s^2)) / 2: a and s/D - 1/s."""
+    return [(a.clone(), (s / s.shape[-1]).sub_(s.reciprocal())) for a, s in pairs]
 
 
 def _log_normaliser(D: int) -> float:

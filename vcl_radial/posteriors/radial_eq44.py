@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from vcl_radial.posteriors.radial import Radial
+from vcl_radial.posteriors.base import Posterior
+from vcl_radial.posteriors.gaussian import Gaussian
+from vcl_radial.posteriors.radial import Radial, quadratic_gradients
 
 
 class RadialEq44(Radial):
@@ -20,6 +24,13 @@ class RadialEq44(Radial):
     scales grow until s = sqrt(D). Use it to reproduce published figures, and `Radial` for
     everything else. Density, draws and all other divergences are those of `Radial`.
     """
+
+    @classmethod
+    def kl_gradients(
+        cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
+    ) -> list[tuple[Tensor, Tensor]] | None:
+        """Those of a Gaussian prior: Eq. 44 differs from it by a constant only."""
+        return quadratic_gradients(pairs) if issubclass(prior, Radial | Gaussian) else None
 
     def _kl_to_radial(self, prior: Radial) -> Tensor:
         a, s = self._in_units_of(prior)

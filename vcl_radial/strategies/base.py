@@ -43,6 +43,8 @@ class ContinualStrategy(TensorLoading, SupervisedTemplate):
         eval_seed: of the weight samples in a prediction.
         tensor_stream: what the benchmark was made from, on the strategy's device, to cut batches
             from; without it Avalanche's own loaders serve.
+        loss_value: whether the loss holds the penalty's value, for whoever reads it. Without it a
+            method may give only the penalty's gradient, which can be cheaper.
         drop_last: leave out the last, incomplete batch of each training epoch.
         settings: those of Avalanche's `SupervisedTemplate`: `train_mb_size`, `train_epochs`,
             `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`.
@@ -63,6 +65,7 @@ class ContinualStrategy(TensorLoading, SupervisedTemplate):
         train_samples: int = 1,
         eval_samples: int = 100,
         eval_seed: int = 0,
+        loss_value: bool = True,
         drop_last: bool = False,
         tensor_stream: TensorStream | None = None,
         **settings: Any,
@@ -78,6 +81,7 @@ class ContinualStrategy(TensorLoading, SupervisedTemplate):
         )
         self.penalty_weight = penalty_weight
         self.train_samples = train_samples
+        self.loss_value = loss_value
         self.drop_last = drop_last
         self.tensor_stream = tensor_stream
         self.mb_logits: Tensor | None = None

@@ -27,8 +27,8 @@ class VCL(ContinualStrategy):
     """
 
     def penalty(self) -> Tensor:
-        """KL(q || p) of the body and the heads in use, in nats."""
-        return kl_divergence(self.network, self.tasks)
+        """KL(q || p) of the body and the heads in use, in nats (or its gradient only)."""
+        return kl_divergence(self.network, self.tasks, self.loss_value)
 
     def consolidate(self, experience: Any) -> None:
         """Make the posterior the prior; heads of other tasks keep theirs."""

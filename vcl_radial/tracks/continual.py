@@ -222,6 +222,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             train_samples=recipe.train_samples,
             eval_samples=1 if recipe.posterior == "none" else recipe.eval_samples,
             drop_last=recipe.drop_last,
+            loss_value=False,
             **recipe.options,
             **settings,
         )
