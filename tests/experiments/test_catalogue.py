@@ -1,0 +1,176 @@
+from pathlib import Path
+
+import pytest
+import tomli_w
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.experiments.catalogue import load, parse_setting, plan
+from vcl_radial.experiments.specification import Run
+
+DIGITS = "split-digits-multi-head"
+
+
+def test_every_shipped_benchmark_and_method_is_valid_together():
+    methods = catalogue.names("method")
+    for benchmark in catalogue.names("benchmark"):
+        runs = plan(benchmark, methods, range(2))
+        assert [(run.method, run.seed) for run in runs] == [(m, s) for m in methods for s in (0, 1)]
+
+
+@pytest.mark.parametrize("kind", ["benchmark", "method"])
+def test_every_shipped_toml_describes_itself_in_one_line(kind):
+    for name in catalogue.names(kind):
+        description = load(kind, name).description
+        assert description
+        assert "\n" not in description
+
+
+def test_set_overrides_the_benchmark_which_overrides_the_method(tmp_path: Path):
+    method = tmp_path / "mine.toml"
+    method.write_text("hidden = [7]\nepochs = 3\nbatch_size = 5\n")
+    plain, overridden = (plan(DIGITS, [str(method)], [0], s)[0] for s in ({}, {"batch_size": 9}))
+    assert (plain.recipe.epochs, plain.recipe.hidden) == (3, [100, 100])
+    assert (plain.recipe.batch_size, overridden.recipe.batch_size) == (32, 9)
+
+
+def test_options_of_method_benchmark_and_command_line_are_merged(tmp_path: Path):
+    method, benchmark = tmp_path / "mine.toml", tmp_path / "bench.toml"
+    method.write_text("[options]\na = 1\nb = 1\nc = 1\n")
+    stream = '[stream]\ndataset = "digits"\n'
+    benchmark.write_text(f"{stream}[recipe.options]\nb = 2\nc = 2\n")
+    (run,) = plan(str(benchmark), [str(method)], [0], {"options.c": 3})
+    assert run.recipe.options == {"a": 1, "b": 2, "c": 3}
+
+
+def test_settings_reach_the_stream_and_what_is_evaluated():
+    (run,) = plan(DIGITS, ["naive"], [0], {"stream.tasks": 2, "evaluate_on": "validation"})
+    assert (run.stream.tasks, run.evaluate_on) == (2, "validation")
+
+
+def test_a_method_named_twice_is_run_once():
+    shipped = str(catalogue.folder("method") / "naive.toml")
+    assert len(plan(DIGITS, ["naive", "naive", shipped], [0])) == 1
+
+
+def test_two_methods_of_one_name_are_refused_because_their_results_would_mix(tmp_path: Path):
+    mine = tmp_path / "naive.toml"
+    mine.write_text("epochs = 3\n")
+    with pytest.raises(UserError, match=r"naive\.toml and .*naive\.toml: two methods of one name"):
+        plan(DIGITS, ["naive", str(mine)], [0])
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("epochs=40", "epochs", 40),
+        ("learning_rate=1e-3", "learning_rate", 1e-3),
+        ("hidden=[8, 8]", "hidden", [8, 8]),
+        ("posterior=radial", "posterior", "radial"),
+        ('posterior="radial"', "posterior", "radial"),
+        ("drop_last=false", "drop_last", False),
+        (" epochs = 40", "epochs", 40),
+        ("options.path=a=b", "options.path", "a=b"),
+        ("epochs=", "epochs", ""),
+        ("epochs=4\nseed=5", "epochs", "4\nseed=5"),
+    ],
+)
+def test_a_setting_is_a_toml_value_or_else_a_plain_string(text, key, value):
+    assert parse_setting(text) == (key, value)
+
+
+def planned(text: str) -> Run | UserError:
+    try:
+        return plan(DIGITS, ["naive"], [0], dict([parse_setting(text)]))[0]
+    except UserError as error:
+        return error
+
+
+KNOWN_KEYS = (
+    "epochs hidden posterior learning_rate initial_noise drop_last options options.x stream "
+    "stream. stream.tasks stream.class_order evaluate_on seed"
+)
+KEYS = st.one_of(st.text(), st.sampled_from(KNOWN_KEYS.split()))
+VALUES = st.one_of(
+    st.text(alphabet=st.characters(codec=None, categories=None)),
+    st.integers().map(str),
+    st.floats().map(repr),
+    st.sampled_from(["[1, 2]", "{a = 1}", "1979-05-27", "[[[", "'''", "0x1F", "true", "nan"]),
+)
+
+
+@given(KEYS, VALUES)
+@example("epochs", "9" * 5000)
+@example("options.x", "\udcff")
+@example("options.\udcff", "1")
+@example("options.x", "{a = [1979-05-27T07:32:00Z, nan]}")
+@example("stream", "3")
+@example("options", "3")
+def test_any_setting_gives_a_spec_that_toml_holds_or_one_line(key, value):
+    answer = planned(f"{key}={value}")
+    if isinstance(answer, UserError):
+        assert len(str(answer).splitlines()) == 1
+    else:
+        assert tomli_w.dumps(answer.settings()).encode()
+        assert len(answer.digest()) == 8
+
+
+@given(st.text())
+@example("epochs")
+@example("=")
+@example("a\nb")
+def test_any_text_after_set_gives_a_spec_or_one_line(text):
+    answer = planned(text)
+    assert isinstance(answer, Run) or len(str(answer).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[stream]\ndataset = 'digits'\n[recipes]\n", "unknown key 'recipes'.*nearest.*'recipe'"),
+        ("[stream]\ndataset = 'digits'\ntask = 5\n", "unknown key 'stream.task'.*'tasks'"),
+        ("[stream]\ndataset = 'digits'\n[recipe]\nepoch = 5\n", "unknown key 'epoch'.*'epochs'"),
+        ("[stream]\nheads = 'multi'\n", "'stream.dataset' is missing"),
+        ("stream = 5\n", r"'stream' must be a table, \[stream\]"),
+        ("[stream]\ndataset = 'digits'\n[recipe]\noptions = 1\n", r"'recipe.options' must be a ta"),
+        ("[stream\n", "not valid TOML"),
+        ("x = " + "9" * 5000, "not valid TOML"),
+        ("evaluate_on = 'train'\n[stream]\ndataset = 'digits'\n", "evaluate_on = 'train'"),
+    ],
+)
+def test_a_faulty_benchmark_file_is_named_with_its_fault(tmp_path: Path, content, words):
+    path = tmp_path / "bench.toml"
+    path.write_text(content)
+    with pytest.raises(UserError, match=words) as caught:
+        plan(str(path), ["naive"], [0])
+    assert "bench" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("epoch = 5\n", "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        ("options = 1\n", r"'options' must be a table"),
+        ("epochs = 2.5\n", "epochs = 2.5: input should be a valid integer"),
+        ("epochs\n", "not valid TOML"),
+    ],
+)
+def test_a_faulty_method_file_is_named_with_its_fault(tmp_path: Path, content, words):
+    path = tmp_path / "mine.toml"
+    path.write_text(content)
+    with pytest.raises(UserError, match=f"mine.*{words}"):
+        plan(DIGITS, [str(path)], [0])
+
+
+def test_a_file_that_is_missing_a_folder_or_not_text_is_named(tmp_path: Path):
+    folder, binary = tmp_path / "folder.toml", tmp_path / "binary.toml"
+    folder.mkdir()
+    binary.write_bytes(b"\xff\xfe")
+    cases = ((tmp_path / "no.toml", "no such file"), (folder, "be read"), (binary, "be read"))
+    for path, words in cases:
+        with pytest.raises(UserError, match=words) as caught:
+            load("method", str(path))
+        assert str(path) in str(caught.value)

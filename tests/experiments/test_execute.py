@@ -1,0 +1,179 @@
+import io
+import json
+import re
+import tomllib
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny_run
+
+from vcl_radial import __version__
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
+from vcl_radial.experiments.specification import Run
+from vcl_radial.metrics import summary
+
+TASKS = range(1, 6)
+
+
+@pytest.fixture(scope="module")
+def never_interrupted(tmp_path_factory: pytest.TempPathFactory):
+    """A folder with a finished run of each configuration, made when first asked for."""
+    out = tmp_path_factory.mktemp("whole")
+
+    def folder(run: Run) -> RunFolder:
+        if RunFolder(out, run).fault() is not None:
+            carried_out(run, out)
+        return RunFolder(out, run)
+
+    return folder
+
+
+def tidy(folder: RunFolder) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO((folder.path / "accuracy.csv").read_bytes()))
+
+
+def test_a_run_ends_with_the_files_of_the_run_folder_and_nothing_else(never_interrupted):
+    folder = never_interrupted(tiny_run("radial-vcl"))
+    assert {path.name for path in folder.path.iterdir()} == {*RESULT_FILES, "done"}
+    assert re.fullmatch(r"seed-0-[0-9a-f]{8}", folder.path.name)
+    assert folder.path.parts[-3:-1] == (MULTI_HEAD, "radial-vcl")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "extra"), [(MULTI_HEAD, set()), (SINGLE_HEAD, {"predicted_as_newest"})]
+)
+def test_a_sequential_method_is_scored_on_every_task_before_and_after_each(
+    never_interrupted, benchmark, extra
+):
+    table = tidy(never_interrupted(tiny_run("radial-vcl", benchmark)))
+    assert list(table.columns) == ["task_trained", "task_evaluated", "metric", "value"]
+    cells = list(zip(table.task_trained, table.task_evaluated, table.metric, strict=True))
+    always = {"accuracy", "nll", "ece"}
+    expected = set(product(range(6), TASKS, always)) | set(product(TASKS, TASKS, extra))
+    assert set(cells) == expected
+    assert len(cells) == len(expected)
+    assert table.value.notna().all()
+
+
+def test_a_joint_run_is_scored_before_and_after_its_only_training(never_interrupted):
+    table = tidy(never_interrupted(tiny_run("joint")))
+    assert set(zip(table.task_trained, table.task_evaluated, strict=True)) == set(
+        product((0, 5), TASKS)
+    )
+
+
+@pytest.mark.parametrize("method", ["radial-vcl", "joint"])
+def test_the_metrics_can_be_computed_again_from_the_tidy_scores(never_interrupted, method):
+    folder = never_interrupted(tiny_run(method, SINGLE_HEAD))
+    assert json.loads((folder.path / "metrics.json").read_text()) == summary(tidy(folder))
+
+
+def test_the_spec_in_the_folder_is_the_run_and_has_its_digest(never_interrupted):
+    run = tiny_run("radial-vcl")
+    spec = tomllib.loads((never_interrupted(run).path / "spec.toml").read_text())
+    assert Run.model_validate(spec) == run
+    assert Run.model_validate(spec).digest() == never_interrupted(run).path.name[-8:]
+
+
+def test_the_environment_says_where_the_numbers_came_from(never_interrupted):
+    folder = never_interrupted(tiny_run("radial-vcl"))
+    where = json.loads((folder.path / "environment.json").read_text())
+    assert where["commit"] is None or re.match(r"[0-9a-f]{7}", where["commit"])
+    assert where["packages"]["vcl-radial"] == __version__
+    assert all(where["packages"].values())
+    assert (where["device"], where["threads"]) == ("cpu", 1)
+    assert where["tasks"] == ["0, 1", "2, 3", "4, 5", "6, 7", "8, 9"]
+    assert set(where["seconds"]) == {"training", "evaluation"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", where["finished"])
+
+
+@pytest.mark.parametrize("benchmark", [MULTI_HEAD, SINGLE_HEAD])
+@pytest.mark.parametrize("method", ["radial-vcl", "gaussian-vcl", "naive"])
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(
+    tmp_path: Path, never_interrupted, method, benchmark
+):
+    run = tiny_run(method, benchmark)
+    carried_out(run, tmp_path, interrupt_at=("epoch", 3))
+    folder = RunFolder(tmp_path, run)
+    assert folder.fault() == "not finished"
+    events = carried_out(run, tmp_path)
+    assert [e.task for e in events if e.kind == "start"] == [2]
+    assert [e.task for e in events if e.kind == "epoch"] == [3, 4, 5]
+    whole = (never_interrupted(run).path / "accuracy.csv").read_bytes()
+    assert accuracy_bytes(run, tmp_path) == whole
+    assert folder.fault() is None
+    assert not folder.checkpoint.exists()
+
+
+@pytest.mark.parametrize("moment", [("epoch", 1), ("task", 5)])
+def test_an_interrupted_joint_run_ends_with_the_same_bytes(
+    tmp_path: Path, never_interrupted, moment
+):
+    run = tiny_run("joint")
+    carried_out(run, tmp_path, interrupt_at=moment)
+    carried_out(run, tmp_path)
+    whole = (never_interrupted(run).path / "accuracy.csv").read_bytes()
+    assert accuracy_bytes(run, tmp_path) == whole
+
+
+def test_a_run_interrupted_after_its_last_task_only_writes_its_results(
+    tmp_path: Path, never_interrupted
+):
+    run = tiny_run("radial-vcl")
+    carried_out(run, tmp_path, interrupt_at=("task", 5))
+    assert [event.kind for event in carried_out(run, tmp_path)] == ["start"]
+    whole = (never_interrupted(run).path / "accuracy.csv").read_bytes()
+    assert accuracy_bytes(run, tmp_path) == whole
+
+
+@pytest.mark.parametrize("method", ["naive", "joint"])
+def test_the_epochs_told_add_up_to_the_total(tmp_path: Path, method):
+    events = carried_out(tiny_run(method, epochs=2), tmp_path)
+    total = {"naive": 10, "joint": 2}[method]
+    assert {event.total for event in events} == {total}
+    assert [e.epoch for e in events if e.kind == "epoch"] == list(range(1, total + 1))
+    assert events[-1].epoch == total
+    assert all(e.accuracy is not None for e in events if e.kind == "task")
+
+
+def test_another_seed_gives_other_numbers_and_the_same_seed_the_same(tmp_path: Path):
+    for out, seed in (("a", 0), ("b", 0), ("a", 1)):
+        carried_out(tiny_run(seed=seed), tmp_path / out)
+    first, again, other = (
+        accuracy_bytes(tiny_run(seed=seed), tmp_path / out)
+        for out, seed in (("a", 0), ("b", 0), ("a", 1))
+    )
+    assert first == again != other
+
+
+def test_a_spec_that_does_not_fit_its_data_leaves_no_folder(tmp_path: Path):
+    with pytest.raises(UserError, match="tasks = 3 does not divide the 10 classes: use one of"):
+        carried_out(tiny_run(**{"stream.tasks": 3}), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_diverged_run_keeps_the_checkpoint_of_its_last_good_task(tmp_path: Path, user_module):
+    user_module(
+        "soon_nan",
+        "from vcl_radial.strategies.vcl import VCL\n"
+        "class SoonNan(VCL):\n"
+        "    def penalty(self):\n"
+        "        late = self.experience.current_experience == 2\n"
+        "        return super().penalty() * (float('nan') if late else 1)\n",
+    )
+    run = tiny_run("radial-vcl", strategy="soon_nan:SoonNan")
+    with pytest.raises(Diverged, match="nan in epoch 1 of task 3"):
+        carried_out(run, tmp_path)
+    state = RunFolder(tmp_path, run).load_checkpoint()
+    assert state is not None
+    assert state["tasks_done"] == 2
+
+
+def test_a_checkpoint_that_no_longer_fits_the_code_is_named(tmp_path: Path):
+    run = tiny_run()
+    RunFolder(tmp_path, run).save_checkpoint({"strategy": {"model": {}}, "rows": []})
+    with pytest.raises(UserError, match=r"checkpoint\.pt: does not fit the code .*; delete it"):
+        carried_out(run, tmp_path)

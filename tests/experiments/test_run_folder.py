@@ -1,0 +1,163 @@
+import errno
+import hashlib
+import io
+import os
+import stat
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_runs import tiny_run
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import run_folder
+from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder, write_atomically
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path, tiny_run())
+    folder.start()
+    return folder
+
+
+def finish(folder: RunFolder) -> None:
+    folder.finish({name: f"content of {name}\n" for name in RESULT_FILES if name != "spec.toml"})
+
+
+def failing_with(code: int):
+    def fail(*_args, **_kwargs):
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def stamped(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest() + data
+
+
+def test_a_written_file_replaces_the_old_one_and_all_may_read_it(tmp_path: Path):
+    path = tmp_path / "new" / "file"
+    for content in (b"old", "nü"):
+        write_atomically(path, content)
+    assert path.read_text() == "nü"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+    monkeypatch.setattr(run_folder.os, "fsync", failing_with(errno.ENOSPC))
+    with pytest.raises(UserError, match="file: cannot be written: No space left on device; free"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="file/below: cannot be written: "):
+        write_atomically(tmp_path / "file" / "below", "")
+    monkeypatch.setattr(run_folder.tempfile, "mkstemp", failing_with(errno.EACCES))
+    with pytest.raises(UserError, match=r"cannot be written: Permission denied; .*another folder"):
+        write_atomically(tmp_path / "other", "")
+
+
+def test_a_folder_is_finished_from_the_marker_on_and_then_has_no_checkpoint(folder: RunFolder):
+    folder.save_checkpoint({})
+    assert folder.fault() == "not finished"
+    finish(folder)
+    assert folder.fault() is None
+    assert not folder.checkpoint.exists()
+
+
+@pytest.mark.parametrize("name", RESULT_FILES)
+def test_an_altered_or_missing_result_file_is_named(folder: RunFolder, name):
+    finish(folder)
+    path = folder.path / name
+    path.write_text(path.read_text() + " ")
+    assert folder.fault() == f"{path} was altered after the run"
+    path.unlink()
+    assert folder.fault() == f"{path} is missing"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", "\x00"])
+def test_a_damaged_marker_is_no_marker(folder: RunFolder, content):
+    finish(folder)
+    (folder.path / "done").write_text(content)
+    assert folder.fault() == f"{folder.path / 'done'} is damaged"
+
+
+def test_a_run_that_starts_again_is_not_finished_any_more(folder: RunFolder):
+    finish(folder)
+    folder.start()
+    assert folder.fault() == "not finished"
+
+
+def test_a_checkpoint_comes_back_as_it_was_saved(folder: RunFolder):
+    assert folder.load_checkpoint() is None
+    state = {"weights": {"w": torch.arange(3.0)}, "rows": [(0, 1, "nll", 0.5)], "done": 2}
+    folder.save_checkpoint(state)
+    loaded = folder.load_checkpoint()
+    assert loaded is not None
+    assert torch.equal(loaded["weights"]["w"], state["weights"]["w"])
+    assert (loaded["rows"], loaded["done"]) == (state["rows"], 2)
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"epochs": 2}])
+def test_a_checkpoint_of_another_spec_is_refused(folder: RunFolder, tmp_path: Path, other):
+    foreign = RunFolder(tmp_path, tiny_run(**other))
+    foreign.save_checkpoint({"done": 2})
+    folder.checkpoint.write_bytes(foreign.checkpoint.read_bytes())
+    with pytest.raises(UserError, match=r"checkpoint\.pt: belongs to another spec; delete it"):
+        folder.load_checkpoint()
+
+
+def test_any_damage_to_a_checkpoint_is_noticed(folder: RunFolder):
+    folder.save_checkpoint({"weights": torch.zeros(4)})
+    whole = folder.checkpoint.read_bytes()
+    flipped = [
+        whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+        for place in (0, 40, len(whole) // 2, len(whole) - 1)
+    ]
+    for content in (*flipped, whole[:-1], whole[:20], b"", whole + b"\0"):
+        folder.checkpoint.write_bytes(content)
+        with pytest.raises(UserError, match=r"checkpoint\.pt: damaged .*; delete it"):
+            folder.load_checkpoint()
+
+
+class _Payload:
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self):
+        return Path.touch, (self.trace,)
+
+
+def test_a_checkpoint_that_holds_a_pickled_object_is_refused_and_never_run(
+    folder: RunFolder, tmp_path: Path
+):
+    trace, buffer = tmp_path / "was executed", io.BytesIO()
+    torch.save({"spec": folder.run.digest(), "seed": 0, "x": _Payload(trace)}, buffer)
+    folder.checkpoint.write_bytes(stamped(buffer.getvalue()))
+    with pytest.raises(UserError, match=r"checkpoint\.pt: holds more than plain tensors; delete"):
+        folder.load_checkpoint()
+    assert not trace.exists()
+    buffer.seek(0)
+    torch.load(buffer, weights_only=False)
+    assert trace.exists(), "the payload of this test does nothing, so it proves nothing"
+
+
+def test_a_checkpoint_that_holds_no_table_is_refused(folder: RunFolder):
+    buffer = io.BytesIO()
+    torch.save([torch.zeros(2)], buffer)
+    folder.checkpoint.write_bytes(stamped(buffer.getvalue()))
+    with pytest.raises(UserError, match="belongs to another spec"):
+        folder.load_checkpoint()
+
+
+def test_a_checkpoint_that_cannot_be_read_is_named(folder: RunFolder):
+    folder.checkpoint.mkdir()
+    with pytest.raises(UserError, match=r"checkpoint\.pt: cannot be read: "):
+        folder.load_checkpoint()

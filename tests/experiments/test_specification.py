@@ -1,0 +1,97 @@
+import tomllib
+
+import pytest
+import tomli_w
+from tiny_runs import tiny_run
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.specification import Run
+
+
+def test_a_spec_written_as_toml_and_read_back_is_the_same_run():
+    run = tiny_run("radial-vcl", initial_noise=0.01, **{"stream.class_order": [*range(9, -1, -1)]})
+    again = Run.model_validate(tomllib.loads(tomli_w.dumps(run.settings())))
+    assert again == run
+    assert again.digest() == run.digest()
+
+
+def test_the_digest_is_that_of_all_settings_but_the_seed_and_the_name():
+    run = tiny_run("radial-vcl")
+    assert tiny_run("radial-vcl", seed=1).digest() == run.digest()
+    assert run.model_copy(update={"method": "renamed"}).digest() == run.digest()
+    others = [
+        tiny_run("radial-vcl", epochs=2),
+        tiny_run("radial-vcl", **{"stream.tasks": 2}),
+        tiny_run("radial-vcl", **{"options.memory": 2}),
+        tiny_run("radial-vcl", evaluate_on="validation"),
+        tiny_run("radial-vcl", benchmark="split-digits-single-head"),
+    ]
+    digests = {run.digest(), *(other.digest() for other in others)}
+    assert len(digests) == len(others) + 1
+
+
+def test_the_digest_does_not_depend_on_how_a_number_is_written():
+    assert tiny_run(learning_rate=1).digest() == tiny_run(learning_rate=1.0).digest()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("epochs", 0),
+        ("epochs", 2.5),
+        ("epochs", True),
+        ("epochs", "many"),
+        ("learning_rate", -1),
+        ("learning_rate", 0),
+        ("learning_rate", float("nan")),
+        ("learning_rate", float("inf")),
+        ("rho_learning_rate", 0),
+        ("kl_weight", -0.1),
+        ("initial_rho", float("nan")),
+        ("initial_noise", 0),
+        ("prior_scale", 0),
+        ("posterior", "foo"),
+        ("grouping", "weight"),
+        ("optimizer", "lbfgs"),
+        ("hidden", [0]),
+        ("hidden", 100),
+        ("batch_size", 0),
+        ("drop_last", "yes"),
+        ("train_samples", 0),
+        ("eval_samples", 0),
+        ("stream.validation", 1.5),
+        ("stream.validation", -0.1),
+        ("stream.tasks", 0),
+        ("stream.heads", "two"),
+        ("stream.kind", "rotated"),
+        ("stream.dataset", "cifar"),
+        ("stream.class_order", [0.5]),
+        ("stream.split_seed", -1),
+        ("evaluate_on", "train"),
+    ],
+)
+def test_an_impossible_value_is_named_with_its_key(key, value):
+    with pytest.raises(UserError) as caught:
+        tiny_run(**{key: value})
+    assert f"{key} = " in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_validation_data_cannot_be_evaluated_where_none_are_held_out():
+    with pytest.raises(UserError, match=r"needs stream\.validation above 0"):
+        tiny_run(evaluate_on="validation", **{"stream.validation": 0})
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [("epoch", "epochs"), ("learningrate", "learning_rate"), ("stream.task", "tasks")],
+)
+def test_an_unknown_key_is_answered_with_the_nearest(key, nearest):
+    with pytest.raises(UserError, match=f"unknown key '{key}'; the nearest.* '{nearest}'"):
+        tiny_run(**{key: 1})
+
+
+def test_a_seed_must_be_one_that_generators_take():
+    for seed in (-1, 2**31):
+        with pytest.raises(UserError, match="seed"):
+            tiny_run(seed=seed)

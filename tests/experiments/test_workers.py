@@ -1,0 +1,114 @@
+"""Several processes at once. Each starts by importing Avalanche, so these tests are few."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
+
+from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.runner import perform
+
+MORTAL = """
+import os, signal
+from pathlib import Path
+from vcl_radial.strategies.vcl import VCL
+
+class Mortal(VCL):
+    def __init__(self, *, poison, **settings):
+        super().__init__(**settings)
+        self.poison = Path(poison)
+
+    def consolidate(self, experience):
+        super().consolidate(experience)
+        if experience.current_experience == 2:
+            try:
+                self.poison.unlink()  # whoever takes it dies of it
+            except FileNotFoundError:
+                return
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+SLEEPER = """
+import os, signal, time
+from pathlib import Path
+
+deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+(Path(__file__).parent / f"{os.getpid()}.{'deaf' if deaf else 'listening'}").touch()
+time.sleep(600)
+"""
+
+
+def test_a_killed_worker_takes_only_its_run_which_then_ends_with_the_same_bytes(
+    tmp_path: Path, user_module, capsys
+):
+    user_module("mortal", MORTAL)
+    poison = tmp_path / "poison"
+    poison.touch()
+    runs = [
+        tiny_run("radial-vcl", seed=s, strategy="mortal:Mortal", **{"options.poison": str(poison)})
+        for s in (0, 1)
+    ]
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    outcomes = perform(runs, Place(tmp_path / "killed"), jobs=2)
+    assert signal.getsignal(signal.SIGINT) is on_interrupt
+    assert sorted(outcome.run.seed for outcome in outcomes) == [0, 1]
+    (fault,) = (outcome.fault for outcome in outcomes if outcome.fault is not None)
+    assert fault.startswith("its process died (exit code -9; out of memory?); run the same comm")
+    capsys.readouterr()
+
+    (again,) = perform(runs, Place(tmp_path / "killed"), jobs=1)
+    assert again.fault is None
+    assert "goes on after task 2 of 5" in capsys.readouterr().out
+
+    perform(runs, Place(tmp_path / "one by one"), jobs=1)
+    for run in runs:
+        assert accuracy_bytes(run, tmp_path / "killed") == accuracy_bytes(
+            run, tmp_path / "one by one"
+        )
+        assert not RunFolder(tmp_path / "killed", run).checkpoint.exists()
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(happened, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)
+
+
+def test_ending_the_command_ends_its_workers_and_says_how_to_go_on(tmp_path: Path):
+    # Workers are at work from the first second when this stands where they look for Avalanche.
+    (tmp_path / "avalanche.py").write_text(SLEEPER)
+    command = [sys.executable, "-m", "vcl_radial", "run", MULTI_HEAD, "--method", "naive"]
+    command += ["--seeds", "2", "--jobs", "2", "--device", "cpu", "--out", str(tmp_path / "runs")]
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as process:
+        try:
+            # Ctrl-C reaches the workers as well: only the command itself is to answer it.
+            wait_until(lambda: len(list(tmp_path.glob("*.deaf"))) == 2)
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert errors == "vcl-radial: stopped; the same command goes on from the last finished tasks\n"
+    workers = [int(path.stem) for path in tmp_path.glob("*.deaf")]
+    wait_until(lambda: not any(map(alive, workers)), seconds=10)

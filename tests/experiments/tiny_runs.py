@@ -1,0 +1,72 @@
+"""Runs on split-digits that take well under a second, and finished ones with made-up scores."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vcl_radial.experiments.catalogue import plan
+from vcl_radial.experiments.execute import Event, Place, execute
+from vcl_radial.experiments.results import COLUMNS
+from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.specification import Run
+
+MULTI_HEAD, SINGLE_HEAD = "split-digits-multi-head", "split-digits-single-head"
+TINY: dict[str, Any] = {"epochs": 1, "hidden": [8], "eval_samples": 2}
+
+
+def tiny_run(method: str = "naive", benchmark: str = MULTI_HEAD, **settings: Any) -> Run:
+    seed = settings.pop("seed", 0)
+    (run,) = plan(benchmark, [method], [seed], TINY | settings)
+    return run
+
+
+def carried_out(run: Run, out: Path, interrupt_at: tuple[str, int] | None = None) -> list[Event]:
+    """Execute a run and give what it told, up to Ctrl-C at an event (kind, task)."""
+    events: list[Event] = []
+
+    def tell(event: Event) -> None:
+        events.append(event)
+        if (event.kind, event.task) == interrupt_at:
+            raise KeyboardInterrupt
+
+    try:
+        execute(run, Place(out), tell)
+    except KeyboardInterrupt:
+        assert interrupt_at is not None
+    return events
+
+
+def accuracy_bytes(run: Run, out: Path) -> bytes:
+    return (RunFolder(out, run).path / "accuracy.csv").read_bytes()
+
+
+ENVIRONMENT = {
+    "commit": "0123456789ab",
+    "device": "cpu",
+    "processor": "a processor",
+    "threads": 1,
+    "packages": {"torch": "2"},
+    "seconds": {"training": 1.0, "evaluation": 1.0},
+    "finished": "2026-01-31T12:00:00Z",
+    "tasks": ["0, 1", "2, 3"],
+}
+
+
+def finished(
+    out: Path, run: Run, tidy: str | None = None, environment: object = ENVIRONMENT
+) -> RunFolder:
+    """A finished run folder with made-up results on two tasks."""
+    rows = [(i, j, "accuracy", 50.0 + i + j) for i in range(3) for j in (1, 2)]
+    made_up = pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False)
+    folder = RunFolder(out, run)
+    folder.start()
+    folder.finish(
+        {
+            "accuracy.csv": made_up if tidy is None else tidy,
+            "metrics.json": "{}",
+            "environment.json": json.dumps(environment),
+        }
+    )
+    return folder

@@ -1,0 +1,260 @@
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from vcl_radial import __version__
+from vcl_radial.cli import main
+from vcl_radial.experiments import report, run_folder
+from vcl_radial.streams import DATA_VARIABLE
+
+DIGITS = "split-digits-multi-head"
+TINY = ["--set", "epochs=1", "hidden=[8]", "eval_samples=2"]
+
+
+@pytest.fixture(autouse=True)
+def _own_process():
+    """The command line takes over SIGTERM and the number of threads."""
+    handler, threads = signal.getsignal(signal.SIGTERM), torch.get_num_threads()
+    yield
+    signal.signal(signal.SIGTERM, handler)
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def command(capsys, tmp_path: Path, monkeypatch):
+    """Call the command line in an empty folder; give exit code, output and error lines."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, list[str]]:
+        capsys.readouterr()
+        try:
+            code = main(arguments)
+        except SystemExit as end:  # argparse
+            code = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err.splitlines()
+
+    return call
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """Leave out the pictures, which take longer than the runs."""
+    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: None)
+
+
+def run(*arguments: str, jobs: str = "1") -> list[str]:
+    return ["run", DIGITS, "--jobs", jobs, "--device", "cpu", *arguments]
+
+
+def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(command):
+    code, out, err = command(*run("--method", "radial-vcl", "naive", "--seeds", "2", *TINY))
+    assert (code, err) == (0, [])
+    assert f"{DIGITS}: 4 runs to do, 1 at a time" in out
+    assert "accuracy (%)" in out
+    pictures = [Path(word) for word in out.split() if word.endswith(".png")]
+    assert {path.stem for path in pictures} == {
+        "final-model",
+        "heatmap-naive",
+        "heatmap-radial-vcl",
+        "heatmaps",
+    }
+    assert all(path.is_file() and path.with_suffix(".svg").is_file() for path in pictures)
+    assert len(list(Path("runs").glob(f"{DIGITS}/*/seed-*/done"))) == 4
+
+    code, out, err = command(*run("--method", "radial-vcl", "naive", "--seeds", "2", *TINY))
+    assert (code, err) == (0, [])
+    assert "all 4 runs were finished before" in out
+
+    code, again, _ = command("report", "runs", "--to", "elsewhere")
+    assert code == 0
+    assert out.split("\n\n")[1] == again.split("\n\n")[0].strip("\n")
+    assert Path("elsewhere", DIGITS, "heatmaps.png").is_file()
+
+
+def test_the_methods_compared_unless_named_are_radial_and_gaussian(command, no_report):
+    code, out, _ = command(*run(*TINY))
+    assert code == 0
+    assert "radial-vcl seed 0" in out
+    assert "gaussian-vcl seed 0" in out
+    assert "2 runs to do" in out
+
+
+def test_a_diverged_run_is_told_of_while_the_others_finish(command):
+    Path("wild.toml").write_text(
+        'strategy = "naive"\nposterior = "none"\noptimizer = "sgd"\nlearning_rate = 1e30\n'
+    )
+    arguments = run("--method", "wild.toml", "naive", "--seeds", "2", *TINY)
+    code, out, err = command(*arguments)
+    assert code == 1
+    assert err[0].startswith("vcl-radial: wild seed 0, wild seed 1: the loss became nan in epoch 1")
+    assert "task 1" in err[0]
+    assert all("not finished" in line for line in err[1:])
+    assert "wild seed 0   FAILED  [1 of 4]" in out
+    assert Path("runs", "report", DIGITS, "heatmap-naive.png").is_file()
+    assert not Path("runs", "report", DIGITS, "heatmap-wild.png").exists()
+
+
+def test_ctrl_c_says_how_to_go_on(command, monkeypatch, no_report):
+    from vcl_radial.experiments.progress import Progress
+
+    original = Progress.show
+
+    def interrupted(self, run, event):
+        original(self, run, event)
+        if (event.kind, event.task) == ("task", 2):
+            raise KeyboardInterrupt
+
+    arguments = run("--method", "naive", *TINY)
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "show", interrupted)
+        code, _, err = command(*arguments)
+    assert code == 130
+    assert err == ["vcl-radial: stopped; the same command goes on from the last finished tasks"]
+    code, out, err = command(*arguments)
+    assert (code, err) == (0, [])
+    assert "goes on after task 2 of 5" in out
+
+
+def test_the_list_names_every_shipped_benchmark_and_method(command):
+    code, out, err = command("list")
+    assert (code, err) == (0, [])
+    root = Path(__file__).parents[1]
+    for path in (*root.glob("benchmarks/*.toml"), *root.glob("baselines/*.toml")):
+        assert f"  {path.stem} " in out
+
+
+def test_the_version_is_that_of_the_package(command):
+    assert command("--version") == (0, f"vcl-radial {__version__}\n", [])
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["run", "--help"], ["--version"]])
+def test_quick_answers_import_nothing_heavy(arguments):
+    code = (
+        "import sys\nfrom vcl_radial.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'avalanche', 'matplotlib', 'pandas', 'numpy', 'sklearn'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        check=False,
+    )
+    assert answer.stderr.strip() == ""
+    assert answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["rum"], "invalid choice: 'rum'"),
+        (["run"], "required: BENCHMARK"),
+        (["report"], "required: DIR"),
+        (run("--seeds", "0"), "--seeds: '0' is not a whole number of at least 1"),
+        (run("--seeds", "x"), "--seeds: 'x' is not a whole number of at least 1"),
+        (run("--seeds", "1.5"), "--seeds: '1.5' is not a whole number of at least 1"),
+        (run(jobs="0"), "--jobs: '0' is not a whole number of at least 1"),
+        (run(jobs="-1"), "--jobs: '-1' is not a whole number of at least 1"),
+        (run("--device", "tpu"), "--device: invalid choice: 'tpu'"),
+        (run("--epochs", "5"), "unrecognized arguments: --epochs 5"),
+        (run("--method"), "--method: expected at least one argument"),
+    ],
+)
+def test_misuse_is_one_line_that_names_the_option(command, arguments, words):
+    code, out, err = command(*arguments)
+    assert (code, out, len(err)) == (2, "", 1)
+    assert words in err[0]
+    assert "--help" in err[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "split-digit"], "unknown benchmark 'split-digit'; the nearest is 'split-digits-"),
+        (run("--method", "radial"), "unknown method 'radial'; the nearest is 'radial-vcl'"),
+        (run("--method", "no.toml"), "no.toml: there is no such file"),
+        (["run", "no.toml"], "no.toml: there is no such file"),
+        (run("--set", "epoch=5"), "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        (run("--set", "epochs"), "--set 'epochs': write key=value"),
+        (run("--set", "epochs=0"), "epochs = 0: input should be greater than or equal to 1"),
+        (run("--set", "learning_rate=-1"), "learning_rate = -1: input should be greater than 0"),
+        (run("--set", "learning_rate=nan"), "learning_rate = nan: input should be a finite"),
+        (run("--set", "posterior=foo"), "posterior = 'foo': input should be 'gaussian', 'radial'"),
+        (run("--set", "stream.validation=1.5"), "stream.validation = 1.5: input should be less"),
+        (run("--set", "stream.tasks=3"), "tasks = 3 does not divide the 10 classes: use one of"),
+        (run("--set", "stream.class_order=[0, 0]"), "class_order = [0, 0] must hold each class"),
+        (run("--set", "batch_size=5000"), "batch_size = 5000 is more than the"),
+        (run("--set", "strategy=vlc"), "strategy = 'vlc' is not known: the nearest is 'vcl'"),
+        (run("--set", "options.memory=5"), "memory"),
+        (["report", "nowhere"], "nowhere: there is no such folder"),
+        (["report", "."], "holds no finished run; give a folder that was given to --out"),
+        (run("--out", "file"), "file: cannot be made: File exists; choose another folder with"),
+        (run("--out", "file/below"), "file/below: cannot be made: Not a directory; choose another"),
+    ],
+)
+def test_bad_input_is_one_line_that_names_the_thing_and_the_mend(command, arguments, words):
+    Path("file").touch()
+    code, _, err = command(*arguments)
+    assert (code, len(err)) == (1, 1), err
+    assert err[0].startswith("vcl-radial: ")
+    assert words in err[0]
+
+
+def test_a_data_folder_that_is_not_there_is_named(command, monkeypatch):
+    fashion = ["run", "split-fashion-multi-head", "--device", "cpu", "--jobs", "1"]
+    code, _, err = command(*fashion, "--data-dir", "nowhere")
+    assert (code, len(err)) == (1, 1)
+    assert "nowhere, the data folder, is not a folder: create it or name another" in err[0]
+    monkeypatch.setenv(DATA_VARIABLE, "nowhere-else")
+    code, _, err = command(*fashion)
+    assert (code, len(err)) == (1, 1)
+    assert f"nowhere-else, the data folder of {DATA_VARIABLE}, is not a folder" in err[0]
+    Path("empty").mkdir()
+    code, _, err = command(*fashion, "--data-dir", "empty")
+    assert (code, len(err)) == (1, 1)
+    assert "lacks train-images-idx3-ubyte[.gz]" in err[0]
+
+
+def test_a_disk_that_fills_up_is_one_line_and_finished_results_stay(command, monkeypatch):
+    command(*run("--method", "naive", *TINY))
+    done = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_folder.os, "fsync", full)
+    code, _, err = command(*run("--method", "joint", *TINY))
+    assert (code, len(err)) == (1, 1)
+    assert "spec.toml: cannot be written: No space left on device; free space" in err[0]
+    assert {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()} == done
+
+
+def test_a_checkpoint_that_cannot_be_used_is_one_line_with_its_path(command):
+    arguments = run("--method", "naive", *TINY)
+    command(*arguments)
+    (done,) = Path("runs").rglob("done")
+    done.unlink()
+    checkpoint = done.with_name("checkpoint.pt")
+    checkpoint.write_bytes(b"no checkpoint at all")
+    code, _, err = command(*arguments)
+    assert (code, len(err)) == (1, 1)
+    assert f"{checkpoint}: damaged (its checksum is wrong); delete it" in err[0]
+    checkpoint.unlink()
+    assert command(*arguments)[0] == 0
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_cuda_where_there_is_none_is_refused_and_auto_is_the_cpu(command, no_report):
+    code, _, err = command("run", DIGITS, "--device", "cuda")
+    assert (code, len(err)) == (1, 1)
+    assert "--device cuda: PyTorch finds no CUDA device here; use --device cpu" in err[0]
+    assert command("run", DIGITS, "--jobs", "1", "--method", "naive", *TINY)[0] == 0

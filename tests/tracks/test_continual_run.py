@@ -1,0 +1,174 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.streams import DATA_VARIABLE, build_stream
+from vcl_radial.tracks import continual
+from vcl_radial.tracks.continual import ContinualRun, make_network, optimizer_for
+from vcl_radial.tracks.settings import Recipe, StreamSettings
+
+DIGITS = StreamSettings(dataset="digits")
+SINGLE_HEAD = StreamSettings(dataset="digits", heads="single")
+
+
+@pytest.fixture(autouse=True)
+def _own_denormals():
+    yield
+    torch.set_flush_denormal(False)
+
+
+def recipe(**settings: Any) -> Recipe:
+    return Recipe(**{"epochs": 1, "hidden": [8], "eval_samples": 2, "batch_size": 32} | settings)
+
+
+def finished(*args: Any, **kwargs: Any) -> ContinualRun:
+    run = ContinualRun(*args, **kwargs)
+    assert list(run.finish_tasks())[-1] == run.tasks
+    return run
+
+
+def cell(run: ContinualRun, trained: int, evaluated: int, metric: str) -> float:
+    (value,) = (v for i, j, m, v in run.rows if (i, j, m) == (trained, evaluated, metric))
+    return value
+
+
+@pytest.mark.parametrize("posterior", ["radial", "radial-eq44", "gaussian", "none"])
+@pytest.mark.parametrize("optimizer", ["amsgrad", "adam", "sgd"])
+def test_every_posterior_trains_with_every_optimiser(posterior, optimizer):
+    strategy = "naive" if posterior == "none" else "vcl"
+    stream = StreamSettings(dataset="digits", tasks=2)
+    run = finished(stream, recipe(posterior=posterior, optimizer=optimizer, strategy=strategy), 0)
+    assert run.accuracy().value.map(torch.tensor).map(torch.isfinite).all()
+
+
+def test_training_teaches_each_task_of_a_multi_head_run():
+    run = finished(DIGITS, recipe(strategy="naive", posterior="none", epochs=10, hidden=[50]), 0)
+    for task in range(1, 6):
+        assert cell(run, task, task, "accuracy") > 90
+        assert cell(run, task, task, "nll") < cell(run, 0, task, "nll")
+
+
+def test_fine_tuning_of_one_head_for_all_takes_old_tasks_for_the_newest():
+    settings = recipe(strategy="naive", posterior="none", epochs=20, hidden=[50])
+    run = finished(SINGLE_HEAD, settings, 0)
+    old = range(1, 5)
+    assert cell(run, 5, 5, "accuracy") > 85
+    assert sum(cell(run, 5, task, "accuracy") for task in old) / 4 < 30
+    assert sum(cell(run, 5, task, "predicted_as_newest") for task in old) / 4 > 50
+    for task in old:
+        # A digit that is taken for one of the newest task is not recognised.
+        right, newest = (cell(run, 5, task, m) for m in ("accuracy", "predicted_as_newest"))
+        assert right + newest <= 100 + 1e-6
+    assert cell(run, 5, 5, "predicted_as_newest") >= cell(run, 5, 5, "accuracy")
+
+
+def test_only_heads_that_are_shared_can_take_a_task_for_the_newest():
+    assert "predicted_as_newest" not in set(finished(DIGITS, recipe(), 0).accuracy().metric)
+    joint = finished(SINGLE_HEAD, recipe(strategy="joint", posterior="none"), 0)
+    assert "predicted_as_newest" not in set(joint.accuracy().metric)
+
+
+def test_average_accuracy_is_over_the_tasks_trained_so_far():
+    run = ContinualRun(DIGITS, recipe(), 0)
+    steps = run.finish_tasks()
+    for done in (1, 2):
+        assert next(steps) == done
+        seen = [cell(run, done, task, "accuracy") for task in range(1, done + 1)]
+        assert run.average_accuracy() == pytest.approx(sum(seen) / done)
+
+
+def test_epochs_are_told_task_by_task():
+    told: list[tuple[int, int]] = []
+    stream = StreamSettings(dataset="digits", tasks=2)
+    finished(stream, recipe(epochs=3), 0, on_epoch=lambda *epoch: told.append(epoch))
+    assert told == [(task, epoch) for task in (1, 2) for epoch in (1, 2, 3)]
+
+
+def test_a_run_that_goes_on_from_a_state_ends_as_if_it_had_not_stopped():
+    """The second run has its own generators, and others have drawn from the global ones."""
+    whole = finished(SINGLE_HEAD, recipe(), 3)
+    first = ContinualRun(SINGLE_HEAD, recipe(), 3)
+    steps = first.finish_tasks()
+    next(steps), next(steps)
+    second = ContinualRun(SINGLE_HEAD, recipe(), 3)
+    second.load_state_dict(first.state_dict())
+    torch.rand(17)
+    assert list(second.finish_tasks()) == [3, 4, 5]
+    assert second.rows == whole.rows
+
+
+def test_the_state_is_plain_enough_to_be_read_without_unpickling(tmp_path: Path):
+    run = finished(StreamSettings(dataset="digits", tasks=2), recipe(), 0)
+    torch.save(run.state_dict(), tmp_path / "state")
+    state = torch.load(tmp_path / "state", weights_only=True)
+    assert [tuple(row) for row in state["rows"]] == run.rows
+
+
+def with_unreadable(split: str):
+    """`build_stream`, but with no number in any input of a split."""
+
+    def build(*args: Any):
+        stream = build_stream(*args)
+        for rows in getattr(stream, split):
+            stream.x[rows] = torch.nan
+        return stream
+
+    return build
+
+
+def test_evaluation_on_validation_data_never_touches_test_data(monkeypatch):
+    clean = finished(DIGITS, recipe(), 0, evaluate_on="validation")
+    monkeypatch.setattr(continual, "build_stream", with_unreadable("test"))
+    blind = finished(DIGITS, recipe(), 0, evaluate_on="validation")
+    assert blind.rows == clean.rows
+    with pytest.raises(Diverged):
+        finished(DIGITS, recipe(), 0, evaluate_on="test")
+
+
+def test_held_out_data_are_neither_trained_on_nor_scored(monkeypatch):
+    clean = finished(DIGITS, recipe(), 0)
+    monkeypatch.setattr(continual, "build_stream", with_unreadable("validation"))
+    assert finished(DIGITS, recipe(), 0).rows == clean.rows
+
+
+def test_a_batch_larger_than_the_smallest_task_needs_incomplete_batches():
+    with pytest.raises(UserError, match=r"batch_size = 400 is more .* choose a smaller one"):
+        ContinualRun(DIGITS, recipe(batch_size=400), 0)
+    finished(DIGITS, recipe(batch_size=400, drop_last=False), 0)
+
+
+def test_rho_has_its_own_learning_rate_where_one_is_given():
+    stream = build_stream({"kind": "split", "dataset": "digits"})
+    settings = recipe(learning_rate=0.5, rho_learning_rate=0.25)
+    network = make_network(stream, settings)
+    rho = {id(m.rho) for m in network.modules() if isinstance(m, PosteriorBlock)}
+    optimizer = optimizer_for(settings)(network)
+    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    assert rates == {id(p): 0.25 if id(p) in rho else 0.5 for p in network.parameters()}
+    assert rho
+    assert rho != set(rates)
+
+
+def test_a_network_without_a_posterior_has_plain_parameters_only():
+    stream = build_stream({"kind": "split", "dataset": "digits"})
+    network = make_network(stream, recipe(posterior="none"))
+    assert not any(isinstance(module, PosteriorBlock) for module in network.modules())
+
+
+def test_real_fashion_mnist_is_learnt_from_its_published_files():
+    if DATA_VARIABLE not in os.environ:
+        pytest.skip(f"{DATA_VARIABLE} does not name a folder with the published files")
+    stream = StreamSettings(dataset="fashion-mnist")
+    settings = recipe(
+        strategy="naive", posterior="none", hidden=[16], batch_size=128, drop_last=True
+    )
+    run = finished(stream, settings, 0)
+    assert run.tasks == 5
+    for task in range(1, 6):
+        assert cell(run, task, task, "accuracy") > 85
+    assert run.stream.task_names[0] == "T-shirt/top, Trouser"
