@@ -16,9 +16,6 @@ _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = {"benchmark": "benchmarks", "method": "baselines"}
 _BENCHMARK_KEYS = {"description", "stream", "recipe", "evaluate_on"}
 
-MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
-"""What `run` compares when no method is named."""
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from itertools import chain, count
 from pathlib import Path
 
@@ -12,13 +12,16 @@ from vcl_radial.experiments.results import FinishedRun, gather, results_table
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 
 
-def write_report(folder: Path, to: Path, benchmark: str | None = None) -> None:
+def write_report(
+    folder: Path, to: Path, benchmark: str | None = None, first: Sequence[str] = ()
+) -> None:
     """Write the report of each benchmark below a folder, print its table and where it lies.
 
     Args:
         folder: what was given to `--out`.
         to: where to write; each benchmark gets a folder of its own in it.
         benchmark: only this one; None for all.
+        first: methods to show first, in this order; the others follow by name.
     """
     from vcl_radial import figures
 
@@ -27,6 +30,7 @@ def write_report(folder: Path, to: Path, benchmark: str | None = None) -> None:
         print(f"passed over: {words}", file=sys.stderr)
     for name in sorted({run.benchmark for run in runs}):
         chosen = [run for run in runs if run.benchmark == name]
+        chosen.sort(key=lambda run: _place(run.spec["method"], first))
         results = results_table(chosen)
         tasks = chosen[0].environment["tasks"]
         table = figures.summary_table(results)
@@ -84,6 +88,10 @@ def _page(name: str, table: str, runs: list[FinishedRun]) -> str:
             "",
         ]
     )
+
+
+def _place(method: str, first: Sequence[str]) -> int:
+    return first.index(method) if method in first else len(first)
 
 
 def _file_name(name: str) -> str:

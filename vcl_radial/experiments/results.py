@@ -30,7 +30,8 @@ class FinishedRun:
         spec: the resolved spec.
         environment: where the numbers came from.
         tidy: the scores, with the columns of accuracy.csv.
-        benchmark: its name; where runs of one name differ in their streams, with what differs.
+        benchmark: its name, with the data it was scored on unless these are the test data; where
+            runs of one name differ in their streams, with what differs.
         method: its name; where runs of one name differ in their recipes, with what differs.
     """
 
@@ -68,7 +69,7 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
     if not runs:
         raise UserError(f"{folder}: holds no finished run; give a folder that was given to --out")
     # Other tasks or other data are another measurement, other settings of a recipe another method.
-    words = _what_differs(runs, ("stream", "evaluate_on"), lambda run: run.benchmark)
+    words = _what_differs(runs, ("stream",), lambda run: (run.benchmark, run.spec["evaluate_on"]))
     runs = [replace(r, benchmark=r.benchmark + w) for r, w in zip(runs, words, strict=True)]
     words = _what_differs(runs, ("recipe",), lambda run: (run.benchmark, run.method))
     runs = [replace(r, method=r.method + w) for r, w in zip(runs, words, strict=True)]
@@ -85,7 +86,8 @@ def _read(path: Path) -> FinishedRun:
         for key in keys:
             table[key]
     summary(tidy)  # refuses a table that is damaged or has gaps
-    return FinishedRun(path, spec, environment, tidy, spec["benchmark"], spec["method"])
+    scored_on = "" if spec["evaluate_on"] == "test" else f" ({spec['evaluate_on']} data)"
+    return FinishedRun(path, spec, environment, tidy, spec["benchmark"] + scored_on, spec["method"])
 
 
 def results_table(runs: list[FinishedRun]) -> pd.DataFrame:

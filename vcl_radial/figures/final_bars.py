@@ -49,7 +49,7 @@ def final_bars(
     tasks: Sequence[str] | None = None,
     baseline: float = 0.0,
 ) -> Figure:
-    """One panel per method, one bar per task: the test accuracy of the final network.
+    """One panel per method, one bar per task: the accuracy of the final network.
 
     The view of Farquhar et al., "Radial Bayesian neural networks" (AISTATS 2020), Figs. 5 and 10.
     The dotted line is the average accuracy, the paler bar the task trained last.
@@ -104,7 +104,7 @@ def final_bars(
             if slanted:
                 slant_labels(axes)
             if grid.is_first_of_line(panel):
-                axes.set_ylabel("test accuracy (%)")
+                axes.set_ylabel("accuracy (%)")
             if grid.is_lowest(panel):
                 axes.set_xlabel("task", labelpad=3)
         grid.write_header(figure, summaries[0].benchmark, notes)

@@ -68,7 +68,7 @@ def heatmap(
 ) -> Figure:
     """Heatmap of one method: rows are moments of training, columns are tasks.
 
-    Each cell holds the mean test accuracy over the seeds and the standard error of that mean.
+    Each cell holds the mean accuracy over the seeds and the standard error of that mean.
     Cells of tasks that were not trained yet are hatched and have no colour. The column at the
     right is the average accuracy over the tasks seen so far. A joint run has one row.
 

@@ -154,10 +154,10 @@ def seeds_text(summaries: Sequence[AccuracyOverSeeds], with_spread: bool = True)
     fewest = min(summary.seeds[0] for summary in summaries)
     most = max(summary.seeds[1] for summary in summaries)
     if most == 1:
-        return "test accuracy in %, one seed (no spread)"
+        return "accuracy in %, one seed (no spread)"
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     spread = " ± standard error" if with_spread else ""
-    return f"test accuracy in %, mean{spread} over {seeds} seeds"
+    return f"accuracy in %, mean{spread} over {seeds} seeds"
 
 
 def number(value: float, decimals: int = 1) -> str:

@@ -155,7 +155,7 @@ class ContinualStrategy(TensorLoading, SupervisedTemplate):
         if not torch.isfinite(self.loss):
             raise Diverged(
                 f"the loss became {self.loss.item()} in epoch {self.clock.train_exp_epochs + 1} "
-                f"of task {self.experience.current_experience + 1}"
+                f"of task {self.experience.current_experience + 1}; try a smaller learning_rate"
             )
         super()._after_training_epoch(**kwargs)
 

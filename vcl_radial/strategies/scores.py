@@ -65,7 +65,10 @@ class Scores(PluginMetric[float]):
         """
         self.predictions, labels = torch.cat(self._outputs), torch.cat(self._labels)
         if torch.isnan(self.predictions).any():
-            raise Diverged("predictions are not numbers (the weights diverged in training)")
+            raise Diverged(
+                "predictions are not numbers: the weights diverged in training; try a smaller "
+                "learning_rate"
+            )
         self.values = {
             name: float(score(self.predictions, labels)) for name, score in self.scores.items()
         }

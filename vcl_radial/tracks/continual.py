@@ -78,7 +78,7 @@ class ContinualRun:
             make_network(self.stream, recipe),
             tensor_stream=self.stream.to(device),
             device=device,
-            evaluator=EvaluationPlugin(self.scores),
+            evaluator=EvaluationPlugin(self.scores, loggers=[]),
             plugins=[_EpochCallback(on_epoch)],
         )
         self.rows: list[tuple[int, int, str, float]] = []
@@ -226,7 +226,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             **recipe.options,
             **settings,
         )
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise UserError(
             f"strategy = {recipe.strategy!r} with options {recipe.options}: {error}"
         ) from None
