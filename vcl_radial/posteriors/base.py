@@ -123,10 +123,10 @@ class Posterior(ABC):
         Args:
             prior: the prior's family.
             pairs: for each block of groups a = (mean - mean_p) / scale_p and s = scale / scale_p,
-                shape [..., D] each.
+                shape [..., D] each. They may be overwritten.
 
         Returns:
-            dKL/da and dKL/ds of each block, new tensors; None if there is no closed form.
+            dKL/da and dKL/ds of each block; None if there is no closed form.
         """
         return None
 

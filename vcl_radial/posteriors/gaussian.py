@@ -47,7 +47,7 @@ class Gaussian(Posterior):
         """To a Gaussian: dKL/da = a, dKL/ds = s - 1/s."""
         if not issubclass(prior, Gaussian):
             return None
-        return [(a.clone(), s - s.reciprocal()) for a, s in pairs]
+        return [(a, s.sub_(s.reciprocal())) for a, s in pairs]
 
     def _closed_kl(self, prior: Prior) -> Tensor | None:
         """To a Gaussian: 1/2 sum(a^2 + s^2 - 1 - 2 log s)."""

@@ -104,7 +104,7 @@ class Radial(Posterior):
 
 def quadratic_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """Gradients of -sum log s + (||a||^2 + mean(s^2)) / 2: a and s/D - 1/s."""
-    return [(a.clone(), (s / s.shape[-1]).sub_(s.reciprocal())) for a, s in pairs]
+    return [(a, s.div(s.shape[-1]).sub_(s.reciprocal())) for a, s in pairs]
 
 
 def _log_normaliser(D: int) -> float:

@@ -19,8 +19,8 @@ Exact for D = 1, for q = p, and for a = 0 with all s equal. Otherwise the error 
 scales: 0.07 nats at D = 2, 0.01 at D = 20); for widely unequal scales it is some tenths of a nat.
 
 The work is in three parts that a fused implementation can take over one by one: statistics per
-group, coefficients of the gradient per group, and the gradient per weight. Reductions over D
-accumulate in float64, and the mathematics per group is float64.
+group, coefficients of the gradient per group, and the gradient per weight. The mathematics per
+group is float64.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ class GroupStatistics(NamedTuple):
 class GradientCoefficients(NamedTuple):
     """Coefficients of `elementwise_gradient`, in the dtype of the weights, shape [..., 1]."""
 
-    inv_norm_a: Tensor
-    inv_rms_s: Tensor
     a0: Tensor
     a1: Tensor
     s0: Tensor
@@ -83,13 +81,13 @@ def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Te
     """
     if not pairs:
         return []
-    statistics = [group_statistics(a, s) for a, s in pairs]
-    shapes = [stats.A.shape for stats in statistics]
+    squares = [relative_squares(a, s) for a, s in pairs]
+    shapes = [stats.A.shape for _, _, stats in squares]
     sizes = [shape.numel() for shape in shapes]
     together = GroupStatistics(
         *(
             torch.cat([part.reshape(-1) for part in parts])
-            for parts in zip(*statistics, strict=True)
+            for parts in zip(*(stats for _, _, stats in squares), strict=True)
         )
     )
     group_size = torch.cat(
@@ -98,25 +96,31 @@ def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Te
     coefficients = gradient_coefficients(together, group_size, pairs[0][0].dtype)
     by_block = zip(*(torch.split(c, sizes) for c in coefficients), strict=True)
     return [
-        elementwise_gradient(a, s, GradientCoefficients(*(c.view(*shape, 1) for c in block)))
-        for (a, s), shape, block in zip(pairs, shapes, by_block, strict=True)
+        elementwise_gradient(a, s, n2, t, GradientCoefficients(*(c.view(*shape, 1) for c in block)))
+        for (a, s), (n2, t, _), shape, block in zip(pairs, squares, shapes, by_block, strict=True)
     ]
 
 
-def group_statistics(a: Tensor, s: Tensor) -> GroupStatistics:
-    """The sums over the weights of each group that value and gradient need."""
+def relative_squares(a: Tensor, s: Tensor) -> tuple[Tensor, Tensor, GroupStatistics]:
+    """n^2 and t of each weight, [..., D], and the sums of each group that value and gradient need.
+
+    PyTorch's sum adds pairwise, which keeps float32 right for 10^7 weights (its norm does not).
+    """
     D = a.shape[-1]
-    A = _squared_norm(a)
-    S = _squared_norm(s) / D
-    y = _scaled(s, S.rsqrt())
-    beta = _squared_norm(_scaled(a, _inverse_norm(A)).mul_(y))
-    spread = _squared_norm(y.square_().sub_(1)) / D
-    return GroupStatistics(A, S, beta, spread)
+    n2, t = a.square(), s.square()
+    A, S = n2.sum(-1).double(), t.sum(-1).double() / D
+    # A shift too small to be squared is none, and n is 0 then.
+    A = torch.where(A > 4 * torch.finfo(a.dtype).tiny, A, 0.0)
+    n2.mul_(_per_group(torch.where(A > 0, 1 / A, 0.0), a))
+    t.mul_(_per_group(1 / S, s))
+    beta = (n2 * t).sum(-1).double()
+    spread = (t - 1).square_().sum(-1).double() / D
+    return n2, t, GroupStatistics(A, S, beta, spread)
 
 
 def shape_term(s: Tensor, S: Tensor) -> Tensor:
     """sum(e - log t) >= 0: what unequal scales cost. Only the value needs it; float64, [...]."""
-    y = _scaled(s, S.rsqrt())
+    y = s * _per_group(S.rsqrt(), s)
     # e as a product and log t as 2 log y: exact near y = 1, and no underflow far below it.
     return ((y - 1).mul_(y + 1).sub_(y.log_(), alpha=2)).sum(-1, dtype=torch.float64)
 
@@ -134,7 +138,7 @@ def kl_value(stats: GroupStatistics, shape: Tensor, D: int) -> Tensor:
 def gradient_coefficients(
     stats: GroupStatistics, D: int | Tensor, dtype: torch.dtype
 ) -> GradientCoefficients:
-    """The numbers per group for `elementwise_gradient`. Only `inv_norm_a` grows as a -> 0.
+    """The numbers per group for `elementwise_gradient`.
 
     D is the group size, or one size for each group.
     """
@@ -144,68 +148,53 @@ def gradient_coefficients(
     k1 = delta * k.k1_over_x
     # d/d delta of G - (beta / D) k1 - (v / 4) k2
     slope = k.mills - beta / D * k.k1_slope - spread / (2 * (D + 2)) * k.k2_slope
-    inv_rms_s = S.rsqrt()
-    per_radius = (D - 1) * inv_rms_s
+    # n / a: it grows as a -> 0, and n does not. 0 at the cone's tip makes the subgradient 0 there.
+    inv_norm_a = torch.where(A > 0, A.rsqrt(), 0.0)
+    per_radius = (D - 1) * S.rsqrt() * inv_norm_a
     share = (D - 1) / D
     growth = -slope * delta + 2 * k1 * beta / D + 2 * k.k2 * spread / (D + 2)
-    coefficients = (
-        _inverse_norm(A),
-        inv_rms_s,
-        per_radius * (slope + 2 * k.k1_over_x * beta / D),
-        per_radius * (-2 / D) * k.k1_over_x,
-        1 + (S - 1) / D + share * growth,
-        -2 * share / (D + 2) * k.k2,
-        -2 * share * k1,
+    s1 = -2 * share / (D + 2) * k.k2
+    coefficients = GradientCoefficients(
+        a0=1 + per_radius * (slope + 2 * k.k1_over_x * beta / D),
+        a1=per_radius * (-2 / D) * k.k1_over_x,
+        s0=1 + (S - 1) / D + share * growth - s1,
+        s1=s1,
+        s2=-2 * share * k1,
     )
     return GradientCoefficients(*(c.to(dtype).unsqueeze(-1) for c in coefficients))
 
 
-def elementwise_gradient(a: Tensor, s: Tensor, c: GradientCoefficients) -> tuple[Tensor, Tensor]:
-    """The gradient of the divergence with respect to a and s, shape [..., D] each.
+def elementwise_gradient(
+    a: Tensor, s: Tensor, n2: Tensor, t: Tensor, c: GradientCoefficients
+) -> tuple[Tensor, Tensor]:
+    """The gradient of the divergence with respect to a and s, [..., D] each; uses up n2 and t.
 
-    dKL/da = a + n (a0 + a1 t)
-    dKL/ds = (t (s0 + s1 e + s2 n^2) - 1) / s
+    dKL/da = a (a0 + a1 t)
+    dKL/ds = (t (s0 + s1 t + s2 n^2) - 1) / s
     """
-    n = a * c.inv_norm_a
-    y = s * c.inv_rms_s
-    grad_s = n.square().mul_(c.s2).add_((y - 1).mul_(y + 1).mul_(c.s1)).add_(c.s0)
-    t = y.square_()
-    grad_s.mul_(t).sub_(1).div_(s)
-    grad_a = t.mul_(c.a1).add_(c.a0).mul_(n).add_(a)
+    grad_s = n2.mul_(c.s2).addcmul_(t, c.s1).add_(c.s0).mul_(t).sub_(1).div_(s)
+    grad_a = t.mul_(c.a1).add_(c.a0).mul_(a)
     return grad_a, grad_s
 
 
 class _RadialKL(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, s: Tensor) -> Tensor:
-        stats = group_statistics(a, s)
-        ctx.save_for_backward(a, s, *stats)
+        _, _, stats = relative_squares(a, s)
+        ctx.save_for_backward(a, s)
         return kl_value(stats, shape_term(s, stats.S), a.shape[-1]).to(a.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        a, s, *stats = ctx.saved_tensors
-        coefficients = gradient_coefficients(GroupStatistics(*stats), a.shape[-1], a.dtype)
-        grad_a, grad_s = elementwise_gradient(a, s, coefficients)
+        (a, s) = ctx.saved_tensors
+        n2, t, stats = relative_squares(a, s)
+        coefficients = gradient_coefficients(stats, a.shape[-1], a.dtype)
+        grad_a, grad_s = elementwise_gradient(a, s, n2, t, coefficients)
         grad = grad.unsqueeze(-1)
         return grad_a.mul_(grad), grad_s.mul_(grad)
 
 
-def _squared_norm(x: Tensor) -> Tensor:
-    """||x||^2 of each group as float64.
-
-    PyTorch's sum adds pairwise, which keeps float32 right for 10^7 weights (its norm does not), and
-    costs a fraction of a sum in float64.
-    """
-    return x.square().sum(-1).double()
-
-
-def _inverse_norm(A: Tensor) -> Tensor:
-    """1 / sqrt(A), and 0 at the cone's tip, which makes the subgradient there 0."""
-    return torch.where(A > 0, A.rsqrt(), 0.0)
-
-
-def _scaled(x: Tensor, factor: Tensor) -> Tensor:
-    """X [..., D] times one float64 factor per group, in the dtype of x."""
-    return x * factor.to(x.dtype).unsqueeze(-1)
+def _per_group(factor: Tensor, x: Tensor) -> Tensor:
+    """One float64 factor per group, to multiply x [..., D] with in its own dtype."""
+    return factor.to(x.dtype).unsqueeze(-1)
