@@ -1,3 +1,4 @@
+import copy
 import math
 
 import pytest
@@ -113,3 +114,21 @@ def test_the_kl_of_a_layer_is_the_sum_over_its_groups():
 def test_impossible_settings_are_named(settings, words):
     with pytest.raises(UserError, match=words):
         PosteriorSettings(**settings)
+
+
+def test_the_known_scale_follows_rho():
+    block = layer().weights.blocks[0]
+    block.posterior  # noqa: B018 - it is this look that makes the scale known
+    with torch.no_grad():
+        block.rho.add_(1.0)
+    torch.testing.assert_close(block.scale(), torch.nn.functional.softplus(block.rho.detach()))
+    torch.testing.assert_close(block.posterior.scale.detach(), block.scale(), rtol=0, atol=0)
+
+
+def test_a_copied_layer_knows_its_own_scale():
+    first = layer()
+    first.weights.sample()
+    second = copy.deepcopy(first)
+    with torch.no_grad():
+        second.weights.blocks[0].rho.add_(1.0)
+    assert not torch.equal(second.weights.blocks[0].scale(), first.weights.blocks[0].scale())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from vcl_radial.nn.heads import MultiHead
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights, softplus
+from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.posteriors import Posterior
 
 
@@ -61,6 +61,8 @@ class _KLGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, blocks: Sequence[PosteriorBlock], *parameters: Tensor) -> Tensor:
         ctx.blocks = blocks
+        # The draw of this step has already computed them.
+        ctx.scales = [block.scale() for block in blocks]
         ctx.save_for_backward(*parameters)
         return parameters[0].new_zeros(())
 
@@ -71,11 +73,8 @@ class _KLGradient(torch.autograd.Function):
         parameters = ctx.saved_tensors
         means, rhos = parameters[::2], parameters[1::2]
         pairs = [
-            (
-                (mean - block.prior_mean).div_(block.prior_scale),
-                softplus(rho).div_(block.prior_scale),
-            )
-            for block, mean, rho in zip(blocks, means, rhos, strict=True)
+            ((mean - block.prior_mean).div_(block.prior_scale), scale / block.prior_scale)
+            for block, mean, scale in zip(blocks, means, ctx.scales, strict=True)
         ]
         gradients = blocks[0].family.kl_gradients(blocks[0].prior_family, pairs)
         assert gradients is not None

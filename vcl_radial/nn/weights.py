@@ -102,11 +102,23 @@ class PosteriorBlock(nn.Module):
         self.register_buffer("prior_mean", torch.zeros_like(mean))
         self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
         self.carried = False
+        self._known_scale: tuple[tuple[int, int] | None, Tensor] = None, mean
 
     @property
     def posterior(self) -> Posterior:
         """The approximate posterior q(w)."""
-        return self.family(self.mean, softplus(self.rho))
+        scale = softplus(self.rho)
+        self._known_scale = self._state_of_rho(), scale.detach()
+        return self.family(self.mean, scale)
+
+    def scale(self) -> Tensor:
+        """The scale without gradient; that of the last `posterior` if rho has not moved since."""
+        state, scale = self._known_scale
+        return scale if state == self._state_of_rho() else softplus(self.rho.detach())
+
+    def _state_of_rho(self) -> tuple[int, int]:
+        """Where rho lies and how often it was written to."""
+        return self.rho.data_ptr(), self.rho._version
 
     @property
     def prior(self) -> Posterior:
