@@ -1,4 +1,4 @@
-"""The command line: `vcl-radial run | list | report`. Thin: heavy imports are late."""
+"""The command line: `vcl-radial run | list | report | bench`. Thin: heavy imports are late."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vcl_radial import __version__
+from vcl_radial.bench import SECTIONS
 from vcl_radial.errors import UserError, VclRadialError
 
 MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
@@ -123,6 +124,35 @@ def _parser() -> argparse.ArgumentParser:
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
     report.set_defaults(command=_report)
+
+    bench = commands.add_parser(
+        "bench",
+        help="measure speed and memory",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Measure speed and memory on one thread or a GPU. Sections (default: all):\n"
+        + "\n".join(f"  {name:8}{words}" for name, words in SECTIONS.items()),
+    )
+    bench.add_argument("sections", metavar="SECTION", nargs="*", type=_section)
+    bench.add_argument(
+        "--repeats", metavar="N", type=_count, help="rounds that count (default: 7; quick: 2)"
+    )
+    bench.add_argument("--quick", action="store_true", help="a coarse look in about a minute")
+    bench.add_argument(
+        "--to",
+        metavar="DIR",
+        type=Path,
+        default=Path("reports/speed"),
+        help="where to write (default: reports/speed)",
+    )
+    bench.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        type=Path,
+        help="where Fashion-MNIST lies (default: $VCL_RADIAL_DATA, else what was downloaded; "
+        "random images where it is nowhere)",
+    )
+    bench.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    bench.set_defaults(command=_bench)
     return parser
 
 
@@ -134,6 +164,12 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return number
+
+
+def _section(text: str) -> str:
+    if text not in SECTIONS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SECTIONS)}")
+    return text
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -191,6 +227,26 @@ def _report(options: argparse.Namespace) -> int:
     from vcl_radial.experiments.report import write_report
 
     write_report(options.folder, options.to or options.folder / "report", first=options.first)
+    return DONE
+
+
+def _bench(options: argparse.Namespace) -> int:
+    device = _device(options.device)
+
+    from vcl_radial.bench.command import bench
+
+    try:
+        bench(
+            list(dict.fromkeys(options.sections)) or list(SECTIONS),
+            options.to,
+            repeats=options.repeats,
+            quick=options.quick,
+            data_dir=options.data_dir,
+            device=device,
+        )
+    except KeyboardInterrupt:
+        print("vcl-radial: stopped; nothing was written", file=sys.stderr)
+        return INTERRUPTED
     return DONE
 
 

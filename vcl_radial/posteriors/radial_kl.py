@@ -110,7 +110,8 @@ def relative_squares(a: Tensor, s: Tensor) -> tuple[Tensor, Tensor, GroupStatist
     n2, t = a.square(), s.square()
     A, S = n2.sum(-1).double(), t.sum(-1).double() / D
     # A shift too small to be squared is none, and n is 0 then.
-    A = torch.where(A > 4 * torch.finfo(a.dtype).tiny, A, 0.0)
+    smallest = 4 * torch.finfo(a.dtype).tiny
+    A = torch.where(A > smallest, A, 0.0)
     n2.mul_(_per_group(torch.where(A > 0, 1 / A, 0.0), a))
     t.mul_(_per_group(1 / S, s))
     beta = (n2 * t).sum(-1).double()

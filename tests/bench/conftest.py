@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from vcl_radial.bench import setting
+from vcl_radial.bench.data import noise
+from vcl_radial.bench.setting import Setting, Sizes
+from vcl_radial.streams import DATA_VARIABLE
+
+TINY = Sizes(
+    repeats=2,
+    slow_repeats=1,
+    epochs=2,
+    unit_seconds=1e-4,
+    train_images=40,
+    test_images=4,
+    recipe={"hidden": [8], "batch_size": 16, "eval_samples": 2},
+    run={"epochs": 1},
+    run_methods=("naive",),
+    width=8,
+    growth_images=16,
+    widths=(4, 8),
+    depths=(1, 2),
+    samples=(1, 2),
+    batches=(8, 16),
+    probed_widths=(8,),
+    tasks=(2, 3),
+    task_images=8,
+    task_epochs=2,
+    group_sizes=(100, 400),
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Measuring sets threads and denormals of the process; data of this machine are not met."""
+    threads = torch.get_num_threads()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    yield
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
+    """A setting of a fraction of a second; `--quick` means it too."""
+    monkeypatch.setattr(setting, "QUICK", TINY)
+    images = noise(tmp_path / "images", 10, TINY.train_images, TINY.test_images)
+    return Setting(TINY, TINY.repeats, images, tmp_path)

@@ -1,0 +1,92 @@
+import csv
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.bench import SECTIONS, kl, memory
+from vcl_radial.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _own_signals():
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def probes_here(monkeypatch):
+    """Memory is probed in this process: a fresh one takes seconds for its imports alone."""
+    monkeypatch.setattr(memory, "_in_fresh_process", memory.probe)
+
+
+def test_a_quick_look_at_everything_writes_table_page_and_figures(tiny, probes_here, capsys):
+    to = tiny.scratch / "speed"
+    assert main(["bench", "--quick", "--to", str(to)]) == 0
+    out = capsys.readouterr().out
+    with (to / "speed.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [*dict.fromkeys(r["section"] for r in rows)] == list(SECTIONS)
+    assert all(float(r["low"]) <= float(r["median"]) <= float(r["high"]) for r in rows)
+    text = (to / "README.md").read_text()
+    assert "`vcl-radial bench step peers run growth kl --quick`" in text
+    assert "random 28x28 images of 10 classes" in text
+    assert "random 28x28 images of 10 classes" in out
+    for name in SECTIONS:
+        assert f"## {name}: {SECTIONS[name]}" in text
+        assert f"\n{name}: {SECTIONS[name]}\n" in out
+    for picture in ("step", "peers", "growth", "kl"):
+        assert f"]({picture}.png)" in text
+        assert all((to / f"{picture}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
+
+    parts = {r["size"]: float(r["median"]) for r in rows if r["metric"] == "seconds" and r["size"]}
+    whole = parts["whole"]
+    others = ("training", "evaluation", "checkpoints", "report", "start-up")
+    assert sum(parts[part] for part in others) == pytest.approx(whole)
+    assert all(0 < parts[part] < whole for part in others)
+
+
+def test_only_the_sections_named_are_measured(tiny, capsys):
+    to = tiny.scratch / "speed"
+    assert main(["bench", "kl", "kl", "--quick", "--repeats", "3", "--to", str(to)]) == 0
+    assert sorted(p.name for p in to.iterdir()) == ["README.md", "kl.png", "kl.svg", "speed.csv"]
+    with (to / "speed.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {(r["section"], r["repeats"]) for r in rows} == {("kl", "3")}
+    assert "`vcl-radial bench kl --repeats 3 --quick`" in (to / "README.md").read_text()
+
+
+def test_a_data_folder_that_is_named_has_to_hold_the_data(tiny, tmp_path: Path, capsys):
+    assert main(["bench", "step", "--quick", "--data-dir", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "train-images" in line
+
+
+def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["bench", "steps"])
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "'steps' is none of step, peers, run, growth, kl" in line
+
+
+def test_ctrl_c_says_that_nothing_was_written(tiny, monkeypatch, capsys):
+    def interrupted(told):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kl, "measure", interrupted)
+    to = tiny.scratch / "speed"
+    assert main(["bench", "kl", "--quick", "--to", str(to)]) == 130
+    assert capsys.readouterr().err == "vcl-radial: stopped; nothing was written\n"
+    assert not to.exists()
+
+
+def test_a_run_that_fails_is_told_of_in_its_own_words(tiny, monkeypatch, capsys):
+    def fails(*args, **kwargs):
+        return subprocess.CompletedProcess(args, 1, "", "vcl-radial: the disk is full\n")
+
+    monkeypatch.setattr(subprocess, "run", fails)
+    assert main(["bench", "run", "--quick", "--to", str(tiny.scratch / "speed")]) == 1
+    assert "the disk is full" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+import csv
+import io
+
+import pytest
+
+from vcl_radial.bench import page
+from vcl_radial.bench.setting import Result, Row, row
+
+ROWS = [
+    Row("step", "floor", "", "seconds per epoch", 0.05, 0.049, 0.0513, 7),
+    row("step", "ours", "", "seconds per epoch", [0.06, 0.06]),
+    row("step", "ours", "", "ratio to the floor", [1.2, 1.1, 1.3]),
+]
+GROWTH = [
+    row("growth", "radial-vcl", "width=100", "seconds per step", [0.5]),
+    row("growth", "radial-vcl", "width=100", "memory: prior", [2.0]),
+    row("growth", "radial-vcl", "depth=4", "seconds per step", [0.7]),
+]
+
+
+def test_the_csv_holds_every_number_in_full():
+    results = {"step": Result(ROWS, []), "growth": Result(GROWTH, [])}
+    header, *lines = csv.reader(io.StringIO(page.to_csv(results)))
+    assert ",".join(header) == "section,variant,size,metric,median,low,high,repeats"
+    read = [Row(*line[:4], *map(float, line[4:7]), int(line[7])) for line in lines]
+    assert read == ROWS + GROWTH
+
+
+def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
+    (table,) = page.tables(ROWS)
+    assert table.header == ["", "seconds per epoch", "ratio to the floor"]
+    assert table.rows == [
+        ["floor", "0.05 (0.049 - 0.0513)", ""],
+        ["ours", "0.06", "1.2 (1.1 - 1.3)"],
+    ]
+
+
+def test_each_axis_has_a_table_and_memory_one_of_its_own():
+    assert [t.heading for t in page.tables(GROWTH)] == ["width", "width, memory", "depth"]
+
+
+def test_the_page_says_where_its_numbers_come_from():
+    environment = {
+        "commit": "abc123",
+        "device": "cpu",
+        "processor": "a processor",
+        "threads": 1,
+        "python": "3.11",
+        "packages": {"torch": "2.4", "bayesian-torch": None},
+    }
+    text = page.to_markdown(
+        {"step": Result(ROWS, ["a note"])},
+        "vcl-radial bench step",
+        "Fashion-MNIST",
+        environment,
+        {"step": ("step.png", "ratios")},
+    )
+    for words in (
+        "`vcl-radial bench step`",
+        "Fashion-MNIST",
+        "abc123",
+        "a processor; 1 thread(s)",
+        "torch 2.4",
+        "![ratios](step.png)",
+        "| ours | 0.06 | 1.2 (1.1 - 1.3) |",
+        "- a note",
+    ):
+        assert words in text
+    assert "bayesian-torch" not in text
+
+
+def test_the_terminal_shows_the_same_cells_in_columns():
+    lines = page.to_text(Result(ROWS, ["a note"])).splitlines()
+    assert lines[2].split() == ["ours", "0.06", "1.2", "(1.1", "-", "1.3)"]
+    assert lines[0].index("ratio") + len("ratio to the floor") == len(lines[0]) == len(lines[2])
+    assert lines[-1].strip() == "a note"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1.1549, "1.15"), (0.00012345, "0.000123"), (279404.0, "279,404"), (99.96, "100")],
+)
+def test_numbers_have_three_digits(value, text):
+    assert page.number(value) == text

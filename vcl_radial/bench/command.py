@@ -1,0 +1,116 @@
+"""`vcl-radial bench`: measure the sections, print their tables and write the page."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from vcl_radial.bench import page, pictures, setting
+from vcl_radial.bench.data import fashion_or_noise
+from vcl_radial.bench.sections import SECTIONS
+from vcl_radial.bench.setting import Result, Setting
+from vcl_radial.experiments import environment
+from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.figures import save
+
+_PEERS = ("bayesian-torch", "torch-uncertainty")
+_RATIOS = {"step": "ratio to the floor", "peers": "ratio to gaussian-vcl"}
+_GROWTH = {"growth": "Cost of a training step", "kl": "Cost of the radial KL"}
+
+
+def bench(
+    sections: Sequence[str],
+    to: Path,
+    *,
+    repeats: int | None = None,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+) -> None:
+    """Measure the sections, print each as it is done, then write table, page and figures.
+
+    Args:
+        sections: names of `SECTIONS`.
+        to: the folder for `speed.csv`, `README.md` and the figures.
+        repeats: rounds that count; None for as many as the sizes say.
+        quick: a coarse look in about a minute.
+        data_dir: where Fashion-MNIST lies; noise of its shape is taken where it is nowhere.
+        device: "cpu" (one thread) or "cuda".
+
+    Raises:
+        UserError: the data cannot be read or the result cannot be written.
+    """
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    torch.manual_seed(0)
+    sizes = setting.QUICK if quick else setting.FULL
+    command = " ".join(
+        ["vcl-radial bench", *sections]
+        + ([f"--repeats {repeats}"] if repeats else [])
+        + (["--quick"] if quick else [])
+        + ([f"--device {device}"] if device != "cpu" else [])
+    )
+    with TemporaryDirectory() as scratch, warnings.catch_warnings():
+        # Deprecations inside other people's packages are nothing a user of ours can mend.
+        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+        measures = _measures()
+        images = fashion_or_noise(data_dir, Path(scratch), sizes.train_images, sizes.test_images)
+        told = Setting(sizes, repeats or sizes.repeats, images, Path(scratch), device)
+        print(f"data: {images.description}")
+        results: dict[str, Result] = {}
+        for name in sections:
+            print(f"\n{name}: {SECTIONS[name]}", flush=True)
+            results[name] = measures[name](told)
+            print(page.to_text(results[name]), end="", flush=True)
+    drawn = _draw(results, to)
+    text = page.to_markdown(results, command, images.description, _environment(device), drawn)
+    write_atomically(to / "speed.csv", page.to_csv(results))
+    write_atomically(to / "README.md", text)
+    print(f"\n{to / 'README.md'}, speed.csv" + "".join(f", {file}" for file, _ in drawn.values()))
+
+
+def _measures() -> dict[str, Callable[[Setting], Result]]:
+    """The sections; imported where warnings are held back, since Avalanche comes with them."""
+    from vcl_radial.bench import growth, kl, peers, step, whole_run
+
+    return {
+        "step": step.measure,
+        "peers": peers.measure,
+        "run": whole_run.measure,
+        "growth": growth.measure,
+        "kl": kl.measure,
+    }
+
+
+def _draw(results: dict[str, Result], to: Path) -> dict[str, tuple[str, str]]:
+    """Save the figure of every section that has one; its file and what it shows."""
+    drawn = {}
+    for name, result in results.items():
+        if name in _RATIOS:
+            title = f"One training epoch, {_RATIOS[name]}"
+            figure = pictures.ratios(result.rows, _RATIOS[name], title)
+        elif name in _GROWTH:
+            title = _GROWTH[name]
+            figure = pictures.growth(result.rows, title)
+        else:
+            continue
+        save(figure, to / name)
+        drawn[name] = (f"{name}.png", title)
+    return drawn
+
+
+def _environment(device: str) -> dict[str, Any]:
+    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    described = environment.describe(name, torch.get_num_threads())
+    for package in _PEERS:
+        try:
+            described["packages"][package] = version(package)
+        except PackageNotFoundError:
+            described["packages"][package] = None
+    return described

@@ -1,0 +1,163 @@
+"""What all sections are told: how much to measure, on which data, and by which clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vcl_radial.bench.timing import Clock, spread
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured.
+
+    Attributes:
+        repeats: rounds that count, unless told otherwise.
+        slow_repeats: at most so many where a round takes minutes (`run`, `growth`).
+        epochs: epochs of one call of `train()` in `step` and `peers`.
+        unit_seconds: how long a measured unit of `growth` and `kl` should last.
+        train_images: of each class of the synthetic stand-in for Fashion-MNIST.
+        test_images: likewise.
+        recipe: keys of the recipes that are not as in `baselines/`.
+        run: the same for the whole runs.
+        run_methods: the methods of the whole runs.
+        width: of the hidden layers where it is not the width that grows.
+        growth_images: training images of each class in `growth`.
+        widths: units of each of four hidden layers.
+        depths: hidden layers.
+        samples: weight samples of a training step.
+        batches: rows of a batch.
+        probed_widths: widths whose peak memory is measured, each in a process of its own.
+        tasks: numbers of tasks.
+        task_images: training images of each class in a stream of many tasks.
+        task_epochs: epochs of each of many tasks.
+        group_sizes: numbers of weights D in `kl`.
+    """
+
+    repeats: int = 7
+    slow_repeats: int = 3
+    epochs: int = 20
+    unit_seconds: float = 1.0
+    train_images: int = 6000
+    test_images: int = 1000
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    run: Mapping[str, Any] = field(default_factory=dict)
+    run_methods: tuple[str, ...] = ("radial-vcl", "gaussian-vcl")
+    width: int = 200
+    growth_images: int = 2048
+    widths: tuple[int, ...] = (100, 200, 400, 800, 1600, 3200)
+    depths: tuple[int, ...] = (1, 2, 4, 8, 16)
+    samples: tuple[int, ...] = (1, 2, 4, 8, 16)
+    batches: tuple[int, ...] = (32, 64, 128, 256, 512, 1024, 2048, 4096)
+    probed_widths: tuple[int, ...] = (800, 1600, 3200)
+    tasks: tuple[int, ...] = (5, 10, 20, 50, 100)
+    task_images: int = 512
+    task_epochs: int = 10
+    group_sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+
+
+FULL = Sizes()
+
+QUICK = Sizes(
+    repeats=2,
+    slow_repeats=1,
+    epochs=2,
+    unit_seconds=0.02,
+    run={"epochs": 1, "eval_samples": 4},
+    run_methods=("radial-vcl",),
+    growth_images=512,
+    widths=(100, 400),
+    depths=(1, 4),
+    samples=(1, 4),
+    batches=(128, 1024),
+    probed_widths=(),
+    tasks=(2, 10),
+    task_images=128,
+    task_epochs=2,
+    group_sizes=(1_000, 100_000),
+)
+"""A coarse look in about a minute."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """Where training data come from.
+
+    Attributes:
+        dataset: their name in a stream's settings.
+        folder: the folder to read, or None for where the suite keeps its downloads.
+        description: in words, for whoever reads the result.
+    """
+
+    dataset: str
+    folder: Path | None
+    description: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a section is told.
+
+    Attributes:
+        sizes: how much to measure.
+        repeats: rounds that count.
+        images: Fashion-MNIST, or what stands in for it.
+        scratch: a folder for temporary files.
+        device: "cpu" or "cuda".
+    """
+
+    sizes: Sizes
+    repeats: int
+    images: Images
+    scratch: Path
+    device: str = "cpu"
+
+    @property
+    def slow_repeats(self) -> int:
+        """Rounds where a round takes minutes."""
+        return min(self.repeats, self.sizes.slow_repeats)
+
+    @property
+    def clock(self) -> Clock:
+        """The processor time of this process; on a GPU the time until its work is done.
+
+        With one thread and a core of its own a process spends what the wall clock shows, and where
+        others want the core too, their time does not count.
+        """
+        return _finished_on_gpu if self.device == "cuda" else time.process_time
+
+
+class Row(NamedTuple):
+    """One number of the result, with its spread over the rounds."""
+
+    section: str
+    variant: str
+    size: str
+    metric: str
+    median: float
+    low: float
+    high: float
+    repeats: int
+
+
+def row(section: str, variant: str, size: str, metric: str, values: Sequence[float]) -> Row:
+    """The row of some values of one metric."""
+    return Row(section, variant, size, metric, *spread(values))
+
+
+class Result(NamedTuple):
+    """What a section found, and what has to be said beside it."""
+
+    rows: list[Row]
+    notes: list[str]
+
+
+def _finished_on_gpu() -> float:
+    import torch
+
+    torch.cuda.synchronize()
+    return time.perf_counter()
