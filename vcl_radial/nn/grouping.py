@@ -40,10 +40,8 @@ def _join_layer(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
 
 
 def _split_layer(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
-    (block,) = blocks
-    lead, size = block.shape[:-2], prod(shape)
-    weight = block[..., 0, :size].reshape(*lead, *shape)
-    return weight, (block[..., 0, size:] if block.shape[-1] > size else None)
+    weight, bias = _cut(blocks[0].squeeze(-2), prod(shape))
+    return weight.unflatten(-1, shape), bias
 
 
 def _join_tensor(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
@@ -51,8 +49,8 @@ def _join_tensor(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
 
 
 def _split_tensor(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
-    weight = blocks[0].reshape(*blocks[0].shape[:-2], *shape)
-    return weight, (blocks[1][..., 0, :] if len(blocks) > 1 else None)
+    weight = blocks[0].squeeze(-2).unflatten(-1, shape)
+    return weight, (blocks[1].squeeze(-2) if len(blocks) > 1 else None)
 
 
 def _join_unit(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
@@ -61,10 +59,19 @@ def _join_unit(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
 
 
 def _split_unit(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
-    (block,) = blocks
-    fan_in = prod(shape[1:])
-    weight = block[..., :fan_in].reshape(*block.shape[:-2], *shape)
-    return weight, (block[..., fan_in] if block.shape[-1] > fan_in else None)
+    weight, bias = _cut(blocks[0], prod(shape[1:]))
+    return weight.unflatten(-1, shape[1:]), (None if bias is None else bias.squeeze(-1))
+
+
+def _cut(block: Tensor, size: int) -> tuple[Tensor, Tensor | None]:
+    """The first `size` entries of the last axis, and the rest or None.
+
+    One split, not two slices: the gradient of a slice fills the whole block with zeros first.
+    """
+    if block.shape[-1] == size:
+        return block, None
+    weight, bias = torch.split(block, [size, block.shape[-1] - size], dim=-1)
+    return weight, bias
 
 
 GROUPINGS: dict[str, Grouping] = {

@@ -173,7 +173,7 @@ class VariationalWeights(nn.Module):
 
     def sample(self) -> Layer:
         """Draw w ~ q(w), reparameterised: the weight `[out, ...]` and the bias `[out]` or None."""
-        blocks = [block.posterior.sample(1)[0] for block in self.posterior_blocks()]
+        blocks = [block.posterior.sample(1).squeeze(0) for block in self.posterior_blocks()]
         return self.grouping.split(blocks, self.shape)
 
     def mean(self) -> Layer:
