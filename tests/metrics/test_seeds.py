@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics import mean_and_standard_error, sign_flip_test
 
 values = st.lists(st.floats(0.0, 100.0), min_size=2, max_size=20)
 
@@ -39,3 +40,29 @@ def test_one_seed_has_a_mean_and_no_spread():
 
 def test_no_seed_has_neither():
     assert all(math.isnan(value) for value in mean_and_standard_error([]))
+
+
+@given(st.lists(st.floats(-50.0, 50.0).map(lambda x: round(x, 3)), min_size=2, max_size=9))
+def test_the_sign_flip_test_agrees_with_scipys_permutation_test(differences):
+    expected = stats.permutation_test(
+        (np.array(differences),),
+        lambda x, axis: x.sum(axis),
+        permutation_type="samples",
+        n_resamples=np.inf,
+        vectorized=True,
+    )
+    assert sign_flip_test(differences) == pytest.approx(expected.pvalue)
+
+
+def test_five_seeds_that_agree_give_the_smallest_p_that_five_can():
+    assert sign_flip_test([1.0, 2.0, 0.5, 3.0, 0.1]) == 2 / 2**5
+    assert sign_flip_test([-1.0, -2.0, -0.5, -3.0, -0.1]) == 2 / 2**5
+
+
+def test_no_difference_at_all_gives_one():
+    assert sign_flip_test([0.0, 0.0, 0.0]) == 1.0
+
+
+def test_without_or_with_too_many_seeds_there_is_no_exact_test():
+    assert math.isnan(sign_flip_test([]))
+    assert math.isnan(sign_flip_test([1.0] * 21))

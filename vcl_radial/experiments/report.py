@@ -8,6 +8,8 @@ from collections.abc import Container, Sequence
 from itertools import chain, count
 from pathlib import Path
 
+import pandas as pd
+
 from vcl_radial.experiments.results import FinishedRun, gather, results_table
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 
@@ -37,7 +39,8 @@ def write_report(
         place = to / _file_name(name)
         write_atomically(place / "results.csv", results.to_csv(index=False))
         write_atomically(place / "summary.csv", figures.to_csv(table))
-        write_atomically(place / "summary.md", _page(name, figures.to_markdown(table), chosen))
+        tables = figures.to_markdown(table) + _differences(results)
+        write_atomically(place / "summary.md", _page(name, tables, chosen))
         pictures = {"final-model": figures.final_bars(results, tasks=tasks)}
         methods = figures.method_names(results)
         for method in methods:
@@ -56,8 +59,27 @@ def write_report(
         print(f"  {place / 'summary.md'}, results.csv, summary.csv")
 
 
-def _page(name: str, table: str, runs: list[FinishedRun]) -> str:
-    """The table with what stands behind it."""
+def _differences(results: pd.DataFrame) -> str:
+    """The other methods against the first, where there are seeds to compare, as Markdown."""
+    from vcl_radial.figures import method_names, paired_differences
+
+    reference = method_names(results)[0]
+    rows = [
+        f"| {d.method} | {d.seeds} | {d.difference:+.2f} ± {d.difference_se:.2f} | {d.p:.4f} |"
+        for d in paired_differences(results, reference).itertuples()
+    ]
+    if not rows:
+        return ""
+    head = [
+        f"\nAverage accuracy against {reference}, paired by seed; p of the exact sign-flip test:\n",
+        "| method | seeds | difference | p |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
+def _page(name: str, tables: str, runs: list[FinishedRun]) -> str:
+    """The tables with what stands behind them."""
     commits = sorted({str(run.environment.get("commit") or "none (no checkout)") for run in runs})
     devices = sorted(
         {
@@ -74,7 +96,7 @@ def _page(name: str, table: str, runs: list[FinishedRun]) -> str:
         [
             f"# {name}",
             "",
-            table.rstrip(),
+            tables.rstrip(),
             "",
             f"Evaluated on: {', '.join(sorted({run.spec['evaluate_on'] for run in runs}))} data. "
             "Accuracy, forgetting, transfer and ECE in per cent, NLL in nats; mean ± standard "

@@ -1,5 +1,6 @@
 """Pictures and tables of results: pure functions of tidy accuracy tables."""
 
+from vcl_radial.figures.differences import paired_differences
 from vcl_radial.figures.final_bars import final_bars
 from vcl_radial.figures.heatmap import heatmap, heatmap_sheet
 from vcl_radial.figures.over_seeds import AccuracyOverSeeds, accuracy_over_seeds, method_names
@@ -16,6 +17,7 @@ __all__ = [
     "house_style",
     "method_names",
     "method_styles",
+    "paired_differences",
     "save",
     "summary_table",
     "to_csv",

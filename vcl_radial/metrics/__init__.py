@@ -13,7 +13,7 @@ from vcl_radial.metrics.continual import (
     summary,
 )
 from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
-from vcl_radial.metrics.seeds import mean_and_standard_error
+from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
 
 __all__ = [
     "accuracy",
@@ -29,5 +29,6 @@ __all__ = [
     "minimum_accuracy",
     "nll",
     "recency_bias",
+    "sign_flip_test",
     "summary",
 ]

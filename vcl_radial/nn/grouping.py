@@ -41,7 +41,7 @@ def _join_layer(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
 
 def _split_layer(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
     weight, bias = _cut(blocks[0].squeeze(-2), prod(shape))
-    return weight.unflatten(-1, shape), bias
+    return _shaped(weight, shape), bias
 
 
 def _join_tensor(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
@@ -49,7 +49,7 @@ def _join_tensor(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
 
 
 def _split_tensor(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
-    weight = blocks[0].squeeze(-2).unflatten(-1, shape)
+    weight = _shaped(blocks[0].squeeze(-2), shape)
     return weight, (blocks[1].squeeze(-2) if len(blocks) > 1 else None)
 
 
@@ -60,7 +60,12 @@ def _join_unit(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
 
 def _split_unit(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
     weight, bias = _cut(blocks[0], prod(shape[1:]))
-    return weight.unflatten(-1, shape[1:]), (None if bias is None else bias.squeeze(-1))
+    return _shaped(weight, shape[1:]), (None if bias is None else bias.squeeze(-1))
+
+
+def _shaped(weight: Tensor, shape: torch.Size) -> Tensor:
+    """The last axis taken apart into these axes."""
+    return weight.reshape(*weight.shape[:-1], *shape)
 
 
 def _cut(block: Tensor, size: int) -> tuple[Tensor, Tensor | None]:
