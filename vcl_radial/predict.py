@@ -13,8 +13,11 @@ from torch import Tensor
 @contextmanager
 def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
     """Draw from a generator of one's own inside; outside, the sequence goes on undisturbed."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)
+        if on_gpu:
+            torch.cuda.manual_seed(seed)
         yield
 
 

@@ -33,8 +33,9 @@ class MultiHead(nn.Module):
         """Make the heads of these tasks where they are missing."""
         for task in tasks:
             if str(task) not in self.heads:
+                # The CPU's generator alone: `torch.manual_seed` would set those of GPUs for good.
                 with torch.random.fork_rng(devices=[]):
-                    torch.manual_seed(int(self.seed) + 1_000_003 * task)
+                    torch.default_generator.manual_seed(int(self.seed) + 1_000_003 * task)
                     self.heads[str(task)] = self._make_head().to(self.seed.device)
 
     def head(self, task: int) -> nn.Module:
