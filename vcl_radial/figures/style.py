@@ -59,23 +59,22 @@ _LOOK: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """How one method looks in every figure: told apart by colour, in grey by hatch or marker."""
+    """How one method looks in every figure: told apart by colour, in grey by marker."""
 
     colour: str
-    hatch: str
     marker: str
 
 
 # Okabe & Ito's colours for colour-blind readers. Neighbours in this order differ in luminance.
 _STYLES = (
-    MethodStyle("#0072b2", "", "o"),
-    MethodStyle("#e69f00", "////", "s"),
-    MethodStyle("#009e73", "\\\\\\\\", "^"),
-    MethodStyle("#cc79a7", "....", "D"),
-    MethodStyle("#56b4e9", "xxxx", "v"),
-    MethodStyle("#d55e00", "----", "P"),
-    MethodStyle("#737373", "++++", "X"),
-    MethodStyle("#a6a6a6", "||||", "*"),
+    MethodStyle("#0072b2", "o"),
+    MethodStyle("#e69f00", "s"),
+    MethodStyle("#009e73", "^"),
+    MethodStyle("#cc79a7", "D"),
+    MethodStyle("#56b4e9", "v"),
+    MethodStyle("#d55e00", "P"),
+    MethodStyle("#737373", "X"),
+    MethodStyle("#a6a6a6", "*"),
 )
 # These methods keep their look whatever they are shown beside.
 _FIXED = {"radial-vcl": 0, "gaussian-vcl": 1, "radial-vcl-eq44": 4, "naive": 7, "joint": 6}
