@@ -27,6 +27,14 @@ def single_head_benchmark(single_head_stream):
     return to_avalanche(single_head_stream)
 
 
+@pytest.fixture(params=["multi_head", "single_head"])
+def scenario(request):
+    """Whether it has many heads, the stream, and its benchmark."""
+    kind = request.param
+    stream = request.getfixturevalue(f"{kind}_stream")
+    return kind == "multi_head", stream, request.getfixturevalue(f"{kind}_benchmark")
+
+
 @pytest.fixture
 def make_network():
     def make(posterior="radial", multi_head=True, **settings):

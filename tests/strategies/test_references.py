@@ -1,4 +1,3 @@
-import pytest
 import torch
 from avalanche.training.plugins import EvaluationPlugin
 from torch.optim import Adam
@@ -42,17 +41,8 @@ def test_fine_tuning_one_head_forgets_all_but_the_newest_task(
     assert sum(found[:-1]) / 4 < 30
 
 
-@pytest.mark.parametrize("multi_head", [True, False])
-def test_joint_training_learns_all_tasks_at_once(
-    multi_head,
-    make_network,
-    multi_head_stream,
-    single_head_stream,
-    multi_head_benchmark,
-    single_head_benchmark,
-):
-    stream = multi_head_stream if multi_head else single_head_stream
-    benchmark = multi_head_benchmark if multi_head else single_head_benchmark
+def test_joint_training_learns_all_tasks_at_once(scenario, make_network):
+    multi_head, stream, benchmark = scenario
     scores = Scores()
     joint = make(Joint, make_network(None, multi_head), stream, scores)
     before = accuracies(joint, scores, benchmark.test_stream)

@@ -137,17 +137,8 @@ def test_the_penalty_weight_tempers_the_kl(make_network, multi_head_stream, mult
     torch.testing.assert_close(full - none, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("multi_head", [True, False])
-def test_evaluating_does_not_change_training(
-    multi_head,
-    make_network,
-    multi_head_stream,
-    single_head_stream,
-    multi_head_benchmark,
-    single_head_benchmark,
-):
-    stream = multi_head_stream if multi_head else single_head_stream
-    benchmark = multi_head_benchmark if multi_head else single_head_benchmark
+def test_evaluating_does_not_change_training(scenario, make_network):
+    multi_head, stream, benchmark = scenario
     ends = []
     for eval_every in (-1, 1):
         vcl = strategy(make_network(multi_head=multi_head), stream, eval_every=eval_every)

@@ -102,7 +102,7 @@ class PosteriorBlock(nn.Module):
         self.register_buffer("prior_mean", torch.zeros_like(mean))
         self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
         self.carried = False
-        self._known_scale: tuple[tuple[int, int] | None, Tensor] = None, mean
+        self._known_scale: tuple[tuple[int, int], Tensor] | None = None
 
     @property
     def posterior(self) -> Posterior:
@@ -113,8 +113,9 @@ class PosteriorBlock(nn.Module):
 
     def scale(self) -> Tensor:
         """The scale without gradient; that of the last `posterior` if rho has not moved since."""
-        state, scale = self._known_scale
-        return scale if state == self._state_of_rho() else softplus(self.rho.detach())
+        if self._known_scale is not None and self._known_scale[0] == self._state_of_rho():
+            return self._known_scale[1]
+        return softplus(self.rho.detach())
 
     def _state_of_rho(self) -> tuple[int, int]:
         """Where rho lies and how often it was written to."""
