@@ -1,11 +1,13 @@
 import io
 import json
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from vcl_radial.bench import kl, memory, peers
+from vcl_radial.bench import growth, kl, memory, peers
 from vcl_radial.bench.data import noise
 from vcl_radial.bench.training import (
     TWO_TASKS,
@@ -14,6 +16,7 @@ from vcl_radial.bench.training import (
     number_of_weights,
     perceptron,
 )
+from vcl_radial.nn import variational_weights
 from vcl_radial.streams import load_dataset
 
 
@@ -53,9 +56,84 @@ def test_the_kl_draws_nothing(D):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("D", [100, 900])
-def test_the_forward_pass_beside_the_kl_has_as_many_weights(D):
-    assert kl._work(D, "cpu")[kl.FORWARD]().shape == (kl.BATCH, D**0.5)
+@pytest.mark.parametrize("D", [900, 3600])
+def test_the_forward_passes_beside_the_kl_have_as_many_weights(D):
+    work = kl._work(D, "cpu")
+    assert work[kl.FORWARD]().shape == (kl.BATCH, D**0.5)
+    channels = int((D / 9) ** 0.5)
+    assert work[kl.CONVOLUTION]().shape == (kl.BATCH, channels, kl.SIDE, kl.SIDE)
+
+
+def test_the_kl_is_held_against_a_linear_layer_and_a_convolution_of_the_same_rounds(tiny):
+    rows = kl.measure(replace(tiny, repeats=1)).rows
+    found = {(r.variant, r.size, r.metric): r.median for r in rows}
+    for D in tiny.sizes.group_sizes:
+        for name in ("value", "gradient alone"):
+            for reference, metric in (
+                ("forward pass", "ratio to the forward pass"),
+                ("forward pass, convolution", "ratio to a convolution's"),
+            ):
+                seconds = [found[v, f"D={D}", "seconds"] for v in (name, reference)]
+                assert found[name, f"D={D}", metric] == pytest.approx(seconds[0] / seconds[1])
+
+
+@pytest.fixture
+def trainings(tiny):
+    """The convolutional trainings of three channels, Bayesian and with point estimates."""
+    images = noise(tiny.scratch / "growth", 4, 16, 1)
+    (axis,) = [axis for axis in growth.AXES if axis.name == "channels"]
+    return [growth._prepared(axis, 3, method, images, tiny) for method in growth.METHODS]
+
+
+def test_the_convolutional_networks_differ_only_in_their_posterior(trainings):
+    bayesian, point = ([*t.strategy.network.parameters()] for t in trainings)
+    features = 3 * 4 * 4  # 28x28 halved three times
+    weights = (3 * 9 + 3) + 2 * (3 * 3 * 9 + 3) + 2 * (features * 2 + 2)  # two tasks, two heads
+    assert sum(p.numel() for p in point) == weights
+    assert sum(p.numel() for p in bayesian) == 2 * weights
+    x = torch.randn(5, 784)
+    assert all(t.strategy.network(x, 1).shape == (5, 2) for t in trainings)
+
+
+def test_it_is_the_convolutional_network_that_is_trained_against_a_carried_prior(trainings):
+    for training in trainings:
+        before = [p.detach().clone() for p in training.strategy.network.body.parameters()]
+        training.train()
+        after = training.strategy.network.body.parameters()
+        assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    blocks = [
+        block
+        for weights in variational_weights(trainings[0].strategy.network, [0, 1])
+        for block in weights.posterior_blocks()
+    ]
+    assert len(blocks) == 5
+    assert all(block.carried for block in blocks)
+
+
+def test_a_step_of_convolutions_is_held_against_that_with_point_estimates(tiny):
+    axis = next(axis for axis in growth.AXES if axis.name == "channels")
+    rows = growth._along(axis, noise(tiny.scratch / "growth", 4, 16, 1), tiny)
+    assert {r.size for r in rows} == {"channels=1", "channels=2"}
+    found = {(r.variant, r.size, r.metric): r.median for r in rows}
+    for size in ("channels=1", "channels=2"):
+        ours, point = (found[method, size, "seconds per step"] for method in growth.METHODS)
+        assert found["radial-vcl", size, "ratio to naive"] == pytest.approx(ours / point)
+        assert found["radial-vcl", size, "KL over forward pass"] > 0
+
+
+def test_convolutions_multiply_about_as_often_as_a_layer_of_the_width_beside_them():
+    net = growth.ConvNet(growth.channels_like((400,))[0], _images_of_28x28(), None)
+    multiplied = []
+    for layer in net.body[1:]:
+        layer.register_forward_hook(
+            lambda layer, _, y: multiplied.append(y[0, 0].numel() * layer.weight.numel())
+        )
+    net(torch.randn(1, 784))
+    assert sum(multiplied) == pytest.approx(400**2, rel=0.1)
+
+
+def _images_of_28x28() -> SimpleNamespace:
+    return SimpleNamespace(x=torch.zeros(1, 784), n_classes=2)
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,102 @@
 """How the cost of a training step grows: one axis at a time, from the recipe's network.
 
-An axis is a name, its values, and the keys of the recipe that a value stands for. Another kind of
-layer comes in as another axis.
+An axis is a name, its values, the keys of the recipe that a value stands for and, for another kind
+of layer, the network that takes the place of the recipe's.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import relu
 
 from vcl_radial.bench import many_tasks, memory
 from vcl_radial.bench.data import noise
+from vcl_radial.bench.kl import seconds_per_call
 from vcl_radial.bench.setting import Images, Result, Row, Setting, Sizes, row
-from vcl_radial.bench.timing import interleaved
+from vcl_radial.bench.timing import interleaved, ratios
 from vcl_radial.bench.training import TWO_TASKS, Training
+from vcl_radial.nn import (
+    BayesianConv2d,
+    BayesianLinear,
+    MultiHead,
+    PointConv2d,
+    PointLinear,
+    PosteriorSettings,
+    kl_divergence,
+)
+from vcl_radial.streams import TensorStream
 
 METHODS = ("radial-vcl", "naive")
 """A Bayesian network, and the same with point estimates on the same machinery."""
+
+_CONVOLUTIONS = 3
+_WIDTH_PER_CHANNEL = 25
+
+
+class ConvNet(nn.Module):
+    """3x3 convolutions with ReLUs, each of which halves the image, and a head for each task.
+
+    Args:
+        channels: of each convolution.
+        stream: square images of one channel, flat or not, and their number of classes.
+        posterior: a variational family for all weights; None for point estimates.
+    """
+
+    def __init__(
+        self, channels: int, stream: TensorStream, posterior: PosteriorSettings | None
+    ) -> None:
+        super().__init__()
+        conv: Callable[..., nn.Module] = PointConv2d
+        linear: Callable[..., nn.Module] = PointLinear
+        if posterior is not None:
+            conv = partial(BayesianConv2d, posterior=posterior)
+            linear = partial(BayesianLinear, posterior=posterior)
+        self.side = math.isqrt(stream.x[0].numel())
+        features = channels * math.ceil(self.side / 2**_CONVOLUTIONS) ** 2
+        self.body = nn.ModuleList(
+            conv(inputs, outputs, 3, stride=2, padding=1)
+            for inputs, outputs in pairwise([1, *[channels] * _CONVOLUTIONS])
+        )
+        self.head = MultiHead(partial(linear, features, stream.n_classes))
+
+    def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """Logits `[B, classes]` of images `[B, ...]` under one draw of the weights."""
+        x = x.view(-1, 1, self.side, self.side)
+        for layer in self.body:
+            x = relu(layer(x), inplace=True)
+        logits: Tensor = self.head(x.flatten(1), task)
+        return logits
+
+
+def convolutional(channels: int, training: Training) -> ConvNet:
+    """The convolutional network of so many channels for the stream and recipe of a training."""
+    recipe = training.recipe
+    posterior = None
+    if recipe.posterior != "none":
+        posterior = PosteriorSettings(
+            recipe.posterior,
+            recipe.grouping,
+            recipe.initial_rho,
+            recipe.initial_noise,
+            recipe.prior_scale,
+        )
+    return ConvNet(channels, training.run.stream, posterior)
+
+
+def channels_like(widths: tuple[int, ...]) -> tuple[int, ...]:
+    """Channels with which the convolutions multiply as often as one hidden layer of that width.
+
+    On 28x28 images the convolutions of c channels multiply some 585 c^2 times (7^2 + 4^2 places,
+    9 c^2 weights), a layer of 25 c units 625 c^2 times.
+    """
+    return tuple(max(1, width // _WIDTH_PER_CHANNEL) for width in widths)
 
 
 class Axis(NamedTuple):
@@ -26,6 +105,8 @@ class Axis(NamedTuple):
     name: str
     values: Callable[[Sizes], tuple[int, ...]]
     keys: Callable[[int, Sizes], dict[str, Any]]
+    network: Callable[[int, Training], nn.Module] | None = None
+    """What takes the place of the recipe's network."""
 
 
 AXES = (
@@ -33,6 +114,12 @@ AXES = (
     Axis("depth", lambda sizes: sizes.depths, lambda n, sizes: {"hidden": [sizes.width] * n}),
     Axis("samples", lambda sizes: sizes.samples, lambda n, sizes: {"train_samples": n}),
     Axis("batch", lambda sizes: sizes.batches, lambda n, sizes: {"batch_size": n}),
+    Axis(
+        "channels",
+        lambda sizes: channels_like(sizes.widths),
+        lambda n, sizes: {"hidden": [1]},  # what is replaced need not be large
+        convolutional,
+    ),
 )
 
 
@@ -43,40 +130,78 @@ def measure(setting: Setting) -> Result:
     rows = [r for axis in AXES for r in _along(axis, images, setting)]
     rows += memory.of_widths(METHODS, setting)
     rows += many_tasks.measure(METHODS, setting)
+    bayesian, point = METHODS
     return Result(
         rows,
         [
             f"Images: {images.description}; time does not depend on what they show. Along an axis "
             "all else is as in the recipe: four hidden layers of "
             f"{sizes.width}, one weight sample, its batch.",
+            f"Channels: those of {_CONVOLUTIONS} convolutions, 3x3 with stride 2, instead of the "
+            f"hidden layers; {_WIDTH_PER_CHANNEL} units of width stand for one channel.",
+            f"KL over forward pass: the value of the whole network's KL in {bayesian}, over the "
+            f"forward pass of {point} for one batch.",
             "Memory is counted in multiples of the number of weights (4 bytes each); the prior "
             "has a mean and a scale for each, AMSGrad three numbers for each parameter.",
-            "Convolutional layers are not measured: the suite has none yet.",
         ],
     )
 
 
 def _along(axis: Axis, images: Images, setting: Setting) -> list[Row]:
-    sizes, clock = setting.sizes, setting.clock
-    trainings: dict[tuple[str, int], Training] = {}
-    for value in axis.values(sizes):
-        for method in METHODS:
-            # Two epochs are the fewest of which the second can be told from the fixed costs.
-            keys = {"epochs": 2, **sizes.recipe, **TWO_TASKS, **axis.keys(value, sizes)}
-            training = Training(method, keys, images, setting.device, clock)
-            training.train()
-            lasting = sizes.unit_seconds / max(training.epoch_seconds[-1], 1e-6)
-            training.strategy.train_epochs = max(2, math.ceil(lasting))
-            trainings[method, value] = training
+    trainings = {
+        (method, value): _prepared(axis, value, method, images, setting)
+        for value in axis.values(setting.sizes)
+        for method in METHODS
+    }
+    repeats = setting.slow_repeats
     names = {f"{method} {value}": t for (method, value), t in trainings.items()}
-    interleaved({n: t.train for n, t in names.items()}, setting.slow_repeats, clock, warm_up=0)
-    return [
-        row(
-            "growth",
-            method,
-            f"{axis.name}={value}",
-            "seconds per step",
-            [s / training.steps for s in training.epoch_seconds[-setting.slow_repeats :]],
-        )
-        for (method, value), training in trainings.items()
-    ]
+    interleaved({n: t.train for n, t in names.items()}, repeats, setting.clock, warm_up=0)
+    bayesian, point = METHODS
+    rows = []
+    for value in axis.values(setting.sizes):
+        size, pair = f"{axis.name}={value}", {m: trainings[m, value] for m in METHODS}
+        steps = {m: [s / t.steps for s in t.epoch_seconds[-repeats:]] for m, t in pair.items()}
+        rows += [
+            row("growth", m, size, "seconds per step", seconds) for m, seconds in steps.items()
+        ]
+        to_point = ratios(steps, point)[bayesian]
+        rows.append(row("growth", bayesian, size, f"ratio to {point}", to_point))
+        kl = _kl_over_forward(pair[bayesian], pair[point], setting)
+        rows.append(row("growth", bayesian, size, "KL over forward pass", kl))
+    return rows
+
+
+def _prepared(axis: Axis, value: int, method: str, images: Images, setting: Setting) -> Training:
+    """A training that has been warmed up, with as many epochs as fill a unit."""
+    sizes = setting.sizes
+    # Two epochs are the fewest of which the second can be told from the fixed costs.
+    keys = {"epochs": 2, **sizes.recipe, **TWO_TASKS, **axis.keys(value, sizes)}
+    training = Training(method, keys, images, setting.device, setting.clock)
+    if axis.network is not None:
+        _give_network(training, axis.network(value, training))
+    training.train()
+    lasting = sizes.unit_seconds / max(training.epoch_seconds[-1], 1e-6)
+    training.strategy.train_epochs = max(2, math.ceil(lasting))
+    return training
+
+
+def _give_network(training: Training, network: nn.Module) -> None:
+    """Put another network in the place of the recipe's, and train the first task with it."""
+    strategy = training.strategy
+    strategy.model.network = network.to(strategy.device)
+    strategy.train(training.run.train_experiences[:1], eval_streams=[])
+
+
+@torch.no_grad()
+def _kl_over_forward(bayesian: Training, point: Training, setting: Setting) -> list[float]:
+    task = 1  # the second, which was trained last
+    x = point.strategy.tensor_stream.inputs(task, "train")[: point.recipe.batch_size]
+    seconds = seconds_per_call(
+        {
+            "KL": lambda: kl_divergence(bayesian.strategy.network, [task]),
+            "forward pass": lambda: point.strategy.network(x, task),
+        },
+        setting.slow_repeats,
+        setting,
+    )
+    return ratios(seconds, "forward pass")["KL"]

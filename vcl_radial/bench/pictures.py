@@ -15,6 +15,8 @@ from vcl_radial.figures.style import FAINT, INK, QUIET_INK, house_style, method_
 
 _LINE = 0.26
 _MOST_TICKS = 7
+_DRAWN = ("seconds", "ratio", "KL", "last", "bytes")
+"""How the metrics begin that are drawn as growth."""
 
 
 def ratios(rows: Sequence[Row], metric: str, title: str) -> Figure:
@@ -62,36 +64,51 @@ def ratios(rows: Sequence[Row], metric: str, title: str) -> Figure:
 
 
 def growth(rows: Sequence[Row], title: str) -> Figure:
-    """One panel for each axis that grows, one line per variant, logarithmic both ways.
+    """One line of panels for each axis that grows, one panel for each metric, all logarithmic.
 
     Args:
-        rows: of one section, with sizes such as "width=400"; seconds are drawn.
+        rows: of one section, with sizes such as "width=400".
         title: of the figure.
     """
-    timed = [r for r in rows if r.metric.startswith("seconds")]
-    panels = list(dict.fromkeys((r.size.partition("=")[0], r.metric) for r in timed))
-    variants = list(dict.fromkeys(r.variant for r in timed))
+    drawn = [r for r in rows if r.metric.startswith(_DRAWN)]
+    metrics: dict[str, list[str]] = {}
+    for r in drawn:
+        of_axis = metrics.setdefault(_axis(r), [])
+        if r.metric not in of_axis:
+            of_axis.append(r.metric)
+    variants = list(dict.fromkeys(r.variant for r in drawn))
+    per_line = max(map(len, metrics.values()))
     grid = Grid(
-        panels=len(panels),
-        per_line=min(3, len(panels)),
+        panels=per_line * len(metrics),
+        per_line=per_line,
         width=2.2,
         height=1.8,
         left=0.75,
         above=0.15,
         below=0.5,
         right=0.2,
-        header=header_height(1) + 0.1,
+        header=header_height(2) + 0.1,
     )
     with house_style():
         figure = grid.figure()
-        for panel, (name, metric) in enumerate(panels):
-            axes = grid.axes(figure, panel)
-            here = [r for r in timed if (r.size.partition("=")[0], r.metric) == (name, metric)]
-            _lines(axes, here, variants)
-            axes.set_xlabel(name)
-            axes.set_ylabel(metric)
+        for line, (name, of_axis) in enumerate(metrics.items()):
+            for column, metric in enumerate(of_axis):
+                axes = grid.axes(figure, line * per_line + column)
+                _lines(axes, [r for r in drawn if (_axis(r), r.metric) == (name, metric)], variants)
+                axes.set_xlabel(name)
+                axes.set_ylabel(metric)
         handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.axes[0].legend(handles, labels, frameon=False)
+        top = header_height(1) + 0.04
+        figure.legend(
+            handles,
+            labels,
+            loc="upper left",
+            bbox_to_anchor=(grid.left / grid.total_width, 1 - top / grid.total_height),
+            ncols=len(labels),
+            frameon=False,
+            borderpad=0,
+            borderaxespad=0,
+        )
         grid.write_header(figure, title, ["bars: lowest and highest round"])
     return figure
 
@@ -124,13 +141,17 @@ def _lines(axes: Axes, rows: Sequence[Row], variants: Sequence[str]) -> None:
     # At least a decade: on a shorter axis what is flat would look steep.
     middle, reach = math.sqrt(low * high), max(math.sqrt(high / low), math.sqrt(10))
     axes.set_ylim(middle / reach, middle * reach)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if reach < 100 else (1,)))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     sizes = sorted({_size(r) for r in rows})
     shown = sizes[:: 1 + len(sizes) // _MOST_TICKS]
     axes.set_xticks(shown, [_short(size) for size in shown])
     axes.minorticks_off()
     axes.grid(color=FAINT, linewidth=0.4)
+
+
+def _axis(r: Row) -> str:
+    return r.size.partition("=")[0]
 
 
 def _size(r: Row) -> int:

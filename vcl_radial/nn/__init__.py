@@ -1,16 +1,22 @@
 """Layers, heads and networks whose weights have a posterior."""
 
 from vcl_radial.nn.carry import consolidate, kl_divergence, variational_weights
+from vcl_radial.nn.closed_form import ClosedFormGradients
+from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
 from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
-from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
+from vcl_radial.nn.weights import PosteriorBlock, PosteriorSettings, VariationalWeights
 
 __all__ = [
     "MLP",
+    "BayesianConv2d",
     "BayesianLinear",
+    "ClosedFormGradients",
     "MultiHead",
+    "PointConv2d",
     "PointLinear",
+    "PosteriorBlock",
     "PosteriorSettings",
     "SingleHead",
     "VariationalWeights",

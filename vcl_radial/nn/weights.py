@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import expm1, log
 from typing import Any, cast
@@ -102,24 +103,34 @@ class PosteriorBlock(nn.Module):
         self.register_buffer("prior_mean", torch.zeros_like(mean))
         self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
         self.carried = False
+        self.sampler: Callable[[], Tensor] | None = None
+        """Where set, it draws in place of `posterior` when gradients are wanted."""
         self._known_scale: tuple[tuple[int, int], Tensor] | None = None
 
     @property
     def posterior(self) -> Posterior:
         """The approximate posterior q(w)."""
-        scale = softplus(self.rho)
-        self._known_scale = self._state_of_rho(), scale.detach()
+        scale = softplus(self.rho) if torch.is_grad_enabled() else self.scale()
         return self.family(self.mean, scale)
 
-    def scale(self) -> Tensor:
-        """The scale without gradient; that of the last `posterior` if rho has not moved since."""
-        if self._known_scale is not None and self._known_scale[0] == self._state_of_rho():
-            return self._known_scale[1]
-        return softplus(self.rho.detach())
+    def sample(self) -> Tensor:
+        """Draw w ~ q(w), reparameterised, `[groups, D]`."""
+        if self.sampler is not None and torch.is_grad_enabled():
+            return self.sampler()
+        return self.posterior.sample(1).squeeze(0)
 
-    def _state_of_rho(self) -> tuple[int, int]:
-        """Where rho lies and how often it was written to."""
-        return self.rho.data_ptr(), self.rho._version
+    @torch.no_grad()
+    def scale(self) -> Tensor:
+        """softplus(rho) without gradient, computed only if rho was written to since the last."""
+        # Where rho lies, and how often PyTorch wrote to it.
+        state = self.rho.data_ptr(), self.rho._version
+        if self._known_scale is None or self._known_scale[0] != state:
+            self._known_scale = state, softplus(self.rho)
+        return self._known_scale[1]
+
+    def forget_scale(self) -> None:
+        """Compute the scale anew when it is next asked for."""
+        self._known_scale = None
 
     @property
     def prior(self) -> Posterior:
@@ -174,7 +185,7 @@ class VariationalWeights(nn.Module):
 
     def sample(self) -> Layer:
         """Draw w ~ q(w), reparameterised: the weight `[out, ...]` and the bias `[out]` or None."""
-        blocks = [block.posterior.sample(1).squeeze(0) for block in self.posterior_blocks()]
+        blocks = [block.sample() for block in self.posterior_blocks()]
         return self.grouping.split(blocks, self.shape)
 
     def mean(self) -> Layer:

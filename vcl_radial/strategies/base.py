@@ -20,11 +20,12 @@ from torch.optim import Optimizer
 
 from vcl_radial.errors import Diverged
 from vcl_radial.objectives import categorical_nll, per_point
+from vcl_radial.strategies.callbacks import StepCallbacks
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.streams import TensorLoading, TensorStream
 
 
-class ContinualStrategy(TensorLoading, SupervisedTemplate):
+class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
     """Learn one experience after another; the past enters the loss as a term in nats.
 
         loss = mean NLL + penalty_weight * penalty / N
@@ -118,12 +119,21 @@ class ContinualStrategy(TensorLoading, SupervisedTemplate):
         looks at each of them.
         """
         if not self.is_training or self.train_samples == 1:
-            output: Tensor = super().forward()
-            self.mb_logits = output
+            self.mb_logits = output = self._output()
             return output
-        draws = [super(ContinualStrategy, self).forward() for _ in range(self.train_samples)]
-        self.mb_logits = torch.stack(draws)
+        self.mb_logits = torch.stack([self._output() for _ in range(self.train_samples)])
         return self.mb_logits.log_softmax(-1).logsumexp(0)
+
+    def _output(self) -> Tensor:
+        """What the model says of the mini-batch."""
+        task = self.sole_task
+        output: Tensor
+        if task is None or not isinstance(self.model, TaskModel):
+            output = super().forward()
+        else:
+            # A number, not a label per row: nobody has to look at those and wait for the device.
+            output = self.model(self.mb_x, task)
+        return output
 
     def criterion(self) -> Tensor:
         """Mean NLL, and in training the penalty over N; nats per point."""

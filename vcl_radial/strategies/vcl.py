@@ -11,12 +11,24 @@ missing, in closed form: see `vcl_radial.posteriors.radial_kl`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import torch
+from avalanche.training.plugins import EvaluationPlugin, LRSchedulerPlugin
+from avalanche.training.plugins.clock import Clock
+from avalanche.training.templates.base_sgd import PeriodicEval
 from torch import Tensor
 
-from vcl_radial.nn import consolidate, kl_divergence
+from vcl_radial.nn import (
+    ClosedFormGradients,
+    PosteriorBlock,
+    consolidate,
+    kl_divergence,
+    variational_weights,
+)
 from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.callbacks import listens
 
 
 class VCL(ContinualStrategy):
@@ -24,12 +36,77 @@ class VCL(ContinualStrategy):
 
     `penalty_weight` is the factor of the KL: at 1 the loss is the negative evidence lower bound
     over N, below 1 it is tempered.
+
+    Where it can, training takes the gradient in closed form, which costs little more than a
+    network with point estimates (see `vcl_radial.nn.closed_form`); the loss then holds the KL's
+    value only if `loss_value` asks for it. Plain autograd serves by itself where a plugin may read
+    the parameters' `.grad`, a subclass has a penalty or a criterion of its own, or a family has no
+    closed form.
     """
 
-    def penalty(self) -> Tensor:
-        """KL(q || p) of the body and the heads in use, in nats (or its gradient only)."""
-        return kl_divergence(self.network, self.tasks, self.loss_value)
+    _closed_form: ClosedFormGradients | None = None
+    _blocks: list[PosteriorBlock]
+
+    def penalty(self) -> Tensor | float:
+        """KL(q || p) of the body and the heads in use, in nats."""
+        if self._closed_form is None:
+            return kl_divergence(self.network, self.tasks)
+        if not self.loss_value:
+            return 0.0
+        with torch.no_grad():
+            return kl_divergence(self.network, self.tasks)
 
     def consolidate(self, experience: Any) -> None:
         """Make the posterior the prior; heads of other tasks keep theirs."""
         consolidate(self.network, experience.task_labels)
+
+    def optimizer_step(self) -> None:
+        """Step along the gradient of NLL and KL."""
+        if self._closed_form is not None:
+            self._closed_form.before_step(
+                self.optimizer, self._blocks, self.penalty_weight / len(self.adapted_dataset)
+            )
+        super().optimizer_step()
+
+    def _before_training_exp(self, **kwargs: Any) -> None:
+        super()._before_training_exp(**kwargs)
+        self._blocks = [
+            block
+            for weights in variational_weights(self.network, self.tasks)
+            for block in weights.posterior_blocks()
+        ]
+        own_loss = type(self).penalty is VCL.penalty
+        own_loss &= type(self).criterion is ContinualStrategy.criterion
+        if (
+            own_loss
+            and not _reads_gradients(self.plugins)
+            and ClosedFormGradients.serves(self.model)
+        ):
+            self._closed_form = ClosedFormGradients(self.model)
+
+    def _after_training_exp(self, **kwargs: Any) -> None:
+        if self._closed_form is not None:
+            self._closed_form.release()
+            self._closed_form = None
+        super()._after_training_exp(**kwargs)
+
+
+_WITH_GRADIENTS = (
+    "before_training_iteration",
+    "after_backward",
+    "before_update",
+    "after_update",
+    "after_training_iteration",
+)
+"""Callbacks in which a plugin may make or find gradients."""
+
+
+def _reads_gradients(plugins: Iterable[Any]) -> bool:
+    """Whether a plugin has a callback that may want `.grad` of means and rhos."""
+    known = (Clock, EvaluationPlugin, LRSchedulerPlugin, PeriodicEval)
+    return any(
+        listens(plugin, event)
+        for plugin in plugins
+        if not isinstance(plugin, known)
+        for event in _WITH_GRADIENTS
+    )

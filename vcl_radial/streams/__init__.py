@@ -4,7 +4,7 @@ from vcl_radial.streams.batches import TensorBatches, TensorLoading
 from vcl_radial.streams.benchmark import to_avalanche
 from vcl_radial.streams.build import build_stream
 from vcl_radial.streams.datasets import DATASETS, ImageData, load_dataset
-from vcl_radial.streams.folders import DATA_VARIABLE, cache_root
+from vcl_radial.streams.folders import DATA_VARIABLE
 from vcl_radial.streams.idx import read_idx
 from vcl_radial.streams.permuted import permuted_stream
 from vcl_radial.streams.split import split_stream
@@ -19,7 +19,6 @@ __all__ = [
     "TensorLoading",
     "TensorStream",
     "build_stream",
-    "cache_root",
     "load_dataset",
     "permuted_stream",
     "read_idx",

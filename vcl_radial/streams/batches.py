@@ -55,6 +55,8 @@ class TensorBatches:
         self.shuffle = shuffle
         self.drop_last = drop_last
         self.generator = generator
+        self.task: int | None = None
+        """The task of all rows, where whoever made the batches says that there is but one."""
 
     def __len__(self) -> int:
         full, rest = divmod(len(self.y), self.batch_size)
@@ -116,6 +118,7 @@ class TensorLoading:
         self.dataloader = TensorBatches(
             *tensors, self.train_mb_size, shuffle, drop_last, self.shuffle_generator
         )
+        self._note_sole_task()
 
     def make_eval_dataloader(self, **kwargs: Any) -> None:
         """Set `dataloader` for the evaluation of one experience."""
@@ -124,6 +127,17 @@ class TensorLoading:
             super().make_eval_dataloader(**kwargs)  # type: ignore[misc]
             return
         self.dataloader = TensorBatches(*tensors, self.eval_mb_size)
+        self._note_sole_task()
+
+    @property
+    def sole_task(self) -> int | None:
+        """The task of all rows of the batches, where there is but one."""
+        # A plugin may have put another loader in place of ours.
+        return self.dataloader.task if isinstance(self.dataloader, TensorBatches) else None
+
+    def _note_sole_task(self) -> None:
+        tasks = self.adapted_dataset.targets_task_labels.uniques
+        self.dataloader.task = next(iter(tasks)) if len(tasks) == 1 else None
 
     @cached_property
     def _evaluated(self) -> WeakKeyDictionary[Any, tuple[TensorStream, _Tensors]]:
@@ -150,7 +164,7 @@ def _stream_tensors(dataset: Any, stream: TensorStream | None) -> _Tensors | Non
     if stream is None or not hasattr(dataset, ROW_ATTRIBUTE):
         return None
     device = stream.x.device
-    rows = torch.tensor(list(getattr(dataset, ROW_ATTRIBUTE)), dtype=torch.int64)
+    rows = torch.tensor(_values(getattr(dataset, ROW_ATTRIBUTE).data), dtype=torch.int64)
     if not len(rows) or int(rows.max()) >= stream.n_rows:
         return None
     rows = rows.to(device)
@@ -158,9 +172,18 @@ def _stream_tensors(dataset: Any, stream: TensorStream | None) -> _Tensors | Non
     if len(labels.uniques) == 1:
         t = torch.full((len(rows),), int(labels[0]), dtype=torch.int64, device=device)
     else:
-        t = torch.tensor(list(labels), dtype=torch.int64, device=device)
+        t = torch.tensor(_values(labels.data), dtype=torch.int64, device=device)
     tensors = stream.gather(rows), stream.gather_labels(rows), t
     return tensors if _samples_agree(dataset, tensors) else None
+
+
+def _values(data: Any) -> list[int]:
+    """All values of an Avalanche attribute; to ask for one after another takes much longer."""
+    parts = getattr(data, "_datasets", None)  # of Avalanche's FlatData
+    if parts is None:
+        return list(data)
+    together = [value for part in parts for value in _values(part)]
+    return together if data._indices is None else [together[i] for i in data._indices]
 
 
 def _samples_agree(dataset: Any, tensors: _Tensors) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from vcl_radial.cache import cache_root
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.idx import find_idx
 
@@ -18,12 +19,6 @@ IDX_NAMES = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
-
-
-def cache_root() -> Path:
-    """Return the cache folder: `$XDG_CACHE_HOME/vcl_radial`, else `~/.cache/vcl_radial`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "vcl_radial"
 
 
 def user_root(data_dir: Path | None) -> Path | None:

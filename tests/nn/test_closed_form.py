@@ -1,0 +1,230 @@
+"""The closed-form gradient and the compiled pass, against plain autograd through the posteriors."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+from torch.optim import SGD, Adam
+
+from vcl_radial import native
+from vcl_radial.nn import (
+    MLP,
+    ClosedFormGradients,
+    PosteriorBlock,
+    PosteriorSettings,
+    consolidate,
+    kl_divergence,
+    variational_weights,
+)
+from vcl_radial.nn.weights import softplus
+
+FAMILIES = ["gaussian", "radial", "radial-eq44"]
+GROUPINGS = ["layer", "tensor", "unit"]
+N = 640
+
+needs_compiler = pytest.mark.skipif(
+    native.unavailable() is not None, reason=str(native.unavailable())
+)
+
+
+def network(family, grouping, carried=True, dtype=torch.float64):
+    """Task 1's head still has the initial prior where the body has a carried one."""
+    torch.manual_seed(0)
+    settings = PosteriorSettings(family, grouping, initial_rho=-3.0)
+    net = MLP(30, 3, hidden=(20, 10), posterior=settings)
+    net.head.adapt([0, 1])
+    net = net.to(dtype)
+    if carried:
+        consolidate(net, [0])
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return net
+
+
+def batch(dtype):
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(64, 30, dtype=dtype, generator=generator)
+    return x, torch.randint(3, (64,), generator=generator)
+
+
+def blocks(net, tasks):
+    return [b for w in variational_weights(net, tasks) for b in w.posterior_blocks()]
+
+
+def nll(net, samples, dtype):
+    x, y = batch(dtype)
+    return torch.stack([cross_entropy(net(x, 0), y) for _ in range(samples)]).mean()
+
+
+def plain_steps(net, optimizer, steps, samples, dtype):
+    torch.manual_seed(1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (nll(net, samples, dtype) + 0.7 * kl_divergence(net, [0, 1]) / N).backward()
+        optimizer.step()
+
+
+def closed_form_steps(net, optimizer, steps, samples, dtype):
+    assert ClosedFormGradients.serves(net)
+    closed_form = ClosedFormGradients(net)
+    torch.manual_seed(1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nll(net, samples, dtype).backward()
+        closed_form.before_step(optimizer, blocks(net, [0, 1]), 0.7 / N)
+        optimizer.step()
+    closed_form.release()
+
+
+def course(steps, make_optimizer, family, grouping, carried, samples, dtype, n=20):
+    """Where all parameters are after some steps, and what they did not start with."""
+    net = network(family, grouping, carried, dtype)
+    start = torch.cat([p.detach().flatten() for p in net.parameters()])
+    steps(net, make_optimizer(net.parameters()), n, samples, dtype)
+    return start, torch.cat([p.detach().flatten() for p in net.parameters()])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_gradients_are_those_of_autograd(family, grouping, carried, samples):
+    """One step of gradient descent in float64 moves every parameter as autograd would."""
+    args = (lambda p: SGD(p, lr=0.1), family, grouping, carried, samples, torch.float64, 1)
+    start, expected = course(plain_steps, *args)
+    _, end = course(closed_form_steps, *args)
+    assert ((expected - start) != 0).all()
+    torch.testing.assert_close(end, expected, rtol=1e-9, atol=1e-11)
+
+
+@needs_compiler
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_the_compiled_step_runs_the_course_of_autograd(family, grouping, carried, samples, amsgrad):
+    """Adam in float32 against float64: as near as plain float32 comes, and a little more."""
+    make = lambda p: Adam(p, lr=1e-3, amsgrad=amsgrad)  # noqa: E731
+    args = (make, family, grouping, carried, samples)
+    start, plain = course(plain_steps, *args, torch.float32)
+    _, compiled = course(closed_form_steps, *args, torch.float32)
+    moved = (plain - start).abs()
+    assert moved.median() > 1e-3
+    # Adam divides by the size of the gradient, so rounding shows where that is next to nothing.
+    assert (plain - compiled).abs().median() < 1e-4 * moved.median()
+    assert (plain - compiled).abs().max() < 0.05 * moved.max()
+
+
+@needs_compiler
+@pytest.mark.parametrize("shift", [0.0, 1e-4, 0.1, 3.0, 40.0, 500.0])
+def test_the_compiled_gradient_of_the_corrected_kl_is_that_of_its_formula(shift):
+    """Adam's first moment is a tenth of the gradient: it is read off at every delta."""
+    net = network("radial", "unit", True, torch.float32)
+    with torch.no_grad():
+        for block in blocks(net, [0, 1]):
+            block.prior_mean.copy_(block.mean - shift * block.prior_scale)
+    loss = kl_divergence(net, [0, 1])
+    expected = torch.autograd.grad(loss, [p for b in blocks(net, [0, 1]) for p in (b.mean, b.rho)])
+    optimizer = Adam(net.parameters())
+    closed_form = ClosedFormGradients(net)
+    closed_form.before_step(optimizer, blocks(net, [0, 1]), 1.0)
+    found = [
+        optimizer.state[p]["exp_avg"] * 10 for b in blocks(net, [0, 1]) for p in (b.mean, b.rho)
+    ]
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-5 * (1 + shift))
+
+
+@needs_compiler
+def test_the_compiled_pass_keeps_the_state_that_torchs_adam_keeps():
+    """An optimiser can change hands in the middle: after ten steps PyTorch goes on alike."""
+    ends = []
+    for first in (plain_steps, closed_form_steps):
+        net = network("radial", "layer", True, torch.float32)
+        optimizer = Adam(net.parameters(), lr=1e-3, amsgrad=True)
+        first(net, optimizer, 10, 1, torch.float32)
+        assert all(state["step"] == 10 for state in optimizer.state.values())
+        names = {p: sorted(state) for p, state in optimizer.state_dict()["state"].items()}
+        plain_steps(net, optimizer, 10, 1, torch.float32)
+        ends.append((names, torch.cat([p.detach().flatten() for p in net.parameters()])))
+    (names_a, end_a), (names_b, end_b) = ends
+    assert names_a == names_b
+    assert (end_a - end_b).abs().median() < 1e-6
+
+
+@needs_compiler
+def test_the_compiled_softplus_keeps_up_with_rho():
+    net = network("gaussian", "layer", True, torch.float32)
+    closed_form_steps(net, Adam(net.parameters(), lr=0.3), 20, 1, torch.float32)
+    for block in blocks(net, [0, 1]):
+        exact = softplus(block.rho.detach().double())
+        torch.testing.assert_close(block.scale().double(), exact, rtol=1e-6, atol=0)
+
+
+def test_a_network_whose_rho_is_overwritten_draws_with_the_new_one():
+    net = network("gaussian", "layer", True, torch.float32)
+    closed_form = ClosedFormGradients(net)
+    net(batch(torch.float32)[0], 0)
+    with torch.no_grad():
+        for block in blocks(net, [0]):
+            block.rho.fill_(-80.0)
+            block.mean.zero_()
+    assert net(batch(torch.float32)[0], 0).abs().max() < 1e-20
+    closed_form.release()
+
+
+def test_a_block_without_draws_still_feels_its_kl_and_one_without_kl_stays():
+    net = network("radial", "layer", True, torch.float32)
+    before = {name: p.detach().clone() for name, p in net.named_parameters()}
+    optimizer = Adam(net.parameters(), lr=1e-3)
+    closed_form = ClosedFormGradients(net)
+    closed_form.before_step(optimizer, blocks(net.body, [0]), 1.0)
+    optimizer.step()
+    for name, parameter in net.named_parameters():
+        assert torch.equal(parameter, before[name]) == name.startswith("head"), name
+
+
+def test_backward_through_an_old_draw_is_refused():
+    net = network("radial", "layer", True, torch.float32)
+    closed_form = ClosedFormGradients(net)
+    loss = nll(net, 1, torch.float32)
+    closed_form.before_step(SGD(net.parameters(), lr=0.1), [], 0.0)
+    with pytest.raises(RuntimeError, match="before the last step"):
+        loss.backward()
+
+
+def test_evaluation_between_forward_and_backward_changes_nothing():
+    ends = []
+    for evaluate in (False, True):
+        net = network("radial", "layer", True, torch.float32)
+        optimizer = Adam(net.parameters(), lr=1e-2)
+        closed_form = ClosedFormGradients(net)
+        torch.manual_seed(1)
+        loss = nll(net, 1, torch.float32)
+        if evaluate:
+            with torch.no_grad(), torch.random.fork_rng():
+                nll(net, 5, torch.float32)
+        loss.backward()
+        closed_form.before_step(optimizer, blocks(net, [0]), 1 / N)
+        optimizer.step()
+        ends.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
+    assert torch.equal(*ends)
+
+
+def test_a_family_without_a_closed_form_is_not_served(monkeypatch):
+    net = network("radial", "layer")
+    block = next(m for m in net.modules() if isinstance(m, PosteriorBlock))
+    monkeypatch.setattr(block.family, "kl_gradients", classmethod(lambda cls, prior, pairs: None))
+    assert not ClosedFormGradients.serves(net)
+    assert not ClosedFormGradients.serves(MLP(30, 3, posterior=None))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_softplus_is_pytorchs_in_value_and_gradient(dtype):
+    rho = torch.linspace(-80, 80, 4001, dtype=dtype, requires_grad=True)
+    reference = torch.nn.functional.softplus(rho.detach().double(), threshold=1e9)
+    tolerance = 4 * torch.finfo(dtype).eps
+    torch.testing.assert_close(softplus(rho).double(), reference, rtol=tolerance, atol=0)
+    (gradient,) = torch.autograd.grad(softplus(rho).sum(), rho)
+    torch.testing.assert_close(gradient, torch.sigmoid(rho.detach()))

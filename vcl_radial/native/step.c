@@ -1,0 +1,283 @@
+/* One pass over the weights of a block of groups: draws, and Adam on a closed-form gradient.
+
+   All arrays are float32, contiguous and of groups x D weights, unless said otherwise; what is summed
+   over a group is summed in float64. The equations are those of `posteriors/radial_kl.py`,
+   `posteriors/log_radius.py` and `nn/weights.py`, which are what this file is tested against. */
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef ptrdiff_t Count;
+
+/* Which Kullback-Leibler divergence the gradient is of. */
+enum { KL_NONE = 0, KL_GAUSSIAN = 1, KL_QUADRATIC = 2, KL_RADIAL = 3 };
+
+/* Sums run in float32 over so many weights, and in float64 over the partial sums. */
+enum { CHUNK = 1024 };
+
+/* --- elementary functions, accurate to a few units in the last place of float32 --------------- */
+
+/* exp(x) for x <= 0: 2^n exp(r) with |r| <= log(2) / 2 */
+static inline float exp_negative(float x) {
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    x = x < -87.0f ? -87.0f : x;
+    const float shifted = x * 1.44269504f + shift;
+    const float n = shifted - shift;
+    const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+    float p = 1.98756916e-4f;
+    p = p * r + 1.39819994e-3f;
+    p = p * r + 8.33345205e-3f;
+    p = p * r + 4.16657962e-2f;
+    p = p * r + 1.66666657e-1f;
+    p = p * r + 5.00000000e-1f;
+    p = p * r * r + r + 1.0f;
+    const int32_t bits = ((int32_t)n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
+/* log(1 + y) for 0 <= y <= 1 as 2 artanh(y / (2 + y)) */
+static inline float log1p_unit(float y) {
+    const float z = y / (2.0f + y), z2 = z * z;
+    float p = 1.0f / 17;
+    p = p * z2 + 1.0f / 15;
+    p = p * z2 + 1.0f / 13;
+    p = p * z2 + 1.0f / 11;
+    p = p * z2 + 1.0f / 9;
+    p = p * z2 + 1.0f / 7;
+    p = p * z2 + 1.0f / 5;
+    p = p * z2 + 1.0f / 3;
+    return 2.0f * (z + z * z2 * p);
+}
+
+static inline float softplus(float rho) {
+    const float y = exp_negative(-fabsf(rho));
+    return (rho > 0.0f ? rho : 0.0f) + log1p_unit(y);
+}
+
+static inline float sigmoid(float rho) {
+    const float y = exp_negative(-fabsf(rho));
+    return (rho > 0.0f ? 1.0f : y) / (1.0f + y);
+}
+
+/* --- draws ------------------------------------------------------------------------------------- */
+
+static double sum_of_squares(const float *x, Count n) {
+    double total = 0.0;
+    for (Count start = 0; start < n; start += CHUNK) {
+        const Count end = start + CHUNK < n ? start + CHUNK : n;
+        float partial = 0.0f;
+#pragma omp simd reduction(+ : partial)
+        for (Count i = start; i < end; i++) partial += x[i] * x[i];
+        total += partial;
+    }
+    return total;
+}
+
+/* scale = softplus(rho) */
+void vcl_softplus(float *restrict scale, const float *restrict rho, Count n) {
+#pragma omp simd
+    for (Count i = 0; i < n; i++) scale[i] = softplus(rho[i]);
+}
+
+/* w = mean + scale * noise. With a radius per group the noise, standard normal on entry, becomes
+   direction times radius first. */
+void vcl_draw(float *restrict w, float *restrict noise, const float *restrict radius,
+              const float *restrict mean, const float *restrict scale, Count groups, Count D) {
+    for (Count g = 0; g < groups; g++) {
+        const Count at = g * D;
+        float factor = 1.0f;
+        if (radius) {
+            const double norm = sqrt(sum_of_squares(noise + at, D));
+            factor = norm > 0.0 ? (float)(radius[g] / norm) : 0.0f;
+        }
+#pragma omp simd
+        for (Count i = at; i < at + D; i++) {
+            noise[i] *= factor;
+            w[i] = mean[i] + scale[i] * noise[i];
+        }
+    }
+}
+
+/* --- the gradient of the divergence ------------------------------------------------------------- */
+
+/* With a = (mean - prior_mean) / prior_scale, s = scale / prior_scale, n2 = inv_A a^2, t = inv_S s^2:
+   dKL/da = a (a0 + a1 t),  dKL/ds = (t (s0 + s1 t + s2 n2) - 1) / s */
+typedef struct {
+    float a0, a1, s0, s1, s2, inv_A, inv_S;
+} Coefficients;
+
+/* Mills' ratio and what comes of it; see posteriors/log_radius.py. */
+typedef struct {
+    double mills, k1_over_x, k2, k1_slope, k2_slope;
+} Moments;
+
+static Moments radius_moments(double x) {
+    const double half_pi = 1.57079632679489662, root_half = 0.70710678118654752;
+    Moments k;
+    if (x < 10.0) {
+        const double x2 = x * x, m = sqrt(half_pi) * exp(x2 / 2) * erfc(x * root_half);
+        k.mills = m;
+        k.k1_over_x = (m * (1 + x2) - x) / 2;
+        k.k2 = 1 + (x2 - x * m * (3 + x2)) / 2;
+        k.k1_slope = (m * (1 + x2 * (4 + x2)) - x * (3 + x2)) / 2;
+        k.k2_slope = (x * (5 + x2) - m * (3 + x2 * (6 + x2))) / 2;
+        return k;
+    }
+    const double y = 1 / (x * x);
+    double moment = 1.0, power = 1.0, m = 1.0, k1 = 0.0, k2 = 0.0, k1_slope = 0.0, k2_slope = 0.0;
+    for (int n = 1; n <= 30; n++) {
+        moment *= 2 * n - 1;
+        power *= y;
+        const double term = (n % 2 ? -moment : moment) * power;
+        m += term;
+        k1 += -n * term;
+        k2 += (n - 1) * term;
+        k1_slope += 2.0 * n * n * term;
+        k2_slope += -2.0 * n * (n - 1) * term;
+    }
+    k.mills = m / x;
+    k.k1_over_x = k1 / x;
+    k.k2 = k2;
+    k.k1_slope = k1_slope / x;
+    k.k2_slope = k2_slope / x;
+    return k;
+}
+
+/* One group of a radial to a radial: the sums over the group, then posteriors/radial_kl.py's
+   `gradient_coefficients`. */
+static Coefficients radial_coefficients(const float *restrict mean, const float *restrict scale,
+                                        const float *restrict prior_mean,
+                                        const float *restrict prior_scale, Count D) {
+    double A = 0.0, S = 0.0, mixed = 0.0, fourth = 0.0;
+    for (Count start = 0; start < D; start += CHUNK) {
+        const Count end = start + CHUNK < D ? start + CHUNK : D;
+        float pA = 0.0f, pS = 0.0f, pm = 0.0f, pf = 0.0f;
+#pragma omp simd reduction(+ : pA, pS, pm, pf)
+        for (Count i = start; i < end; i++) {
+            const float inverse = 1.0f / prior_scale[i];
+            const float a = (mean[i] - prior_mean[i]) * inverse, s = scale[i] * inverse;
+            const float a2 = a * a, s2 = s * s;
+            pA += a2;
+            pS += s2;
+            pm += a2 * s2;
+            pf += s2 * s2;
+        }
+        A += pA;
+        S += pS;
+        mixed += pm;
+        fourth += pf;
+    }
+    S /= D;
+    const double smallest = 4 * 1.17549435e-38; /* a shift too small to be squared is none */
+    const int shifted = A > smallest;
+    if (!shifted) A = 0.0;
+    const double beta = shifted ? mixed / (A * S) : 0.0;
+    const double unequal = fourth / D / (S * S) - 1.0;
+    const double spread = unequal > 0.0 ? unequal : 0.0;
+
+    const double delta = sqrt(A / S);
+    const Moments k = radius_moments(delta);
+    const double k1 = delta * k.k1_over_x;
+    const double slope = k.mills - beta / D * k.k1_slope - spread / (2 * (D + 2.0)) * k.k2_slope;
+    const double per_radius = shifted ? (D - 1) / sqrt(S * A) : 0.0;
+    const double share = (D - 1) / (double)D;
+    const double growth = -slope * delta + 2 * k1 * beta / D + 2 * k.k2 * spread / (D + 2.0);
+    const double s1 = -2 * share / (D + 2.0) * k.k2;
+    Coefficients c;
+    c.a0 = (float)(1 + per_radius * (slope + 2 * k.k1_over_x * beta / D));
+    c.a1 = (float)(per_radius * (-2.0 / D) * k.k1_over_x);
+    c.s0 = (float)(1 + (S - 1) / D + share * growth - s1);
+    c.s1 = (float)s1;
+    c.s2 = (float)(-2 * share * k1);
+    c.inv_A = shifted ? (float)(1 / A) : 0.0f;
+    c.inv_S = (float)(1 / S);
+    return c;
+}
+
+/* --- the step ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    float *value, *exp_avg, *exp_avg_sq, *max_exp_avg_sq; /* the last one null without AMSGrad */
+    float step_size;                                      /* learning rate / (1 - beta1^step) */
+} Adam;
+
+static inline float adam(const Adam *p, Count i, float grad, float beta1, float beta2,
+                         float root_correction, float epsilon, int amsgrad) {
+    const float m = p->exp_avg[i] + (grad - p->exp_avg[i]) * (1.0f - beta1);
+    const float v = beta2 * p->exp_avg_sq[i] + (1.0f - beta2) * grad * grad;
+    p->exp_avg[i] = m;
+    p->exp_avg_sq[i] = v;
+    float v_used = v;
+    if (amsgrad) {
+        const float highest = p->max_exp_avg_sq[i];
+        v_used = v > highest ? v : highest;
+        p->max_exp_avg_sq[i] = v_used;
+    }
+    return p->value[i] - p->step_size * m / (sqrtf(v_used) * root_correction + epsilon);
+}
+
+typedef struct {
+    Adam mean, rho;
+    float *scale;                     /* softplus(rho), kept up to date */
+    const float *prior_mean, *prior_scale;
+    const float *grad_mean;           /* of the mean NLL with respect to the weights drawn */
+    const float *grad_scale;          /* null: grad_mean * noise */
+    const float *noise;               /* null if grad_scale is given */
+    Count groups, D;
+    int divergence;
+    float kl_factor;                  /* KL weight / N */
+    float beta1, beta2, root_correction, epsilon; /* root_correction = 1 / sqrt(1 - beta2^step) */
+} Step;
+
+#define STEP_LOOP(AMSGRAD, GRAD_SCALE)                                                             \
+    _Pragma("omp simd") for (Count i = at; i < at + D; i++) {                                      \
+        const float sigma = scale[i], inverse = 1.0f / prior_scale[i];                             \
+        const float a = (mean[i] - prior_mean[i]) * inverse, s = sigma * inverse;                  \
+        const float n2 = c.inv_A * a * a, t = c.inv_S * s * s;                                     \
+        const float kl_a = a * (c.a0 + c.a1 * t);                                                  \
+        const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - one) / s;                          \
+        const float g_mean = grad_mean[i] + kl_factor * inverse * kl_a;                            \
+        const float g_scale = (GRAD_SCALE) + kl_factor * inverse * kl_s;                           \
+        const float g_rho = g_scale * sigmoid(rho[i]);                                             \
+        mean[i] = adam(&M, i, g_mean, beta1, beta2, root, epsilon, AMSGRAD);                       \
+        const float new_rho = adam(&R, i, g_rho, beta1, beta2, root, epsilon, AMSGRAD);            \
+        rho[i] = new_rho;                                                                          \
+        scale[i] = softplus(new_rho);                                                              \
+    }
+
+void vcl_step(const Step *step) {
+    const Adam M = step->mean, R = step->rho;
+    float *const restrict mean = M.value, *const restrict rho = R.value;
+    float *const restrict scale = step->scale;
+    const float *const restrict prior_mean = step->prior_mean;
+    const float *const restrict prior_scale = step->prior_scale;
+    const float *const restrict grad_mean = step->grad_mean;
+    const float *const restrict grad_scale = step->grad_scale;
+    const float *const restrict noise = step->noise;
+    const float beta1 = step->beta1, beta2 = step->beta2, root = step->root_correction;
+    const float epsilon = step->epsilon, kl_factor = step->kl_factor;
+    const Count D = step->D;
+    const int amsgrad = M.max_exp_avg_sq != NULL;
+    const float one = 1.0f;
+
+    for (Count g = 0; g < step->groups; g++) {
+        const Count at = g * D;
+        Coefficients c = {1, 0, 1, 0, 0, 0, 1};
+        if (step->divergence == KL_QUADRATIC) c.inv_S = 1.0f / (float)D;
+        if (step->divergence == KL_RADIAL)
+            c = radial_coefficients(mean + at, scale + at, prior_mean + at, prior_scale + at, D);
+        if (amsgrad && grad_scale) {
+            STEP_LOOP(1, grad_scale[i])
+        } else if (amsgrad) {
+            STEP_LOOP(1, grad_mean[i] * noise[i])
+        } else if (grad_scale) {
+            STEP_LOOP(0, grad_scale[i])
+        } else {
+            STEP_LOOP(0, grad_mean[i] * noise[i])
+        }
+    }
+}

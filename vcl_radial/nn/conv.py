@@ -1,0 +1,97 @@
+"""Convolutions over images: Bayesian, and their point-estimate counterpart."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
+
+Pair = int | tuple[int, int]
+"""One number for height and width, or one for each."""
+
+
+class PointConv2d(nn.Conv2d):
+    """`torch.nn.Conv2d` that starts where the means of `BayesianConv2d` start."""
+
+    def reset_parameters(self) -> None:
+        """He's initialisation, biases at 0.
+
+        Weights `[out, in / groups, kh, kw]` are drawn from N(0, 2 / (in / groups * kh * kw)):
+        the variance is 2 over the number of inputs that one output sees (He et al. 2015, Eq. 10).
+        """
+        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+
+class BayesianConv2d(nn.Module):
+    """y = W * x + b, a convolution with (W, b) drawn from the posterior anew at every call.
+
+    One draw serves the whole batch and every place of an image. Shapes: x `[B, in, H, W]` or
+    `[in, H, W]`, y `[B, out, H', W']` or `[out, H', W']`, W `[out, in / groups, kh, kw]`,
+    b `[out]`. The means start at He's initialisation, the biases at 0.
+
+    Args:
+        in_channels: channels of an input.
+        out_channels: channels of an output; with `grouping="unit"` the weights and bias of one of
+            them share a radius.
+        kernel_size: height and width of the kernel.
+        stride: step of the kernel.
+        padding: rows and columns added on each side, or "same" or "valid".
+        dilation: distance of the places that the kernel looks at.
+        groups: blocks of channels that are connected only among themselves.
+        bias: whether there is a b.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        posterior: the family of the weights, where it starts and the first prior.
+
+    Raises:
+        ValueError: `torch.nn.Conv2d`'s own, where the options do not go together.
+    """
+
+    _plain: nn.Conv2d
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Pair,
+        stride: Pair = 1,
+        padding: Pair | str = 0,
+        dilation: Pair = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        posterior: PosteriorSettings | None = None,
+    ) -> None:
+        super().__init__()
+        plain = PointConv2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+        )
+        self.weights = VariationalWeights(
+            plain.weight.detach(),
+            None if plain.bias is None else plain.bias.detach(),
+            posterior or PosteriorSettings(),
+        )
+        # PyTorch's own layer checks the options and knows how to apply them. It is kept for that
+        # alone: without memory for weights, and hidden from `parameters()` and `children()`.
+        object.__setattr__(self, "_plain", plain.to("meta"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply one draw of the layer."""
+        weight, bias = self.weights.sample()
+        y: Tensor = self._plain._conv_forward(x, weight, bias)
+        return y
+
+    def extra_repr(self) -> str:
+        """The options, as `torch.nn.Conv2d` shows them."""
+        return str(self._plain.extra_repr())  # type: ignore[no-untyped-call]
