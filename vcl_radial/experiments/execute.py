@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,6 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
     """
     import torch
 
-    from vcl_radial.experiments import environment
-    from vcl_radial.metrics import summary
     from vcl_radial.tracks.continual import ContinualRun
 
     # More threads than cores would fight; the count is part of what makes the bytes the same.
@@ -87,31 +88,58 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
         return min(track.tasks_done * run.recipe.epochs, total)
 
     folder.start()  # only now: a spec that does not fit its data leaves no folder behind
-    if (state := folder.load_checkpoint()) is not None:
-        try:
-            track.load_state_dict(state)
-        except Exception as error:  # the code of a user's strategy may have changed in any way
-            raise UserError(
-                f"{folder.checkpoint}: does not fit the code as it is now "
-                f"({' '.join(str(error).split())}); delete it to run this seed from its start"
-            ) from error
+    go_on(folder, track)
     tell(event("start", track.tasks_done, epochs_done()))
     for done in track.finish_tasks():
         folder.save_checkpoint(track.state_dict())
         tell(event("task", done, epochs_done(), track.average_accuracy()))
-    tidy = track.accuracy()
-    where = environment.describe(track.device_name, place.threads)
+    finish(folder, track, track.device_name, place.threads, track.stream.task_names)
+
+
+class Resumable(Protocol):
+    """A run in progress that can be stored, and whose scores are a tidy table."""
+
+    seconds: dict[str, float]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a stored state."""
+
+    def accuracy(self) -> pd.DataFrame:
+        """The scores so far."""
+
+
+def go_on(folder: RunFolder, run: Resumable) -> None:
+    """Load the folder's checkpoint where there is one.
+
+    Raises:
+        UserError: it is damaged, or does not fit.
+    """
+    if (state := folder.load_checkpoint()) is None:
+        return
+    try:
+        run.load_state_dict(state)
+    except Exception as error:  # the code of a user's strategy may have changed in any way
+        raise UserError(
+            f"{folder.checkpoint}: does not fit the code as it is now "
+            f"({' '.join(str(error).split())}); delete it to run this seed from its start"
+        ) from error
+
+
+def finish(
+    folder: RunFolder, run: Resumable, device: str, threads: int, tasks: Sequence[str]
+) -> None:
+    """Write a finished run's result files."""
+    from vcl_radial.experiments import environment
+    from vcl_radial.metrics import summary
+
+    tidy = run.accuracy()
+    where = environment.describe(device, threads)
     folder.finish(
         {
             "accuracy.csv": tidy.to_csv(index=False),
             "metrics.json": json.dumps(summary(tidy), indent=2) + "\n",
             "environment.json": json.dumps(
-                where
-                | {
-                    "tasks": list(track.stream.task_names),
-                    "seconds": track.seconds,
-                    "finished": _timestamp(),
-                },
+                where | {"tasks": list(tasks), "seconds": run.seconds, "finished": _timestamp()},
                 indent=2,
             )
             + "\n",

@@ -8,19 +8,26 @@ from pathlib import Path
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.lanes import batches
 from vcl_radial.experiments.progress import Progress
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
 from vcl_radial.experiments.workers import Outcome, carry_out
 
+LANES_ON_GPU = 64
+"""So many runs fill a large GPU."""
 
-def perform(runs: Sequence[Run], place: Place, jobs: int | None = None) -> list[Outcome]:
+
+def perform(
+    runs: Sequence[Run], place: Place, jobs: int | None = None, lanes: int | None = None
+) -> list[Outcome]:
     """Carry out what is not finished yet and give the outcomes of all that was tried.
 
     Args:
         runs: the runs of the command.
         place: where they compute, read and write.
         jobs: worker processes; None for one per core, but one on a GPU.
+        lanes: runs of one shape that a worker trains together; None for 1, but many on a GPU.
 
     Raises:
         UserError: the data or the output folder cannot be used, found before any run starts.
@@ -33,9 +40,14 @@ def perform(runs: Sequence[Run], place: Place, jobs: int | None = None) -> list[
     _check_data(todo, place.data_dir)
     if jobs is None:
         jobs = 1 if place.device == "cuda" else available_cores()
+    if lanes is None:
+        lanes = LANES_ON_GPU if place.device == "cuda" else 1
+    work = batches(todo, lanes)
+    jobs = min(jobs, len(work))
     outcomes = []
-    with Progress(todo, jobs=min(jobs, len(todo)), kept=len(runs) - len(todo)) as progress:
-        for outcome in carry_out(todo, place, min(jobs, len(todo)), progress.show):
+    at_once = min(len(todo), jobs * max(map(len, work)))
+    with Progress(todo, jobs=at_once, kept=len(runs) - len(todo)) as progress:
+        for outcome in carry_out(work, place, jobs, progress.show):
             progress.end(outcome.run, outcome.fault)
             outcomes.append(outcome)
     return outcomes

@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from vcl_radial.errors import VclRadialError
 from vcl_radial.experiments.execute import Event, Place, execute
+from vcl_radial.experiments.lanes import execute_lanes
 from vcl_radial.experiments.specification import Run
 
 
@@ -26,38 +27,43 @@ class Outcome:
 
 
 def carry_out(
-    runs: Sequence[Run], place: Place, jobs: int, tell: Callable[[Run, Event], None]
+    batches: Sequence[Sequence[Run]], place: Place, jobs: int, tell: Callable[[Run, Event], None]
 ) -> Iterator[Outcome]:
-    """Carry runs out, `jobs` at a time, and yield each as it ends.
+    """Carry batches of runs out, `jobs` at a time, and yield the runs of each as it ends.
 
-    One job runs in this process. A worker that dies takes only its own run with it.
+    One job works in this process. A worker that dies takes only its own batch with it.
     """
     if jobs == 1:
-        for run in runs:
-            yield Outcome(run, _attempt(run, place, lambda event, run=run: tell(run, event)))  # type: ignore[misc]
+        for batch in batches:
+            yield from _attempt(batch, place, tell)
         return
-    waiting = list(reversed(runs))
-    team = [_Worker(place) for _ in range(min(jobs, len(runs)))]
-    busy: dict[Connection, tuple[_Worker, Run]] = {}
+    waiting = list(reversed(batches))
+    team = [_Worker(place) for _ in range(min(jobs, len(batches)))]
+    busy: dict[Connection, _Worker] = {}
+
+    def give(worker: _Worker) -> None:
+        worker.take(waiting.pop())
+        busy[worker.line] = worker
+
     try:
         for worker in team:
-            busy[worker.line] = worker, worker.take(waiting.pop())
+            give(worker)
         while busy:
             for line in wait(list(busy)):
-                worker, run = busy[line]  # type: ignore[index]
+                worker = busy[line]  # type: ignore[index]
                 message = worker.hear()
-                if isinstance(message, Event):
-                    tell(run, message)
+                if not isinstance(message, _Ended):
+                    tell(*message)
                     continue
                 del busy[worker.line]
-                yield Outcome(run, message.fault)
+                yield from message.outcomes
                 if message.worker_died:
                     team.remove(worker)
                     if waiting:
                         worker = _Worker(place)
                         team.append(worker)
                 if waiting:
-                    busy[worker.line] = worker, worker.take(waiting.pop())
+                    give(worker)
     finally:
         for worker in team:
             worker.dismiss()
@@ -65,7 +71,7 @@ def carry_out(
 
 @dataclass(frozen=True)
 class _Ended:
-    fault: str | None
+    outcomes: list[Outcome]
     worker_died: bool = False
 
 
@@ -85,22 +91,23 @@ class _Worker:
         self.process.start()
         signal.signal(signal.SIGINT, handler)
         far_end.close()
+        self.batch: Sequence[Run] = ()
 
-    def take(self, run: Run) -> Run:
+    def take(self, batch: Sequence[Run]) -> None:
+        self.batch = batch
         with suppress(BrokenPipeError):  # `hear` will report it
-            self.line.send(run)
-        return run
+            self.line.send(batch)
 
-    def hear(self) -> Event | _Ended:
+    def hear(self) -> tuple[Run, Event] | _Ended:
         try:
-            message: Event | _Ended = self.line.recv()
+            message: tuple[Run, Event] | _Ended = self.line.recv()
         except (EOFError, OSError):
             self.process.join(timeout=10)
             fault = (
                 f"its process died (exit code {self.process.exitcode}; out of memory?); "
                 "run the same command again to go on from its last finished task"
             )
-            return _Ended(fault, worker_died=True)
+            return _Ended([Outcome(run, fault) for run in self.batch], worker_died=True)
         return message
 
     def dismiss(self) -> None:
@@ -112,23 +119,31 @@ class _Worker:
 def _work(line: Connection, place: Place) -> None:
     while True:
         try:
-            run = line.recv()
-            line.send(_Ended(_attempt(run, place, line.send)))
+            batch = line.recv()
+            line.send(_Ended(_attempt(batch, place, lambda *message: line.send(message))))
         except (EOFError, BrokenPipeError):  # the parent is gone
             return
 
 
-def _attempt(run: Run, place: Place, tell: Callable[[Event], None]) -> str | None:
-    """Carry a run out and give its fault in words, or None."""
+def _attempt(
+    batch: Sequence[Run], place: Place, tell: Callable[[Run, Event], None]
+) -> list[Outcome]:
+    """Carry a batch out and give the fault of each run in words, or None."""
+    faults: Sequence[str | None]
     try:
         with warnings.catch_warnings():
             # Deprecations inside other people's packages are nothing a user of ours can mend.
             warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
-            execute(run, place, tell)
+            if len(batch) > 1:
+                faults = execute_lanes(batch, place, tell)
+            else:
+                execute(batch[0], place, lambda event: tell(batch[0], event))
+                faults = [None]
     except VclRadialError as error:
-        return str(error)
+        faults = [str(error)] * len(batch)
     except BrokenPipeError:  # the parent is gone
         raise
     except Exception:
-        return f"a fault of the suite or of a user's strategy:\n{traceback.format_exc()}"
-    return None
+        fault = f"a fault of the suite or of a user's strategy:\n{traceback.format_exc()}"
+        faults = [fault] * len(batch)
+    return [Outcome(run, fault) for run, fault in zip(batch, faults, strict=True)]

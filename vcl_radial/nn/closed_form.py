@@ -30,7 +30,13 @@ _NATIVE: dict[tuple[type[Posterior], type[Posterior]], native.Divergence] = {
     (RadialEq44, Gaussian): native.Divergence.QUADRATIC,
     (RadialEq44, RadialEq44): native.Divergence.QUADRATIC,
 }
-"""What `vcl_radial.native` calls the KL of a family to a prior's family, where it has it."""
+
+
+def native_divergence(
+    family: type[Posterior], prior_family: type[Posterior]
+) -> native.Divergence | None:
+    """What `vcl_radial.native` calls the KL of a family to a prior's family, where it has it."""
+    return _NATIVE.get((family, prior_family))
 
 
 class ClosedFormGradients:
@@ -101,9 +107,11 @@ class _Drawn:
         self.step = 0
         self._lent: list[tuple[Tensor, Tensor]] = []
         self._free: list[tuple[Tensor, Tensor]] = []
-        families = (block.family, block.prior_family)
-        arrays = (block.mean, block.rho, block.prior_mean, block.prior_scale)
-        self.divergence = _NATIVE.get(families) if native.serves(*arrays) else None
+        self.divergence = (
+            native_divergence(block.family, block.prior_family)
+            if native.serves(block.mean, block.rho, block.prior_mean, block.prior_scale)
+            else None
+        )
         block.sampler = self.draw
         block.forget_scale()
 

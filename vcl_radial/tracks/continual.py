@@ -65,7 +65,7 @@ class ContinualRun:
         torch.set_flush_denormal(True)
         self.seed, self.recipe = seed, recipe
         self.stream = build_stream(settings.model_dump(exclude_none=True), data_dir)
-        self._check_batches()
+        check_batches(self.stream, recipe)
         benchmark = to_avalanche(self.stream)
         self.train_experiences = list(benchmark.train_stream)
         self.eval_experiences = list(
@@ -144,34 +144,21 @@ class ContinualRun:
 
     def _evaluate(self) -> None:
         started = time.perf_counter()
-        newest = self._newest_classes()
+        newest = (
+            None
+            if self.strategy.needs_whole_stream
+            else newest_classes(self.stream, self.tasks_done)
+        )
         for task, experience in enumerate(self.eval_experiences, start=1):
             self.strategy.eval([experience])
             scores = dict(self.scores.values)
             if newest is not None and self.scores.predictions is not None:
-                hits = torch.isin(self.scores.predictions.argmax(-1).cpu(), newest)
-                scores["predicted_as_newest"] = 100 * hits.double().mean().item()
+                scores["predicted_as_newest"] = share_predicted_as(newest, self.scores.predictions)
             self.rows += [(self.tasks_done, task, name, value) for name, value in scores.items()]
         self.seconds["evaluation"] += time.perf_counter() - started
 
-    def _newest_classes(self) -> torch.Tensor | None:
-        """The classes of the task trained last, where all tasks share one head of classes."""
-        if self.tasks_done == 0 or self.stream.multi_head or self.strategy.needs_whole_stream:
-            return None
-        newest = self.stream.task_classes[self.tasks_done - 1]
-        return torch.tensor(newest) if len(newest) < self.stream.n_classes else None
-
     def _seed_task(self, task: int) -> None:
-        (state,) = np.random.SeedSequence([self.seed, task]).generate_state(1)
-        RNGManager.set_random_seeds(int(state))
-
-    def _check_batches(self) -> None:
-        smallest = min(len(rows) for rows in self.stream.train)
-        if self.recipe.drop_last and self.recipe.batch_size > smallest:
-            raise UserError(
-                f"batch_size = {self.recipe.batch_size} is more than the {smallest} training "
-                "points of a task, and drop_last = true leaves no batch: choose a smaller one"
-            )
+        RNGManager.set_random_seeds(task_seed(self.seed, task))
 
 
 class _EpochCallback(SupervisedPlugin):
@@ -182,6 +169,39 @@ class _EpochCallback(SupervisedPlugin):
     def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         task = strategy.experience.current_experience + 1
         self.on_epoch(task, strategy.clock.train_exp_epochs + 1)
+
+
+def task_seed(seed: int, task: int) -> int:
+    """What seeds all randomness of a task of a run; task 0 is what comes before the first."""
+    (state,) = np.random.SeedSequence([seed, task]).generate_state(1)
+    return int(state)
+
+
+def check_batches(stream: TensorStream, recipe: Recipe) -> None:
+    """See that every task has a batch.
+
+    Raises:
+        UserError: one has not.
+    """
+    smallest = min(len(rows) for rows in stream.train)
+    if recipe.drop_last and recipe.batch_size > smallest:
+        raise UserError(
+            f"batch_size = {recipe.batch_size} is more than the {smallest} training "
+            "points of a task, and drop_last = true leaves no batch: choose a smaller one"
+        )
+
+
+def newest_classes(stream: TensorStream, tasks_done: int) -> torch.Tensor | None:
+    """The classes of the task trained last, where all tasks share one head of classes."""
+    if tasks_done == 0 or stream.multi_head:
+        return None
+    newest = stream.task_classes[tasks_done - 1]
+    return torch.tensor(newest) if len(newest) < stream.n_classes else None
+
+
+def share_predicted_as(classes: torch.Tensor, predictions: torch.Tensor) -> float:
+    """How many predictions `[B, C]` are of these classes, in per cent."""
+    return 100 * torch.isin(predictions.argmax(-1).cpu(), classes).double().mean().item()
 
 
 def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:

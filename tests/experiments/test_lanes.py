@@ -1,0 +1,118 @@
+import io
+
+import pandas as pd
+import pytest
+from tiny_runs import MULTI_HEAD, carried_out, tiny_run
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.execute import Event, Place
+from vcl_radial.experiments.lanes import batches, execute_lanes
+from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
+from vcl_radial.experiments.runner import perform
+
+
+def seeds(n, method="radial-vcl", **settings):
+    return [tiny_run(method, seed=seed, **settings) for seed in range(n)]
+
+
+def scores(run, out):
+    return pd.read_csv(io.BytesIO((RunFolder(out, run).path / "accuracy.csv").read_bytes()))
+
+
+def assert_same_scores(run, out, other):
+    """NLL is continuous in the weights, accuracy is not: it alone can be compared closely."""
+    ours, theirs = scores(run, out), scores(run, other)
+    pd.testing.assert_frame_equal(ours.iloc[:, :3], theirs.iloc[:, :3])
+    nll = ours.metric == "nll"
+    assert nll.any()
+    assert (ours.value[nll] - theirs.value[nll]).abs().max() < 1e-3
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    out = tmp_path_factory.mktemp("alone")
+    for run in seeds(3):
+        carried_out(run, out)
+    return out
+
+
+def test_runs_go_together_where_stream_and_shape_allow():
+    radial, gaussian = seeds(5), seeds(2, "gaussian-vcl")
+    joint, other = seeds(2, "joint"), seeds(1, epochs=3, hidden=[4])
+    longer = seeds(1, epochs=3)
+    work = batches([*radial, *joint, *gaussian, *other, *longer], 4)
+    assert work == [radial[:4], [radial[4], *longer], [joint[0]], [joint[1]], gaussian, other]
+    assert batches(radial, 1) == [[run] for run in radial]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path, jobs):
+    runs = seeds(3)
+    outcomes = perform(runs, Place(tmp_path), jobs=jobs, lanes=2)
+    assert [(o.run, o.fault) for o in sorted(outcomes, key=lambda o: o.run.seed)] == [
+        (run, None) for run in runs
+    ]
+    for run in runs:
+        folder = RunFolder(tmp_path, run)
+        assert {path.name for path in folder.path.iterdir()} == {*RESULT_FILES, "done"}
+        assert folder.fault() is None
+        assert_same_scores(run, tmp_path, alone)
+
+
+def test_an_interrupted_batch_is_resumed_and_its_runs_may_part(alone, tmp_path):
+    runs = seeds(3)
+
+    def stop(run, event):
+        if (run.seed, event.kind, event.task) == (1, "task", 3):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute_lanes(runs, Place(tmp_path), stop)
+    assert RunFolder(tmp_path, runs[0]).load_checkpoint()["tasks_done"] == 3
+    carried_out(runs[0], tmp_path)
+    perform(runs[1:], Place(tmp_path), jobs=1, lanes=2)
+    for run in runs:
+        assert_same_scores(run, tmp_path, alone)
+
+
+def test_a_damaged_checkpoint_stops_its_own_run_only(alone, tmp_path):
+    runs = seeds(3)
+    damaged = RunFolder(tmp_path, runs[1])
+    damaged.start()
+    damaged.checkpoint.write_bytes(b"0" * 100)
+    outcomes = {o.run.seed: o.fault for o in perform(runs, Place(tmp_path), jobs=1, lanes=3)}
+    assert outcomes[0] is outcomes[2] is None
+    assert "damaged" in outcomes[1]
+    assert "delete it" in outcomes[1]
+    assert_same_scores(runs[2], tmp_path, alone)
+
+
+def test_a_diverged_lane_is_told_and_leaves_its_checkpoint_unfinished(tmp_path):
+    runs = [tiny_run("radial-vcl"), tiny_run("radial-vcl", learning_rate=1e30)]
+    faults = execute_lanes(runs, Place(tmp_path), lambda run, event: None)
+    assert faults[0] is None
+    assert "the loss became" in faults[1] or "not numbers" in faults[1]
+    assert RunFolder(tmp_path, runs[1]).fault() == "not finished"
+
+
+def test_a_fault_that_concerns_all_is_told_of_each(tmp_path):
+    runs = seeds(2, batch_size=100_000)
+    with pytest.raises(UserError, match="batch_size"):
+        execute_lanes(runs, Place(tmp_path), lambda run, event: None)
+    assert not (tmp_path / MULTI_HEAD).exists()
+    outcomes = perform(runs, Place(tmp_path), jobs=1, lanes=2)
+    assert all("batch_size" in (outcome.fault or "") for outcome in outcomes)
+
+
+def test_events_count_as_those_of_a_run_alone(tmp_path):
+    (run,) = seeds(1, epochs=2)
+    single = carried_out(run, tmp_path / "single")
+    of_lane: list[Event] = []
+    other = tiny_run("radial-vcl", seed=1, epochs=2)
+    execute_lanes(
+        [other, run],
+        Place(tmp_path / "lanes"),
+        lambda told, event: of_lane.append(event) if told == run else None,
+    )
+    strip = [(e.kind, e.task, e.tasks, e.epoch, e.total) for e in single]
+    assert [(e.kind, e.task, e.tasks, e.epoch, e.total) for e in of_lane] == strip

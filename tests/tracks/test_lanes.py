@@ -1,0 +1,153 @@
+"""A lane is the run that it would be alone."""
+
+import os
+
+import pandas as pd
+import pytest
+import torch
+
+from vcl_radial.tracks.continual import ContinualRun
+from vcl_radial.tracks.lanes import LaneRuns, shape
+from vcl_radial.tracks.settings import Recipe, StreamSettings
+
+MULTI_HEAD = StreamSettings(dataset="digits", tasks=5)
+SINGLE_HEAD = StreamSettings(dataset="digits", tasks=5, heads="single")
+
+
+@pytest.fixture(autouse=True)
+def _own_denormals():
+    yield
+    torch.set_flush_denormal(False)
+
+
+def recipe(posterior="radial", **settings):
+    known = {"epochs": 2, "hidden": [16, 8], "eval_samples": 4, "batch_size": 32}
+    strategy = "naive" if posterior == "none" else "vcl"
+    return Recipe(**known | {"strategy": strategy, "posterior": posterior} | settings)
+
+
+def alone(settings, of_lane, seed, **kwargs):
+    run = ContinualRun(settings, of_lane, seed, **kwargs)
+    list(run.finish_tasks())
+    return run
+
+
+def together(settings, recipes, seeds, **kwargs):
+    runs = LaneRuns(settings, recipes, seeds, **kwargs)
+    list(runs.finish_tasks())
+    return runs
+
+
+def assert_same(lane, run, tolerance=1e-4):
+    """Equal weights up to the rounding of batched products, and so equal scores."""
+    ours, theirs = lane.model.state_dict(), run.strategy.model.state_dict()
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        if isinstance(value, torch.Tensor):
+            torch.testing.assert_close(ours[name], value, rtol=tolerance, atol=tolerance)
+        else:
+            assert ours[name] == value
+    a, b = lane.accuracy(), run.accuracy()
+    cells = ["task_trained", "task_evaluated", "metric"]
+    pd.testing.assert_frame_equal(a[cells], b[cells])
+    nll = a.metric == "nll"
+    torch.testing.assert_close(
+        torch.tensor(a.value[nll].values), torch.tensor(b.value[nll].values), rtol=1e-3, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("posterior", ["radial", "radial-eq44", "gaussian", "none"])
+@pytest.mark.parametrize("settings", [MULTI_HEAD, SINGLE_HEAD], ids=["multi-head", "single-head"])
+def test_every_lane_is_the_run_with_its_seed(posterior, settings):
+    runs = together(settings, [recipe(posterior)] * 3, [0, 1, 5])
+    for lane, seed in zip(runs.lanes, [0, 1, 5], strict=True):
+        assert_same(lane, alone(settings, recipe(posterior), seed))
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        {"grouping": "unit"},
+        {"train_samples": 2},
+        {"optimizer": "adam", "drop_last": False},
+    ],
+    ids=str,
+)
+def test_whatever_the_shape(shared):
+    runs = together(MULTI_HEAD, [recipe(**shared)] * 2, [0, 1])
+    for lane, seed in zip(runs.lanes, [0, 1], strict=True):
+        assert_same(lane, alone(MULTI_HEAD, recipe(**shared), seed))
+
+
+def test_lanes_may_differ_in_all_that_leaves_the_shape():
+    recipes = [
+        recipe(epochs=1, learning_rate=3e-3),
+        recipe(epochs=3, kl_weight=0.1, rho_learning_rate=1e-2),
+        recipe(epochs=2, initial_noise=0.01, prior_scale=2.0),
+        recipe(epochs=3, initial_rho=-3.0),
+    ]
+    assert len({shape(r) for r in recipes}) == 1
+    runs = together(MULTI_HEAD, recipes, [0, 0, 3, 0])
+    for lane, own, seed in zip(runs.lanes, recipes, [0, 0, 3, 0], strict=True):
+        assert_same(lane, alone(MULTI_HEAD, own, seed))
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_without_the_compiled_pass_the_numbers_are_the_same(native, monkeypatch):
+    from vcl_radial.native import step
+
+    if native == "0":
+        monkeypatch.setattr(step, "library", lambda: None)
+    runs = together(MULTI_HEAD, [recipe()] * 2, [0, 1])
+    monkeypatch.undo()
+    for lane, seed in zip(runs.lanes, [0, 1], strict=True):
+        assert_same(lane, alone(MULTI_HEAD, recipe(), seed), tolerance=1e-3)
+
+
+def test_a_run_alone_goes_on_from_a_lanes_state_and_a_lane_from_a_runs():
+    lanes = LaneRuns(MULTI_HEAD, [recipe()] * 2, [0, 1])
+    next(lanes.finish_tasks())
+    run = ContinualRun(MULTI_HEAD, recipe(), 1)
+    run.load_state_dict(lanes.lanes[1].state_dict())
+    list(run.finish_tasks())
+
+    first = ContinualRun(MULTI_HEAD, recipe(), 1)
+    next(first.finish_tasks())
+    resumed = LaneRuns(MULTI_HEAD, [recipe()] * 2, [0, 1])
+    resumed.lanes[1].load_state_dict(first.state_dict())
+    list(resumed.finish_tasks())
+
+    assert_same(resumed.lanes[1], run)
+    whole = together(MULTI_HEAD, [recipe()] * 2, [0, 1])
+    assert_same(whole.lanes[0], alone(MULTI_HEAD, recipe(), 0))
+    assert_same(whole.lanes[1], run)
+
+
+def test_a_lane_that_diverges_leaves_the_others_alone():
+    recipes = [recipe(), recipe(learning_rate=1e30), recipe()]
+    runs = together(MULTI_HEAD, recipes, [0, 1, 2])
+    good, bad, other = runs.lanes
+    assert bad.fault is not None
+    assert bad.tasks_done == 1
+    for lane, seed in ((good, 0), (other, 2)):
+        assert lane.fault is None
+        assert_same(lane, alone(MULTI_HEAD, recipe(), seed))
+
+
+def test_what_cannot_be_a_lane_has_no_shape():
+    assert shape(recipe()) is not None
+    assert shape(recipe(optimizer="sgd")) is None
+    assert shape(recipe(options={"a": 1})) is None
+    assert shape(Recipe(strategy="joint", posterior="none")) is None
+    assert shape(recipe(hidden=[4])) != shape(recipe())
+    with pytest.raises(ValueError, match="one shape"):
+        LaneRuns(MULTI_HEAD, [recipe(), recipe(hidden=[4])], [0, 1])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("posterior", ["radial", "gaussian", "none"])
+def test_lanes_on_a_gpu_are_runs_on_that_gpu(posterior):
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    runs = together(MULTI_HEAD, [recipe(posterior)] * 2, [0, 1], device="cuda")
+    for lane, seed in zip(runs.lanes, [0, 1], strict=True):
+        assert_same(lane, alone(MULTI_HEAD, recipe(posterior), seed, device="cuda"), 1e-2)
