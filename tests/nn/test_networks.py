@@ -129,3 +129,23 @@ def test_any_network_with_bayesian_layers_is_carried():
     assert len(list(variational_weights(net, []))) == 2
     consolidate(net, [])
     assert kl_divergence(net, []).item() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("posterior", [None, "radial", "gaussian"])
+def test_half_precision_is_that_of_the_products_alone(posterior):
+    """Eight bits of mantissa: results differ by some per cent, and everything stays float32."""
+    x, y = torch.randn(64, 30), torch.randint(3, (64,))
+    found = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(0)
+        net = MLP(30, 3, hidden=(50, 50), posterior=posterior, precision=precision)
+        torch.manual_seed(1)
+        logits = net(x, 0)
+        (gradient,) = torch.autograd.grad(
+            torch.nn.functional.cross_entropy(logits, y), next(net.body.parameters())
+        )
+        found.append((logits.detach(), gradient))
+    for exact, half in zip(*found, strict=True):
+        assert half.dtype == torch.float32
+        assert not torch.equal(exact, half)
+        assert (exact - half).norm() < 0.1 * exact.norm()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
@@ -26,6 +28,9 @@ class MLP(nn.Module):
         multi_head: a head for each task instead of one for all.
         posterior: a variational family for all weights, by its settings or just its name;
             None for point estimates.
+        point_heads: point estimates in the heads, whatever the body has.
+        precision: "bfloat16" computes the products of a forward pass in that type (autocast);
+            weights, KL and logits stay as they are.
     """
 
     def __init__(
@@ -36,8 +41,11 @@ class MLP(nn.Module):
         hidden: Sequence[int] = (200, 200, 200, 200),
         multi_head: bool = True,
         posterior: PosteriorSettings | str | None = "radial",
+        point_heads: bool = False,
+        precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
         super().__init__()
+        self.in_bfloat16 = precision == "bfloat16"
         settings = PosteriorSettings(posterior) if isinstance(posterior, str) else posterior
 
         def layer(inputs: int, outputs: int) -> nn.Module:
@@ -45,13 +53,22 @@ class MLP(nn.Module):
                 return PointLinear(inputs, outputs)
             return BayesianLinear(inputs, outputs, posterior=settings)
 
+        def head() -> nn.Module:
+            return (PointLinear if point_heads else layer)(widths[-1], classes)
+
         widths = [in_features, *hidden]
         self.body = nn.ModuleList(layer(inputs, outputs) for inputs, outputs in pairwise(widths))
-        self.head = (MultiHead if multi_head else SingleHead)(lambda: layer(widths[-1], classes))
+        self.head = (MultiHead if multi_head else SingleHead)(head)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, ...]` under one draw of the weights."""
         x = x.flatten(1)
+        if self.in_bfloat16:
+            with torch.autocast(x.device.type, torch.bfloat16):
+                return self._logits(x, task).float()
+        return self._logits(x, task)
+
+    def _logits(self, x: Tensor, task: int | Tensor) -> Tensor:
         for layer in self.body:
             x = relu(layer(x), inplace=True)
         logits: Tensor = self.head(x, task)

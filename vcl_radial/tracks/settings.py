@@ -47,4 +47,5 @@ class Recipe(Settings):
     drop_last: bool = True
     train_samples: Count = 1
     eval_samples: Count = 100
+    precision: Literal["float32", "bfloat16"] = "float32"
     options: dict[str, Any] = {}
