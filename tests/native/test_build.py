@@ -1,0 +1,87 @@
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.native import build
+
+
+@pytest.fixture(autouse=True)
+def _afresh(monkeypatch, tmp_path):
+    """Every test finds an empty cache folder, and leaves nothing behind for others."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    build._loaded.cache_clear()
+    build.library.cache_clear()
+    yield
+    build._loaded.cache_clear()
+    build.library.cache_clear()
+
+
+def compiler(folder: Path, script: str) -> str:
+    path = folder / "cc"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+needs_compiler = pytest.mark.skipif(
+    build.unavailable() is not None, reason=str(build.unavailable())
+)
+
+
+@needs_compiler
+def test_a_second_process_finds_what_the_first_has_built(tmp_path):
+    script = "from vcl_radial.native import library; assert library()"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+        (built,) = (tmp_path / "cache" / "vcl_radial").glob("step-*.so")
+        first = built.stat().st_mtime_ns
+        time.sleep(0.01)
+    assert built.stat().st_mtime_ns == first
+
+
+@needs_compiler
+def test_processes_that_build_at_once_do_not_meet(tmp_path):
+    script = "from vcl_radial.native import library; assert library()"
+    team = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
+    assert [worker.wait(120) for worker in team] == [0, 0, 0]
+    assert [p.suffix for p in (tmp_path / "cache" / "vcl_radial").iterdir()] == [".so"]
+
+
+def test_it_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv(build.SWITCH, "0")
+    assert build.library() is None
+    assert build.SWITCH in str(build.unavailable())
+
+
+def test_without_a_compiler_the_reason_says_so(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    assert build.library() is None
+    assert "no C compiler" in str(build.unavailable())
+
+
+def test_a_compiler_that_refuses_is_quoted(monkeypatch, tmp_path):
+    refusing = '[ "$1" = --version ] && exit 0; echo "no such flag" >&2; exit 1'
+    monkeypatch.setenv("CC", compiler(tmp_path, refusing))
+    assert build.library() is None
+    assert "no such flag" in str(build.unavailable())
+
+
+def test_what_cannot_be_loaded_is_no_library(monkeypatch, tmp_path):
+    """A compiler that writes nonsense, as where the cache folder's disk is full."""
+    writing = '[ "$1" = --version ] && exit 0; for a; do [ "$p" = -o ] && echo x > "$a"; p=$a; done'
+    monkeypatch.setenv("CC", compiler(tmp_path, writing))
+    assert build.library() is None
+    assert "cannot be compiled or loaded" in str(build.unavailable())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_cache_folder_is_no_fault(tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o500)
+    assert build.library() is None
+    assert build.unavailable() is not None
