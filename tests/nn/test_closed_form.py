@@ -155,11 +155,34 @@ def test_the_compiled_pass_keeps_the_state_that_torchs_adam_keeps():
 
 @needs_compiler
 def test_the_compiled_softplus_keeps_up_with_rho():
+    """A draw whose noise is known gives the scale away."""
     net = network("gaussian", "layer", True, torch.float32)
-    closed_form_steps(net, Adam(net.parameters(), lr=0.3), 20, 1, torch.float32)
-    for block in blocks(net, [0, 1]):
-        exact = softplus(block.rho.detach().double())
-        torch.testing.assert_close(block.scale().double(), exact, rtol=1e-6, atol=0)
+    optimizer = Adam(net.parameters(), lr=0.3)
+    closed_form = ClosedFormGradients(net)
+    for _ in range(20):
+        optimizer.zero_grad()
+        nll(net, 1, torch.float32).backward()
+        closed_form.before_step(optimizer, blocks(net, [0, 1]), 1 / N)
+    block = blocks(net, [0])[0]
+    torch.manual_seed(3)
+    drawn = block.sample().detach()
+    torch.manual_seed(3)
+    exact = torch.nn.functional.softplus(block.rho.detach().double(), threshold=1e9)
+    expected = block.mean.detach().double() + exact * torch.randn_like(block.mean)
+    torch.testing.assert_close(drawn.double(), expected, rtol=1e-6, atol=1e-7)
+    closed_form.release()
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("grouping", ["layer", "unit"])
+def test_without_a_compiler_any_adam_runs_the_course_of_autograd(fused, grouping, monkeypatch):
+    monkeypatch.setattr(native.step, "library", lambda: None)
+    make = lambda p: Adam(p, lr=1e-2, fused=fused)  # noqa: E731
+    args = (make, "radial", grouping, True, 1, torch.float64)
+    start, plain = course(plain_steps, *args)
+    _, closed = course(closed_form_steps, *args)
+    assert (plain - start).abs().median() > 1e-2
+    torch.testing.assert_close(closed, plain, rtol=1e-7, atol=1e-9)
 
 
 def test_a_network_whose_rho_is_overwritten_draws_with_the_new_one():

@@ -6,7 +6,7 @@ import torch
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianLinear, PosteriorSettings
-from vcl_radial.nn.weights import inverse_softplus
+from vcl_radial.nn.weights import held_scales, inverse_softplus
 from vcl_radial.posteriors import Gaussian, Radial
 
 CLOSED_FORM = ["gaussian", "radial"]
@@ -116,13 +116,33 @@ def test_impossible_settings_are_named(settings, words):
         PosteriorSettings(**settings)
 
 
-def test_the_known_scale_follows_rho():
-    block = layer().weights.blocks[0]
-    block.posterior  # noqa: B018 - it is this look that makes the scale known
-    with torch.no_grad():
+def test_a_scale_is_held_only_where_that_was_asked_for():
+    own = layer()
+    block = own.weights.blocks[0]
+    before = block.scale()
+    with torch.no_grad(), held_scales(own):
         block.rho.add_(1.0)
-    torch.testing.assert_close(block.scale(), torch.nn.functional.softplus(block.rho.detach()))
-    torch.testing.assert_close(block.posterior.scale.detach(), block.scale(), rtol=0, atol=0)
+        assert torch.equal(block.posterior.scale, before)
+        with torch.enable_grad():
+            assert torch.equal(block.posterior.scale, block.scale())
+    with torch.no_grad():
+        assert torch.equal(block.posterior.scale, block.scale())
+    assert not torch.equal(block.scale(), before)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_scale_follows_an_optimiser(fused):
+    """Fused ones change parameters without PyTorch's counting it."""
+    own = layer()
+    optimizer = torch.optim.Adam(own.parameters(), lr=0.1, fused=fused)
+    block = own.weights.blocks[0]
+    for _ in range(2):
+        with torch.no_grad():
+            torch.testing.assert_close(
+                block.posterior.scale, torch.nn.functional.softplus(block.rho)
+            )
+        block.posterior.scale.sum().backward()
+        optimizer.step()
 
 
 def test_a_copied_layer_knows_its_own_scale():

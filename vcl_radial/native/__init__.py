@@ -4,13 +4,13 @@ Where there is no C compiler the rest of the suite does the same with PyTorch; s
 """
 
 from vcl_radial.native.build import library, unavailable
-from vcl_radial.native.step import AdamState, Divergence, StepSettings, adam_step, draw, serves
+from vcl_radial.native.step import AdamBlock, Divergence, Gradient, Moments, draw, serves
 
 __all__ = [
-    "AdamState",
+    "AdamBlock",
     "Divergence",
-    "StepSettings",
-    "adam_step",
+    "Gradient",
+    "Moments",
     "draw",
     "library",
     "serves",

@@ -55,12 +55,21 @@ def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
     if compiler is None:
         return None, "no C compiler (cc, gcc or $CC) on the path"
     try:
-        return ctypes.CDLL(str(_built(compiler))), None
+        return _declared(ctypes.CDLL(str(_built(compiler)))), None
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         return None, f"{compiler} cannot compile {_SOURCE.name}: {said[0]}"
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"{_SOURCE.name} cannot be compiled or loaded: {error}"
+
+
+def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    """With the types of the functions' arguments."""
+    pointer, count = ctypes.c_void_p, ctypes.c_ssize_t
+    loaded.vcl_draw.argtypes = [pointer] * 5 + [count] * 2
+    loaded.vcl_step.argtypes = [pointer]
+    loaded.vcl_draw.restype = loaded.vcl_step.restype = None
+    return loaded
 
 
 def _built(compiler: str) -> Path:

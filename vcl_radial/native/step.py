@@ -1,7 +1,6 @@
 """The functions of `step.c` on tensors.
 
-All of them work in place, on contiguous float32 tensors on the CPU; `serves` tells. Addresses are
-taken anew at every call, so that a tensor which moved is found.
+All of them work in place, on contiguous float32 tensors on the CPU; `serves` tells.
 """
 
 from __future__ import annotations
@@ -28,27 +27,24 @@ class Divergence(IntEnum):
     """radial to radial, corrected: see `vcl_radial.posteriors.radial_kl`"""
 
 
-class AdamState(NamedTuple):
-    """A parameter, and Adam's moments of its gradient, in the shape of the parameter."""
+class Moments(NamedTuple):
+    """Adam's moments of the gradient of a parameter, in its shape."""
 
-    value: Tensor
     exp_avg: Tensor
     exp_avg_sq: Tensor
     max_exp_avg_sq: Tensor | None
     """of AMSGrad"""
-    step: int
-    """the number of this step, from 1"""
-    learning_rate: float
 
 
-class StepSettings(NamedTuple):
-    """What all weights of a step share."""
+class Gradient(NamedTuple):
+    """That of the mean NLL with respect to the mean and scale of a block, contiguous."""
 
-    kl_factor: float
-    """KL weight / N"""
-    beta1: float
-    beta2: float
-    epsilon: float
+    mean: Tensor
+    """which is that with respect to the weights drawn"""
+    scale: Tensor | None
+    """None: that of the mean times the noise"""
+    noise: Tensor | None
+    """of the one draw, where the gradient of the scale follows from it"""
 
 
 class _Adam(Structure):
@@ -98,63 +94,70 @@ def draw(w: Tensor, noise: Tensor, radius: Tensor | None, mean: Tensor, scale: T
     native = library()
     assert native is not None
     groups, D = mean.shape
-    native.vcl_draw(
-        *(c_void_p(_address(t)) for t in (w, noise, radius, mean, scale)),
-        c_ssize_t(groups),
-        c_ssize_t(D),
-    )
+    native.vcl_draw(*map(_address, (w, noise, radius, mean, scale)), groups, D)
 
 
-def adam_step(
-    mean: AdamState,
-    rho: AdamState,
-    scale: Tensor,
-    prior: tuple[Tensor, Tensor],
-    gradient: tuple[Tensor, Tensor | None, Tensor | None],
-    divergence: Divergence,
-    settings: StepSettings,
-) -> None:
-    """One step of Adam (or AMSGrad) on the mean and rho of a block of groups, `[groups, D]` each.
+class AdamBlock:
+    """Adam (or AMSGrad) on the mean and rho of a block of groups, `[groups, D]` each.
 
     The gradient is that of the mean NLL + kl_factor * KL(q || p), with scale = softplus(rho).
 
     Args:
-        mean: the means.
-        rho: the rhos.
-        scale: softplus(rho) on entry and on return.
+        mean: the means and their moments.
+        rho: the rhos and theirs.
         prior: mean and scale of the prior.
-        gradient: that of the mean NLL with respect to the weights drawn; then either that with
-            respect to the scale, or the noise of the one draw, from which it follows.
         divergence: whose gradient is added.
-        settings: those of the KL and of Adam.
     """
-    native = library()
-    assert native is not None
-    groups, D = mean.value.shape
-    grad_mean, grad_scale, noise = gradient
-    native.vcl_step(
-        byref(
-            _Step(
-                _adam(mean, settings.beta1),
-                _adam(rho, settings.beta1),
-                *(_address(t) for t in (scale, *prior, grad_mean, grad_scale, noise)),
-                groups,
-                D,
-                divergence,
-                settings.kl_factor,
-                settings.beta1,
-                settings.beta2,
-                (1 - settings.beta2**mean.step) ** -0.5,
-                settings.epsilon,
-            )
+
+    def __init__(
+        self,
+        mean: tuple[Tensor, Moments],
+        rho: tuple[Tensor, Moments],
+        prior: tuple[Tensor, Tensor],
+        divergence: Divergence,
+    ) -> None:
+        native = library()
+        assert native is not None
+        self._native = native
+        self._tensors = (mean, rho, prior)  # whose memory the addresses are of
+        groups, D = mean[0].shape
+        self._step = _Step(
+            *(
+                _Adam(value.data_ptr(), *map(_address, moments), 0.0)
+                for value, moments in (mean, rho)
+            ),
+            None,
+            *map(_address, prior),
+            groups=groups,
+            D=D,
+            divergence=divergence,
         )
-    )
+        self._by_reference = byref(self._step)
 
+    def is_of(self, mean: Tensor, rho: Tensor) -> bool:
+        """Whether these are the mean and rho, where they were."""
+        here = self._step.mean.value, self._step.rho.value
+        return here == (mean.data_ptr(), rho.data_ptr())
 
-def _adam(state: AdamState, beta1: float) -> _Adam:
-    moments = (state.value, state.exp_avg, state.exp_avg_sq, state.max_exp_avg_sq)
-    step_size = state.learning_rate / (1 - beta1**state.step)
-    return _Adam(*(_address(t) for t in moments), step_size)
+    def step(
+        self,
+        number: int,
+        rates: tuple[float, float],
+        betas: tuple[float, float],
+        epsilon: float,
+        kl_factor: float,
+        scale: Tensor,
+        gradient: Gradient,
+    ) -> None:
+        """Step `number` (from 1) with learning rates of mean and rho; scale <- softplus(rho)."""
+        step, (beta1, beta2) = self._step, betas
+        correction = 1 - beta1**number
+        step.mean.step_size, step.rho.step_size = rates[0] / correction, rates[1] / correction
+        step.root_correction = (1 - beta2**number) ** -0.5
+        step.beta1, step.beta2, step.epsilon, step.kl_factor = beta1, beta2, epsilon, kl_factor
+        step.scale = scale.data_ptr()
+        step.grad_mean, step.grad_scale, step.noise = map(_address, gradient)
+        self._native.vcl_step(self._by_reference)
 
 
 def _address(tensor: Tensor | None) -> int | None:

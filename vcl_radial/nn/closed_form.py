@@ -53,6 +53,8 @@ class ClosedFormGradients:
     def __init__(self, network: nn.Module) -> None:
         modules = network.modules()
         self._drawn = {m: _Drawn(m) for m in modules if isinstance(m, PosteriorBlock)}
+        self._optimizer: Optimizer | None = None
+        self._compiled: _NativeAdam | None = None
 
     @staticmethod
     def serves(network: nn.Module) -> bool:
@@ -66,9 +68,6 @@ class ClosedFormGradients:
         """Give the draws back to the blocks."""
         for block in self._drawn:
             block.sampler = None
-            # The compiled softplus is another's to the last bit: what comes next must not depend
-            # on whether it comes after training or after a checkpoint.
-            block.forget_scale()
 
     def before_step(
         self, optimizer: Optimizer, with_kl: Iterable[PosteriorBlock], kl_factor: float
@@ -76,24 +75,32 @@ class ClosedFormGradients:
         """Step where the compiled pass can; put gradients into `.grad` where it cannot.
 
         Args:
-            optimizer: whose step follows.
+            optimizer: whose step follows; the same one in every step.
             with_kl: blocks whose KL is in the objective, drawn or not.
             kl_factor: of the KL, in nats per point: KL weight / N.
         """
         counted = set(with_kl)
-        groups = _groups_by_parameter(optimizer)
+        native_adam = self._native_adam(optimizer)
         in_torch = []
         for block, drawn in self._drawn.items():
             factor = kl_factor if block in counted else 0.0
-            if drawn.grad is None:
+            if drawn.gradient is None:
                 if not factor:
                     continue
-                drawn.grad = torch.zeros_like(block.mean), torch.zeros_like(block.mean)
-            if not _native_step(block, drawn, groups, factor):
-                in_torch.append((block, drawn, factor))
+                zero = torch.zeros_like(block.mean)
+                drawn.gradient = native.Gradient(zero, zero, None)
+            if native_adam is None or not native_adam.step(drawn, factor):
+                in_torch.append((drawn, factor))
         _fill_gradients(in_torch)
+        others = {drawn for drawn, _ in in_torch}
         for drawn in self._drawn.values():
-            drawn.forget()
+            drawn.forget(scale=drawn in others)
+
+    def _native_adam(self, optimizer: Optimizer) -> _NativeAdam | None:
+        if self._optimizer is not optimizer:
+            self._optimizer = optimizer
+            self._compiled = _NativeAdam(optimizer) if type(optimizer) is Adam else None
+        return self._compiled
 
 
 class _Drawn:
@@ -101,10 +108,9 @@ class _Drawn:
 
     def __init__(self, block: PosteriorBlock) -> None:
         self.block = block
-        self.grad: tuple[Tensor, Tensor | None] | None = None
-        """With respect to mean and scale; None for the scale: it is that of the mean * noise."""
-        self.noise: Tensor | None = None
+        self.gradient: native.Gradient | None = None
         self.step = 0
+        self._known_scale: tuple[tuple[int, int], Tensor] | None = None
         self._lent: list[tuple[Tensor, Tensor]] = []
         self._free: list[tuple[Tensor, Tensor]] = []
         self.divergence = (
@@ -113,12 +119,16 @@ class _Drawn:
             else None
         )
         block.sampler = self.draw
-        block.forget_scale()
 
     @property
     def scale(self) -> Tensor:
-        """The block's, kept up to date by the compiled pass."""
-        return self.block.scale()
+        """softplus(rho), kept up to date by the compiled pass where that has made the last step."""
+        rho = self.block.rho
+        # PyTorch counts what it writes, but for fused optimisers; those are told of in `forget`.
+        state = rho.data_ptr(), rho._version
+        if self._known_scale is None or self._known_scale[0] != state:
+            self._known_scale = state, self.block.scale()
+        return self._known_scale[1]
 
     def draw(self) -> Tensor:
         w: Tensor = _Draw.apply(self.block.mean, self.block.rho, self)
@@ -142,18 +152,17 @@ class _Drawn:
 
     def add(self, grad: Tensor, noise: Tensor) -> None:
         """Take the gradient with respect to one draw."""
-        if self.grad is None:
-            self.grad, self.noise = (grad, None), noise
+        if self.gradient is None:
+            self.gradient = native.Gradient(grad, None, noise)
             return
-        grad_mean, grad_scale = self.grad
-        if grad_scale is None:
-            assert self.noise is not None
-            grad_scale, self.noise = grad_mean * self.noise, None
-        self.grad = grad_mean + grad, torch.addcmul(grad_scale, grad, noise)
+        mean, scale = self.gradient.mean, _of_scale(self.gradient)
+        self.gradient = native.Gradient(mean + grad, torch.addcmul(scale, grad, noise), None)
 
-    def forget(self) -> None:
-        """Begin a new step."""
-        self.grad = self.noise = None
+    def forget(self, scale: bool) -> None:
+        """Begin a new step; forget the scale if an optimiser is going to change rho."""
+        if scale:
+            self._known_scale = None
+        self.gradient = None
         self.step += 1
         self._free += self._lent
         self._lent.clear()
@@ -177,81 +186,86 @@ class _Draw(torch.autograd.Function):
         return None, None, None
 
 
-def _fill_gradients(drawn_blocks: list[tuple[PosteriorBlock, _Drawn, float]]) -> None:
+def _of_scale(gradient: native.Gradient) -> Tensor:
+    if gradient.scale is not None:
+        return gradient.scale
+    assert gradient.noise is not None
+    return gradient.mean * gradient.noise
+
+
+def _fill_gradients(entries: list[tuple[_Drawn, float]]) -> None:
     """Put the gradient of NLL and KL into `.grad` of mean and rho."""
-    families: dict[Any, list[tuple[PosteriorBlock, _Drawn, float]]] = {}
-    for entry in drawn_blocks:
-        families.setdefault((entry[0].family, entry[0].prior_family), []).append(entry)
-    for (family, prior_family), entries in families.items():
+    families: dict[Any, list[tuple[_Drawn, float]]] = {}
+    for entry in entries:
+        block = entry[0].block
+        families.setdefault((block.family, block.prior_family), []).append(entry)
+    for (family, prior_family), alike in families.items():
+        blocks = [drawn.block for drawn, _ in alike]
         pairs = [
             ((b.mean.detach() - b.prior_mean).div_(b.prior_scale), d.scale / b.prior_scale)
-            for b, d, _ in entries
+            for (d, _), b in zip(alike, blocks, strict=True)
         ]
         kl_gradients = family.kl_gradients(prior_family, pairs)
-        for (block, drawn, factor), (kl_a, kl_s) in zip(entries, kl_gradients, strict=True):
-            assert drawn.grad is not None
-            grad_mean, grad_scale = drawn.grad
-            if grad_scale is None:
-                assert drawn.noise is not None
-                grad_scale = grad_mean * drawn.noise
+        for (drawn, factor), block, (kl_a, kl_s) in zip(alike, blocks, kl_gradients, strict=True):
+            assert drawn.gradient is not None
             per_nat = factor / block.prior_scale
-            block.mean.grad = kl_a.mul_(per_nat).add_(grad_mean)
-            block.rho.grad = kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid())
+            grad_scale = kl_s.mul_(per_nat).add_(_of_scale(drawn.gradient))
+            block.mean.grad = kl_a.mul_(per_nat).add_(drawn.gradient.mean)
+            block.rho.grad = grad_scale.mul_(block.rho.sigmoid())
 
 
-def _native_step(
-    block: PosteriorBlock,
-    drawn: _Drawn,
-    groups: dict[Tensor, tuple[Adam, dict[str, Any]]],
-    kl_factor: float,
-) -> bool:
-    """Whether the compiled pass has made the step."""
-    if drawn.divergence is None or block.mean not in groups or block.rho not in groups:
+class _NativeAdam:
+    """The compiled pass in place of `torch.optim.Adam`, in whose state it keeps the moments."""
+
+    def __init__(self, optimizer: Adam) -> None:
+        self.optimizer = optimizer
+        self.group_of = {p: group for group in optimizer.param_groups for p in group["params"]}
+        self.blocks: dict[PosteriorBlock, native.AdamBlock] = {}
+
+    def step(self, drawn: _Drawn, kl_factor: float) -> bool:
+        """Whether the block could be stepped, and has been."""
+        block = drawn.block
+        groups = [self.group_of.get(p) for p in (block.mean, block.rho)]
+        if drawn.divergence is None or not _alike(groups):
+            return False
+        compiled = self.blocks.get(block)
+        if compiled is None or not compiled.is_of(block.mean, block.rho):
+            mean, rho = ((p.detach(), self._moments(p)) for p in (block.mean, block.rho))
+            prior = block.prior_mean, block.prior_scale
+            compiled = native.AdamBlock(mean, rho, prior, drawn.divergence)
+            self.blocks[block] = compiled
+        counts = [self.optimizer.state[p]["step"] for p in (block.mean, block.rho)]
+        torch._foreach_add_(counts, 1)
+        group, rho_group = groups
+        assert group is not None
+        assert rho_group is not None
+        assert drawn.gradient is not None
+        compiled.step(
+            int(counts[0]),
+            (float(group["lr"]), float(rho_group["lr"])),
+            group["betas"],
+            group["eps"],
+            kl_factor,
+            drawn.scale,
+            drawn.gradient,
+        )
+        return True
+
+    def _moments(self, parameter: Tensor) -> native.Moments:
+        """Made as `torch.optim.Adam` makes them."""
+        state = self.optimizer.state[parameter]
+        if not state:
+            names = ["exp_avg", "exp_avg_sq"]
+            names += ["max_exp_avg_sq"] * self.group_of[parameter]["amsgrad"]
+            state["step"] = torch.zeros(())
+            state.update({name: torch.zeros_like(parameter) for name in names})
+        return native.Moments(state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"))
+
+
+def _alike(groups: list[dict[str, Any] | None]) -> bool:
+    """Whether the options of mean and rho let them be stepped together."""
+    mean, rho = groups
+    if mean is None or rho is None:
         return False
-    assert drawn.grad is not None
-    (optimizer, group), (_, rho_group) = groups[block.mean], groups[block.rho]
-    beta1, beta2 = group["betas"]
-    native.adam_step(
-        _adam_state(optimizer, group, block.mean),
-        _adam_state(optimizer, rho_group, block.rho),
-        drawn.scale,
-        (block.prior_mean, block.prior_scale),
-        (*drawn.grad, drawn.noise),
-        drawn.divergence,
-        native.StepSettings(kl_factor, beta1, beta2, group["eps"]),
-    )
-    return True
-
-
-def _adam_state(optimizer: Adam, group: dict[str, Any], parameter: Tensor) -> native.AdamState:
-    """The state that `torch.optim.Adam` keeps, made as it makes it, one step on."""
-    state = optimizer.state[parameter]
-    if not state:
-        state["step"] = torch.zeros(())
-        names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
-        for name in names if group["amsgrad"] else names[:2]:
-            state[name] = torch.zeros_like(parameter)
-    state["step"] += 1
-    return native.AdamState(
-        parameter,
-        state["exp_avg"],
-        state["exp_avg_sq"],
-        state.get("max_exp_avg_sq"),
-        int(state["step"]),
-        float(group["lr"]),
-    )
-
-
-def _groups_by_parameter(optimizer: Optimizer) -> dict[Tensor, tuple[Adam, dict[str, Any]]]:
-    """The options of each parameter whose step the compiled pass can make."""
-    if type(optimizer) is not Adam:
-        return {}
-    shared = {(group["betas"], group["eps"], group["amsgrad"]) for group in optimizer.param_groups}
-    if len(shared) > 1:  # mean and rho of a block are stepped together
-        return {}
-    return {
-        parameter: (optimizer, group)
-        for group in optimizer.param_groups
-        if not (group["weight_decay"] or group["maximize"])
-        for parameter in group["params"]
-    }
+    plain = not any(group["weight_decay"] or group["maximize"] for group in (mean, rho))
+    return plain and all(mean[key] == rho[key] for key in ("betas", "eps", "amsgrad"))

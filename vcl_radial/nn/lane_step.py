@@ -75,12 +75,7 @@ class LaneStep:
         """Steps made, where the device can count them."""
         self.steps = 0
         """The same, where Python can see them."""
-        self._divergence = [
-            native_divergence(b.family, b.prior_family)
-            if native.serves(b.mean[0], b.rho[0], b.prior_mean[0], b.prior_scale[0])
-            else None
-            for b in lanes.blocks
-        ]
+        self._native = [self._native_lanes(k, block) for k, block in enumerate(lanes.blocks)]
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Make a step of the first lanes on the rows `[lanes, B]`; their losses `[lanes]`."""
@@ -96,8 +91,8 @@ class LaneStep:
         count = len(blocks)
         with torch.no_grad():
             for k, block in enumerate(blocks):
-                if self._divergence[k] is not None:
-                    self._native_step(k, block, grads[k], noises[k])
+                if native_lanes := self._native[k]:
+                    self._native_step(native_lanes, block, grads[k], noises[k])
                 else:
                     self._block_step(k, block, grads[k], noises[k])
             for k, point in enumerate(points.values()):
@@ -159,40 +154,47 @@ class LaneStep:
         ]
         return [torch.cat(draws) for draws in zip(*per_lane, strict=True)]
 
+    def _native_lanes(self, k: int, block: LaneBlock) -> list[native.AdamBlock]:
+        """The compiled pass of each lane; none where it does not serve."""
+        divergence = native_divergence(block.family, block.prior_family)
+        arrays = (block.mean, block.rho, block.prior_mean, block.prior_scale)
+        if divergence is None or not native.serves(*arrays):
+            return []
+
+        def moments(which: int, lane: int) -> native.Moments:
+            own = [m[lane] for m in self.moments[2 * k + which]]
+            return native.Moments(own[0], own[1], own[2] if self.amsgrad else None)
+
+        return [
+            native.AdamBlock(
+                (block.mean[lane], moments(0, lane)),
+                (block.rho[lane], moments(1, lane)),
+                (block.prior_mean[lane], block.prior_scale[lane]),
+                divergence,
+            )
+            for lane in range(len(block.mean))
+        ]
+
     def _native_step(
         self,
-        k: int,
+        native_lanes: list[native.AdamBlock],
         block: LaneBlock,
         grad: tuple[Tensor, Tensor | None],
         noise: Tensor | None,
     ) -> None:
-        divergence = self._divergence[k]
-        assert divergence is not None
-        grads = [None if g is None else g.contiguous() for g in (*grad, noise)]
-        for i in range(len(block.mean)):
-            of_lane = self.settings[i]
-            rates = (of_lane.learning_rate, of_lane.rho_learning_rate)
-            mean, rho = (
-                native.AdamState(
-                    value[i],
-                    moments[0][i],
-                    moments[1][i],
-                    moments[2][i] if self.amsgrad else None,
-                    self.steps,
-                    rate,
-                )
-                for value, moments, rate in zip(
-                    (block.mean, block.rho), self.moments[2 * k : 2 * k + 2], rates, strict=True
-                )
-            )
-            native.adam_step(
-                mean,
-                rho,
-                block.scale[i],
-                (block.prior_mean[i], block.prior_scale[i]),
-                tuple(None if g is None else g[i] for g in grads),  # type: ignore[arg-type]
-                divergence,
-                native.StepSettings(of_lane.kl_factor, *_BETAS, _EPSILON),
+        given = [None if g is None else g.contiguous() for g in (*grad, noise)]
+        for lane in range(len(block.mean)):
+            settings = self.settings[lane]
+            mean, scale, own_noise = (None if g is None else g[lane] for g in given)
+            assert mean is not None
+            native_lanes[lane].step(
+                self.steps,
+                (settings.learning_rate, settings.rho_learning_rate),
+                _BETAS,
+                _EPSILON,
+                settings.kl_factor,
+                block.scale[lane],
+                native.Gradient(mean, scale, own_noise),
             )
 
     def _block_step(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import expm1, log
 from typing import Any, cast
@@ -105,12 +106,13 @@ class PosteriorBlock(nn.Module):
         self.carried = False
         self.sampler: Callable[[], Tensor] | None = None
         """Where set, it draws in place of `posterior` when gradients are wanted."""
-        self._known_scale: tuple[tuple[int, int], Tensor] | None = None
+        self._held_scale: Tensor | None = None
 
     @property
     def posterior(self) -> Posterior:
         """The approximate posterior q(w)."""
-        scale = softplus(self.rho) if torch.is_grad_enabled() else self.scale()
+        held = None if torch.is_grad_enabled() else self._held_scale
+        scale = softplus(self.rho) if held is None else held
         return self.family(self.mean, scale)
 
     def sample(self) -> Tensor:
@@ -121,16 +123,12 @@ class PosteriorBlock(nn.Module):
 
     @torch.no_grad()
     def scale(self) -> Tensor:
-        """softplus(rho) without gradient, computed only if rho was written to since the last."""
-        # Where rho lies, and how often PyTorch wrote to it.
-        state = self.rho.data_ptr(), self.rho._version
-        if self._known_scale is None or self._known_scale[0] != state:
-            self._known_scale = state, softplus(self.rho)
-        return self._known_scale[1]
+        """softplus(rho) without gradient."""
+        return softplus(self.rho)
 
-    def forget_scale(self) -> None:
-        """Compute the scale anew when it is next asked for."""
-        self._known_scale = None
+    def hold_scale(self, hold: bool) -> None:
+        """Compute the scale once for all draws without gradient, until told otherwise."""
+        self._held_scale = self.scale() if hold else None
 
     @property
     def prior(self) -> Posterior:
@@ -160,6 +158,19 @@ class PosteriorBlock(nn.Module):
     def set_extra_state(self, state: dict[str, bool]) -> None:
         """Take over what `get_extra_state` gave."""
         self.carried = state["carried"]
+
+
+@contextmanager
+def held_scales(network: nn.Module) -> Iterator[None]:
+    """Inside, where nobody changes the weights, draws without gradient share their scales."""
+    blocks = [module for module in network.modules() if isinstance(module, PosteriorBlock)]
+    for block in blocks:
+        block.hold_scale(True)
+    try:
+        yield
+    finally:
+        for block in blocks:
+            block.hold_scale(False)
 
 
 class VariationalWeights(nn.Module):

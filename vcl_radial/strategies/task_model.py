@@ -8,6 +8,7 @@ from avalanche.models import MultiTaskModule
 from torch import Tensor, nn
 
 from vcl_radial.nn import MultiHead
+from vcl_radial.nn.weights import held_scales
 from vcl_radial.predict import log_predictive
 
 
@@ -52,9 +53,13 @@ class TaskModel(MultiTaskModule):
             return self.forward_all_tasks(x)
         if self.training:
             return self.logits(x, task_labels)
-        return log_predictive(
-            lambda inputs: self.logits(inputs, task_labels), x, self.eval_samples, self.eval_seed
-        )
+        with held_scales(self.network):
+            return log_predictive(
+                lambda inputs: self.logits(inputs, task_labels),
+                x,
+                self.eval_samples,
+                self.eval_seed,
+            )
 
     def forward_single_task(self, x: Tensor, task_label: int) -> Any:
         """As `forward`, for one task."""
