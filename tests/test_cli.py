@@ -133,7 +133,9 @@ def test_the_version_is_that_of_the_package(command):
     assert command("--version") == (0, f"vcl-radial {__version__}\n", [])
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["run", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["list"], ["run", "--help"], ["check", "--help"], ["--version"]]
+)
 def test_quick_answers_import_nothing_heavy(arguments):
     code = (
         "import sys\nfrom vcl_radial.cli import main\n"
@@ -159,6 +161,7 @@ def test_quick_answers_import_nothing_heavy(arguments):
         (["rum"], "invalid choice: 'rum'"),
         (["run"], "required: BENCHMARK"),
         (["report"], "required: DIR"),
+        (["check"], "required: PACKAGE.MODULE:CLASS|FILE|NAME"),
         (run("--seeds", "0"), "--seeds: '0' is not a whole number of at least 1"),
         (run("--seeds", "x"), "--seeds: 'x' is not a whole number of at least 1"),
         (run("--seeds", "1.5"), "--seeds: '1.5' is not a whole number of at least 1"),
@@ -258,3 +261,64 @@ def test_cuda_where_there_is_none_is_refused_and_auto_is_the_cpu(command, no_rep
     assert (code, len(err)) == (1, 1)
     assert "--device cuda: PyTorch finds no CUDA device here; use --device cpu" in err[0]
     assert command("run", DIGITS, "--jobs", "1", "--method", "naive", *TINY)[0] == 0
+
+
+OWN_METHOD = """
+from vcl_radial.strategies import ContinualStrategy
+class Quiet(ContinualStrategy):
+    pass
+class Forgetful(ContinualStrategy):
+    def penalty(self):
+        return 0.0
+class Impossible(ContinualStrategy):
+    def __init__(self, memory, **settings):
+        super().__init__(**settings)
+"""
+
+
+@pytest.fixture
+def own_method(command, monkeypatch):
+    """A module of the user's own in the folder at work, and the recipes of two classes."""
+    Path("own_methods.py").write_text(OWN_METHOD)
+    Path("quiet.toml").write_text('strategy = "own_methods:Quiet"\nposterior = "none"\n')
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    yield
+    sys.modules.pop("own_methods", None)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["quiet.toml"], ["own_methods:Quiet", "--set", "posterior=none"]]
+)
+def test_a_check_of_a_method_in_order_is_one_line_for_each_check(command, own_method, arguments):
+    code, out, err = command("check", *arguments)
+    assert (code, err) == (0, [])
+    *lines, last = out.splitlines()
+    assert {line.split()[0] for line in lines} == {"ok", "skipped"}
+    assert last == f"{arguments[0]}: {len(lines) - 1} ok, 0 faults, 1 skipped"
+
+
+def test_a_check_that_finds_a_fault_says_so_and_fails(command, own_method):
+    code, out, err = command("check", "own_methods:Forgetful", "--set", "posterior=none")
+    assert (code, err) == (1, [])
+    (fault,) = (line for line in out.splitlines() if line.startswith("FAULT"))
+    assert "consolidates: task 2 is trained as if task 1 had never been" in fault
+    assert out.splitlines()[-1].endswith("1 fault, 0 skipped")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["radial"], "unknown method 'radial'; the nearest is 'radial-vcl'"),
+        (["no.toml"], "no.toml: there is no such file"),
+        (["own_methods:Louder"], "'own_methods' has no class 'Louder'"),
+        (["no_methods:Quiet"], "cannot import 'no_methods': No module named 'no_methods'"),
+        (["own_methods:Impossible"], "missing 1 required positional argument: 'memory'"),
+        (["naive", "--set", "epoch=3"], "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        (["naive", "--set", "stream.tasks=2"], "--set stream.tasks: a check brings its own data"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_line(command, own_method, arguments, words):
+    code, out, err = command("check", *arguments)
+    assert (code, out, len(err)) == (1, "", 1), err
+    assert err[0].startswith("vcl-radial: ")
+    assert words in err[0]

@@ -23,15 +23,23 @@ def block(language, word):
     return found
 
 
-def test_the_method_of_the_readme_runs_beside_the_others(tmp_path, monkeypatch, capsys):
+def test_the_method_of_the_readme_is_in_order_and_runs_beside_the_others(
+    tmp_path, monkeypatch, capsys
+):
     (tmp_path / "my_methods.py").write_text(block("python", "class L2"))
-    (tmp_path / "l2.toml").write_text(block("toml", "my_methods:L2"))
+    (tmp_path / "l2.toml").write_text(block("toml", 'strategy = "my_methods:L2"'))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
-    command = block("sh", "--method l2.toml").split()[1:]
+    lines = block("sh", "--method l2.toml").splitlines()
+    check, run = (line.split("#")[0].split()[1:] for line in lines)
+    assert main(check) == 0
+    assert " 0 faults, 0 skipped" in capsys.readouterr().out
     quick = ["--jobs", "1", "--seeds", "1", "--set", "epochs=2", "eval_samples=2", "hidden=[16]"]
-    assert main([*command, *quick]) == 0
+    assert main([*run, *quick]) == 0
     assert re.search(r"^l2 +1 ", capsys.readouterr().out, re.MULTILINE)
+    namespace = {}
+    exec(block("python", "def test_l2_conforms"), namespace)
+    namespace["test_l2_conforms"]()
     sys.modules.pop("my_methods", None)
 
 

@@ -1,4 +1,4 @@
-"""The command line: `vcl-radial run | list | report | bench`. Thin: heavy imports are late."""
+"""The command line: `vcl-radial run | list | report | check | bench`. Heavy imports are late."""
 
 from __future__ import annotations
 
@@ -84,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
         help="runs at a time, one thread each (default: one per core; on a GPU 1)",
     )
     run.add_argument(
+        "--lanes",
+        metavar="N",
+        type=_count,
+        help="runs of one shape, as seeds are, that train as one program (default: 1; on a GPU 64)",
+    )
+    run.add_argument(
         "--set",
         dest="settings",
         metavar="KEY=VALUE",
@@ -124,6 +130,29 @@ def _parser() -> argparse.ArgumentParser:
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
     report.set_defaults(command=_report)
+
+    check = commands.add_parser(
+        "check",
+        help="check that a method keeps what all methods keep",
+        description="Train a method on a few digits, in under a minute, and say in words what is "
+        "wrong with it: does it run, learn, consolidate, leave the heads of other tasks alone, go "
+        "on from a checkpoint to the same bits, and keep its penalty on the scale of the others?",
+    )
+    check.add_argument(
+        "method",
+        metavar="PACKAGE.MODULE:CLASS|FILE|NAME",
+        help="a class of your own, the .toml file of a recipe, or a name of `list`",
+    )
+    check.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="override keys of the recipe (posterior=none, options.strength=3)",
+    )
+    check.set_defaults(command=_check)
 
     bench = commands.add_parser(
         "bench",
@@ -184,7 +213,7 @@ def _run(options: argparse.Namespace) -> int:
     from vcl_radial.experiments.runner import perform
 
     place = Place(options.out, options.data_dir, _device(options.device))
-    outcomes = perform(runs, place, options.jobs)
+    outcomes = perform(runs, place, options.jobs, options.lanes)
     faults: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.fault is not None:
@@ -228,6 +257,32 @@ def _report(options: argparse.Namespace) -> int:
 
     write_report(options.folder, options.to or options.folder / "report", first=options.first)
     return DONE
+
+
+def _check(options: argparse.Namespace) -> int:
+    import warnings
+
+    with warnings.catch_warnings():
+        # Other people's packages warn as they are imported: nothing a user of ours can mend.
+        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+        import torch
+
+        from vcl_radial.conformance import check, recipe_for
+        from vcl_radial.experiments.catalogue import parse_setting
+
+    torch.set_num_threads(1)
+    recipe = recipe_for(options.method, dict(parse_setting(text) for text in options.settings))
+    counts = {"ok": 0, "fault": 0, "skipped": 0}
+    try:
+        for verdict in check(recipe):
+            print(verdict, flush=True)
+            counts[verdict.outcome] += 1
+    except KeyboardInterrupt:
+        print("vcl-radial: stopped", file=sys.stderr)
+        return INTERRUPTED
+    faults = f"{counts['fault']} fault{'' if counts['fault'] == 1 else 's'}"
+    print(f"{options.method}: {counts['ok']} ok, {faults}, {counts['skipped']} skipped")
+    return FAILED if counts["fault"] else DONE
 
 
 def _bench(options: argparse.Namespace) -> int:

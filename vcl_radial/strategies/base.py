@@ -56,6 +56,10 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
 
     needs_whole_stream: ClassVar[bool] = False
     """Whether the method trains once on all experiences together."""
+    memoryless: ClassVar[bool] = False
+    """Whether the method carries nothing from task to task, by design."""
+    trains_old_heads: ClassVar[bool] = False
+    """Whether the heads of earlier tasks go on changing, by design."""
 
     def __init__(
         self,

@@ -221,6 +221,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
         hidden=recipe.hidden,
         multi_head=stream.multi_head,
         posterior=posterior,
+        point_heads=recipe.point_heads,
         precision=recipe.precision,
     )
 

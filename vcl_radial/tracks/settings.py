@@ -39,6 +39,7 @@ class Recipe(Settings):
     prior_scale: Positive = 1.0
     kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     hidden: Annotated[list[Count], Field(max_length=100)] = [200, 200, 200, 200]
+    point_heads: bool = False
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
     learning_rate: Positive = 1e-3
     rho_learning_rate: Positive | None = None

@@ -1,0 +1,141 @@
+"""Each fault is found by the check that is there for it, by that alone, and named in words."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from vcl_radial.conformance import CHECKS, check, recipe_for
+
+FAULTS = {
+    "Raises": (
+        "runs",
+        r"in task 1: ZeroDivisionError: .*\(broken_methods.py, line \d+, in penalty",
+    ),
+    "LacksAMethod": ("runs", "AttributeError: 'LacksAMethod' object has no attribute 'importance'"),
+    "OnlyWithManyHeads": ("runs", "^with one head for all tasks, in task 1: AttributeError"),
+    "RaisesWhenMade": ("runs", r"when it is made: KeyError: 'capacity' \(broken_methods.py, line"),
+    "PenaltyIsNaN": ("finite numbers", r"penalty\(\) is nan at the start of task 2"),
+    "ConsolidatesNaN": (
+        "finite numbers",
+        r"network.body.0.bias held nan or inf after task 1: look at consolidate\(\)",
+    ),
+    "PredictsNaN": ("finite numbers", "in evaluation before training: predictions are not numbers"),
+    "Reshapes": ("shapes", r"body.0.bias had shape \(32,\) and has \(1, 32\) after task 1"),
+    "DropsAParameter": ("shapes", "network.body.0.bias is gone after task 1"),
+    "AltersTheStream": ("data", r"tensor_stream.x was altered: work on a copy"),
+    "AltersInputsInEvaluation": ("data", "evaluation altered the inputs or labels"),
+    "LearnsTheOppositeLabels": ("learns", r"^\d % of task 1 right after 20 epochs, where chance"),
+    "DecaysEveryHead": (
+        "heads stay apart",
+        "training task 1 altered network.head.heads.1.weight, of the head of task 2",
+    ),
+    "DecaysHeadsToCome": (
+        "heads stay apart",
+        "training task 1 altered network.head.heads.2.weight, of the head of task 3",
+    ),
+    "DrawsUnseeded": ("seeds", r"the same seed gave another network.body.0.\w+ after task 1"),
+    "SetsASeedOfItsOwn": ("seeds", "another seed gave the same numbers"),
+    "DrawsInEvaluation": ("evaluation", "altered the state of PyTorch's random numbers"),
+    "LeavesEvaluationMode": ("evaluation", "altered the training mode of the model"),
+    "WritesInEvaluation": ("evaluation", "altered network.body.0.bias: put it back"),
+    "ForgetsInEvaluation": ("evaluation", "task 2 ended with another network.body.0.weight"),
+    "ForgetsItsState": ("checkpoint", "another network.body.0.weight after task 2 than one that"),
+    "KeepsAnObject": (
+        "checkpoint",
+        r"state_dict\(\)\['memory'\]\[0\] is a broken_methods.Memory: a checkpoint holds plain",
+    ),
+    "CannotGoOn": (
+        "checkpoint",
+        r"KeyError: 'older' \(broken_methods.py, line \d+, in load_state_dict\)",
+    ),
+    "PredictsWithoutItsState": ("checkpoint", "predicts otherwise than one that was never stopped"),
+    "ForgetsToConsolidate": ("consolidates", "trained as if task 1 had never been"),
+    "RemembersTheWrongWeights": ("consolidates", "lower near by, but it should be minimal there"),
+    "SaysItRemembersNothing": ("consolidates", "says memoryless = True, but task 2 is trained"),
+    "DividesByN": ("penalty", "divided by N already"),
+    "DividesByTheBatch": ("penalty", "not on the mini-batch or its size"),
+    "HasNoGradient": ("penalty", r"a slope of 0 where its values rise by .* without no_grad\(\)"),
+    "GivesANumber": ("penalty", r"gives [\d.]+ as a plain number, which has no gradient"),
+    "ReturnsNothing": ("penalty", "gives NoneType: return one number as a tensor"),
+    "HasAnotherGradientWithoutItsValue": ("penalty", "differs by 100 % from that with True"),
+    "LeavesTheScaleOut": ("penalty", r"the loss holds [\d.]+ nats per point of the penalty, where"),
+    "SumsOverTheBatch": ("penalty", "take means over the batch, not sums"),
+}
+
+
+def looked_at(name, **settings):
+    recipe = recipe_for(f"broken_methods:{name}", {"posterior": "none", **settings})
+    return {verdict.name: verdict for verdict in check(recipe)}
+
+
+verdicts = cache(looked_at)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_by_its_own_check_alone_and_named(name):
+    expected, words = FAULTS[name]
+    found = verdicts(name)
+    assert list(found) == [each.name for each in CHECKS]
+    faults = {v.name: v.words for v in found.values() if v.outcome == "fault"}
+    assert list(faults) == [expected], faults
+    assert re.search(words, faults[expected]), faults[expected]
+    assert "\n" not in faults[expected]
+
+
+def test_every_check_can_fail():
+    assert {check for check, _ in FAULTS.values()} == {each.name for each in CHECKS}
+
+
+def test_a_method_that_is_in_order_passes_every_check():
+    assert {v.outcome for v in verdicts("Good").values()} == {"ok"}
+
+
+def test_a_method_may_say_that_it_trains_old_heads(monkeypatch):
+    import broken_methods
+
+    class DecaysOldHeads(broken_methods.Good):
+        @torch.no_grad()
+        def _after_update(self, **kwargs):
+            super()._after_update(**kwargs)
+            if self.tasks != [0]:
+                self.network.head.head(0).bias.add_(1e-3)
+
+    monkeypatch.setattr(broken_methods, "DecaysOldHeads", DecaysOldHeads, raising=False)
+    assert looked_at("DecaysOldHeads")["heads stay apart"].outcome == "fault"
+    DecaysOldHeads.trains_old_heads = True
+    verdict = looked_at("DecaysOldHeads")["heads stay apart"]
+    assert (verdict.outcome, "as the class says" in verdict.words) == ("ok", True)
+
+
+def test_a_fault_does_not_keep_the_other_checks_from_going_on():
+    outcomes = [v.outcome for v in verdicts("DrawsInEvaluation").values()]
+    assert outcomes.count("ok") == len(CHECKS) - 1
+    found = verdicts("DrawsUnseeded")
+    assert found["learns"].outcome == "ok"
+    assert "not looked at before 'seeds' is mended" in found["checkpoint"].words
+
+
+def test_a_strong_penalty_is_no_fault_and_neither_is_a_weak_one():
+    for strength in (1e-3, 1e4):
+        found = looked_at("Good", **{"options.strength": strength})
+        assert {v.outcome for v in found.values()} == {"ok"}
+
+
+def test_checking_leaves_the_random_numbers_of_its_caller_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    list(check(recipe_for("naive")))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_method_of_the_readme_passes_every_check(tmp_path, monkeypatch):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (code,) = (b for b in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "class L2" in b)
+    (tmp_path / "methods_of_the_readme.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    recipe = recipe_for("methods_of_the_readme:L2", {"posterior": "none"})
+    assert {verdict.outcome for verdict in check(recipe)} == {"ok"}

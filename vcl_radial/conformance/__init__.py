@@ -1,0 +1,15 @@
+"""What a method has to keep to be comparable with the others: `vcl-radial check`.
+
+In a test of your own:
+
+from vcl_radial.conformance import check, recipe_for
+
+for verdict in check(recipe_for("my_methods:L2", {"posterior": "none"})):
+    assert verdict.outcome != "fault", verdict
+"""
+
+from vcl_radial.conformance.kit import CHECKS, Check, check
+from vcl_radial.conformance.recipe import recipe_for
+from vcl_radial.conformance.verdict import Verdict
+
+__all__ = ["CHECKS", "Check", "Verdict", "check", "recipe_for"]

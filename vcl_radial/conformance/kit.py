@@ -1,0 +1,86 @@
+"""The conformance kit: what a method has to keep to be comparable with the others."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from vcl_radial.conformance.memory import consolidates, heads
+from vcl_radial.conformance.repeating import checkpoint, evaluating, seeds
+from vcl_radial.conformance.running import data, finite, learns, runs, shapes
+from vcl_radial.conformance.scale import penalty
+from vcl_radial.conformance.subject import Subject
+from vcl_radial.conformance.trial import own_random_states
+from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, in_words
+from vcl_radial.tracks.settings import Recipe
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its name, how it looks, and the checks without which it would say nothing."""
+
+    name: str
+    look: Callable[[Subject], str]
+    needs: tuple[str, ...] = ()
+
+
+CHECKS = (
+    Check("runs", runs),
+    Check("finite numbers", finite),
+    Check("shapes", shapes, ("finite numbers",)),
+    Check("data", data),
+    Check("learns", learns, ("finite numbers",)),
+    Check("heads stay apart", heads, ("finite numbers", "shapes")),
+    Check("seeds", seeds, ("finite numbers", "shapes")),
+    Check("evaluation", evaluating, ("finite numbers", "shapes", "data", "seeds")),
+    Check("checkpoint", checkpoint, ("finite numbers", "shapes", "data", "seeds")),
+    Check("consolidates", consolidates, ("finite numbers", "shapes", "seeds")),
+    Check("penalty", penalty, ("finite numbers", "shapes")),
+)
+
+
+def check(recipe: Recipe) -> Iterator[Verdict]:
+    """Run all checks on a method, and yield each verdict as it falls.
+
+    The method is trained on the first tasks of split-digits, which needs no download, some twenty
+    times for a few steps and once for `recipe.epochs`. A check that finds a fault, or whose trial
+    raises anything, does not keep the others from going on.
+
+    Args:
+        recipe: of the method; see `vcl_radial.conformance.recipe_for`.
+
+    Raises:
+        UserError: the strategy cannot be found or imported.
+    """
+    with _quiet():
+        subject = Subject(recipe)
+    failed: dict[str, str] = {}
+    for each in CHECKS:
+        with _quiet():
+            verdict = _verdict(each, subject, failed)
+        if verdict.outcome == "fault":
+            failed[each.name] = verdict.words
+        yield verdict
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with own_random_states(), warnings.catch_warnings():
+        # Deprecations inside other people's packages are nothing a user of ours can mend.
+        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+        yield
+
+
+def _verdict(check: Check, subject: Subject, failed: dict[str, str]) -> Verdict:
+    if missing := next((name for name in check.needs if name in failed), None):
+        return Verdict(check.name, "skipped", f"not looked at before {missing!r} is mended")
+    try:
+        return Verdict(check.name, "ok", check.look(subject))
+    except NotApplicable as reason:
+        return Verdict(check.name, "skipped", str(reason))
+    except Fault as fault:
+        return Verdict(check.name, "fault", str(fault))
+    except Exception as error:  # a user's method may fail in any way
+        return Verdict(check.name, "fault", in_words(error, subject.method))

@@ -1,0 +1,108 @@
+"""Checks of what a method does about the past: heads stay apart, and a task is consolidated."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vcl_radial.conformance.penalty_view import PenaltyView
+from vcl_radial.conformance.subject import Subject
+from vcl_radial.conformance.verdict import Fault, NotApplicable
+from vcl_radial.strategies.base import ContinualStrategy
+
+
+def heads(subject: Subject) -> str:
+    """Training on a task leaves the heads of the other tasks as they are, to the last bit.
+
+    A method that trains old heads by design, as replay does, says so with the class attribute
+    `trains_old_heads = True`; heads of tasks to come stay as they are even then.
+    """
+    main = subject.main
+    if subject.whole_stream:
+        raise NotApplicable("trains once on all tasks together: all heads at once")
+    assert main.trial is not None
+    if getattr(subject.method, "memoryless", False) and len({*map(id, main.models)}) > 1:
+        raise NotApplicable("trains a network of its own for each task")
+    old_too = getattr(subject.method, "trains_old_heads", False)
+    for now in range(1, len(main.states)):
+        before, after = main.states[now - 1], main.states[now]
+        for head, start in main.trial.names_of_heads().items():
+            task = head + 1
+            if task == now or (task < now and old_too):
+                continue
+            if name := _changed(before, after, start):
+                mend = (
+                    "if it trains old heads by design, say so in the class: trains_old_heads = True"
+                    if task < now
+                    else "the first prior holds until a head's own task comes"
+                )
+                raise Fault(
+                    f"training task {now} altered {name}, of the head of task {task}: leave the "
+                    f"heads of other tasks alone (weight decay and noise reach them too); {mend}"
+                )
+    if old_too:
+        return "heads of tasks to come stay as they are; old ones are trained, as the class says"
+    return "training a task leaves the heads of the others as they are"
+
+
+def consolidates(subject: Subject) -> str:
+    """Task 2 is trained in view of task 1, and the penalty is minimal where task 1 ended.
+
+    A method that carries nothing by design says so with the class attribute `memoryless = True`.
+    """
+    _ = subject.main
+    if subject.whole_stream:
+        raise NotApplicable("trains once on all tasks together: there is no past")
+    method = subject.method
+    memoryless = getattr(method, "memoryless", False)
+    if memoryless and subject.remembers:
+        raise Fault(
+            "the class says memoryless = True, but task 2 is trained otherwise after task 1 than "
+            "from the same weights alone"
+        )
+    if memoryless:
+        raise NotApplicable("carries nothing but the weights, as the class says")
+    own = [f"{name}()" for name in ("penalty", "consolidate") if _own(method, name)]
+    if not (subject.remembers or own):
+        raise NotApplicable(
+            "carries nothing but the weights: it has neither penalty() nor consolidate()"
+        )
+    try:
+        view = subject.penalty
+    except Exception:
+        raise NotApplicable("not looked at before 'penalty' is mended") from None
+    if not subject.remembers:
+        if view.malformed or view.without_gradient:
+            raise NotApplicable("not looked at before 'penalty' is mended")
+        raise Fault(
+            f"task 2 is trained as if task 1 had never been, although the class has its own "
+            f"{' and '.join(own)}: let consolidate(experience) store what penalty() reads "
+            "(a method that means to carry nothing says so: memoryless = True)"
+        )
+    return _minimal(view)
+
+
+def _minimal(view: PenaltyView) -> str:
+    if not view.present:
+        return "task 2 is trained in view of task 1, by other means than penalty()"
+    drop = max(view.drop, -view.rise)
+    if drop > view.tolerance:
+        raise Fault(
+            f"penalty() is {view.at_consolidated:.6g} nats at the weights that task 1 ended with "
+            f"and {drop:.3g} lower near by, but it should be minimal there: either consolidate() "
+            "does not store the weights as they are after the task, or penalty() is no distance "
+            "from what it stores"
+        )
+    return f"penalty() is minimal where task 1 ended; 1 % away it is {view.rise:.3g} nats higher"
+
+
+def _own(method: type[ContinualStrategy], name: str) -> bool:
+    return getattr(method, name) is not getattr(ContinualStrategy, name)
+
+
+def _changed(before: dict[str, Tensor], after: dict[str, Tensor], start: str) -> str | None:
+    names = (name for name in before if name.startswith(start))
+    return next(
+        (name for name in names if name in after and not torch.equal(before[name], after[name])),
+        None,
+    )

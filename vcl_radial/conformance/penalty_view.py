@@ -1,0 +1,252 @@
+"""The penalty and the loss at the start of task 2, at and around the consolidated weights.
+
+Everything is computed at fixed weights in a trial that is ready for its first batch: no step is
+taken. The same seed is set before each pass, so that a penalty that draws is a function too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from vcl_radial.conformance.trial import Trial, digits, seed
+
+BATCHES = 16, 64
+"""Batch sizes to compare, in points."""
+
+MOVE = 0.01
+"""How far the weights are moved, in root mean squares of each parameter."""
+
+SHUFFLES = 3
+"""Epochs over which the loss is averaged for each batch size."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PenaltyView:
+    """What was seen, in nats where nothing else is said.
+
+    Attributes:
+        returned: what `penalty()` gave, at the moved weights.
+        at_consolidated: the penalty where task 1 ended.
+        moved: the mean penalty of the batches of each size, at the moved weights `[2]`.
+        spread: the standard error of the difference of these two.
+        moved_half: the mean penalty there when task 2 has half as many training points.
+        drop: how much lower it gets along its steepest descent from where task 1 ended.
+        slope, quotient: its derivative along the move at the moved weights: by autograd, and by
+            the difference quotient of its values.
+        gradient_error: relative distance of its gradient without `loss_value` from that with it.
+        term: what it adds to the loss of a batch at penalty weight 1, nats per point.
+        loss: that loss, nats per point.
+        points: N, the training points of task 2.
+        losses: the mean loss of an epoch where task 1 ended, nats per point `[2, SHUFFLES]`.
+    """
+
+    returned: Any
+    at_consolidated: float
+    moved: Tensor
+    spread: float
+    moved_half: float
+    drop: float
+    slope: float
+    quotient: float
+    gradient_error: float
+    term: float
+    loss: float
+    points: int
+    losses: Tensor
+
+    @property
+    def rise(self) -> float:
+        """How much higher the penalty is at the moved weights."""
+        return float(self.moved[0]) - self.at_consolidated
+
+    @property
+    def present(self) -> bool:
+        """Whether the penalty depends on the weights that task 1 trained."""
+        return self.rise != 0 or self.slope != 0
+
+    @property
+    def malformed(self) -> str | None:
+        """What is wrong with what `penalty()` gives, if it is not one number that is a tensor."""
+        given = self.returned
+        if isinstance(given, Tensor):
+            shape = tuple(given.shape)
+            return None if given.numel() == 1 else f"gives shape {shape}: sum it to one number"
+        if not isinstance(given, int | float):
+            return f"gives {type(given).__name__}: return one number as a tensor"
+        return f"gives {given:.6g} as a plain number, which has no gradient" if given else None
+
+    @property
+    def without_gradient(self) -> bool:
+        """Whether the penalty's value depends on the weights and no gradient says so."""
+        return self.present and self.slope == 0
+
+    @property
+    def tolerance(self) -> float:
+        """A drop that is still rounding: float32 sums thousands of terms."""
+        return 1e-3 * abs(self.at_consolidated) + 1e-3 * max(self.rise, 0.0)
+
+
+def view_penalty(make_trial: Callable[[], Trial]) -> PenaltyView:
+    """Look at the start of task 2, with half of its training points and with all of them."""
+    half, fewer = _Look(make_trial()), digits("multi", validation=0.55)
+    moved_half = half.trial.at_start_of(fewer.train[1], fewer.tensors, half.moved)
+    full = _Look(make_trial())
+    experience, tensors = full.trial.steps[1][0], full.trial.tensors
+    return full.trial.at_start_of(experience, tensors, lambda: full.view(moved_half))
+
+
+class _Look:
+    """A trial after task 1, and functions to call at the start of task 2."""
+
+    def __init__(self, trial: Trial) -> None:
+        trial.train_next()
+        self.trial, self.strategy = trial, trial.strategy
+        others = tuple(start for head, start in trial.names_of_heads().items() if head != 0)
+        self.start = {
+            name: parameter.detach().clone()
+            for name, parameter in trial.strategy.model.named_parameters()
+            if not name.startswith(others)
+        }
+        generator = torch.Generator().manual_seed(0)
+        self.move = {
+            name: MOVE
+            * value.square().mean().sqrt()
+            * torch.randn(value.shape, generator=generator)
+            for name, value in self.start.items()
+        }
+
+    def moved(self) -> Tensor:
+        """The penalties at the moved weights, of every batch of the first size."""
+        self.strategy.loss_value = True
+        self._go_to(self.move)
+        return self._over_batches(BATCHES[0])
+
+    def view(self, moved_half: Tensor) -> PenaltyView:
+        strategy, move = self.strategy, self.move
+        small, large = self.moved(), self._over_batches(BATCHES[1])
+        returned = self._pass(lambda penalty: penalty)
+        gradient = self._gradient()
+        strategy.loss_value = False
+        cheap = self._gradient()
+        strategy.loss_value = True
+        term, loss = self._term()
+        ahead, behind = (self._value({n: f * m for n, m in move.items()}) for f in (1.1, 0.9))
+        at_consolidated = self._value()
+        return PenaltyView(
+            returned=returned.detach() if isinstance(returned, Tensor) else returned,
+            at_consolidated=at_consolidated,
+            moved=torch.stack([small.mean(), large.mean()]),
+            spread=float((small.var() / len(small) + large.var() / len(large)).sqrt()),
+            moved_half=float(moved_half.mean()),
+            drop=at_consolidated - min(self._descent()),
+            slope=float(sum((gradient[n] * m).sum() for n, m in move.items())),
+            quotient=(ahead - behind) / 0.2,
+            gradient_error=_norm({n: cheap[n] - g for n, g in gradient.items()})
+            / max(_norm(gradient), 1e-30),
+            term=term,
+            loss=loss,
+            points=len(strategy.adapted_dataset),
+            losses=torch.tensor([[self._epoch(n, k) for k in range(SHUFFLES)] for n in BATCHES]),
+        )
+
+    @torch.no_grad()
+    def _go_to(self, move: dict[str, Tensor] | None = None) -> None:
+        """Set the weights to those that task 1 ended with, plus a move."""
+        parameters = dict(self.strategy.model.named_parameters())
+        for name, value in self.start.items():
+            parameters[name].copy_(value if move is None else value + move[name])
+
+    def _batches(self, size: int, *, only_full: bool) -> Iterator[None]:
+        """Make one mini-batch after another the current one."""
+        strategy = self.strategy
+        strategy.train_mb_size, strategy.drop_last = size, only_full
+        strategy.make_train_dataloader()
+        for batch in strategy.dataloader:
+            strategy.mbatch = batch
+            strategy._unpack_minibatch()
+            yield
+
+    def _pass(self, look: Callable[[Any], T]) -> T:
+        """Call `look` on the penalty where training asks for it: between forward and backward."""
+        strategy = self.strategy
+        seed(1)
+        strategy.optimizer.zero_grad()
+        strategy.mb_output = strategy.forward()
+        seed(2)
+        found = look(strategy.penalty())
+        seed(2)
+        strategy.loss = strategy._make_empty_loss() + strategy.criterion()
+        strategy.backward()  # in which a method may put back what its forward pass has drawn
+        return found
+
+    def _value(self, move: dict[str, Tensor] | None = None) -> float:
+        self._go_to(move)
+        return self._pass(_number)
+
+    def _over_batches(self, size: int) -> Tensor:
+        full = self._batches(size, only_full=True)
+        return torch.tensor([self._pass(_number) for _ in full]).double()
+
+    def _gradient(self) -> dict[str, Tensor]:
+        named = dict(self.strategy.model.named_parameters())
+        weights = [named[name] for name in self.start]
+
+        def gradient(penalty: Any) -> Sequence[Tensor]:
+            if not (isinstance(penalty, Tensor) and penalty.requires_grad):
+                return [torch.zeros_like(weight) for weight in weights]
+            return torch.autograd.grad(
+                penalty.sum(), weights, retain_graph=True, materialize_grads=True
+            )
+
+        return dict(zip(self.start, self._pass(gradient), strict=True))
+
+    def _descent(self) -> list[float]:
+        """The penalty where task 1 ended, and at growing distances down its gradient."""
+        self._go_to()
+        gradient = self._gradient()
+        reach, steepness = _norm(self.start), _norm(gradient)
+        if steepness == 0:
+            return [self._value()]
+        steps = [0.0, *(10.0**-k * reach / steepness for k in range(6, 0, -1))]
+        return [self._value({n: -step * g for n, g in gradient.items()}) for step in steps]
+
+    def _loss(self) -> float:
+        self._pass(lambda penalty: None)
+        return float(self.strategy.loss.detach())
+
+    def _term(self) -> tuple[float, float]:
+        strategy, weight = self.strategy, self.strategy.penalty_weight
+        losses = []
+        for factor in (0.0, 1.0):
+            strategy.penalty_weight = factor
+            losses.append(self._loss())
+        strategy.penalty_weight = weight
+        return losses[1] - losses[0], losses[1]
+
+    def _epoch(self, size: int, shuffle: int) -> float:
+        self._go_to()
+        seed(3, shuffle)
+        total, points = 0.0, 0
+        for _ in self._batches(size, only_full=False):
+            total += self._loss() * len(self.strategy.mb_y)
+            points += len(self.strategy.mb_y)
+        return total / points
+
+
+def _number(penalty: Any) -> float:
+    """A penalty as the base class counts it: what is neither tensor nor number is nothing."""
+    if isinstance(penalty, Tensor):
+        return float(penalty.detach().sum())
+    return float(penalty) if isinstance(penalty, int | float) else 0.0
+
+
+def _norm(tensors: dict[str, Tensor]) -> float:
+    return float(torch.stack([t.square().sum() for t in tensors.values()]).sum().sqrt())

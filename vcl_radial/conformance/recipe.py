@@ -1,0 +1,52 @@
+"""The recipe that is checked: a class, a TOML or a name, shrunk to what a check needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.experiments.specification import validated
+from vcl_radial.strategies import registry
+from vcl_radial.tracks.settings import Recipe
+
+SIZES: dict[str, Any] = {"hidden": [32], "batch_size": 32, "epochs": 20, "eval_samples": 5}
+"""They take the place of a recipe's own, as a benchmark's `[recipe]` does."""
+
+
+def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe:
+    """The recipe of what a user calls `target`.
+
+    Args:
+        target: `package.module:Class`, the path of a recipe's TOML, a method of `vcl-radial list`,
+            or a strategy that is built in or that an installed package offers.
+        settings: keys of the recipe to override, `options.key` for the method's own.
+
+    Raises:
+        UserError: the target or a key is unknown, or a value impossible; with the nearest name.
+    """
+    if target.endswith(".toml") or target in catalogue.names("method"):
+        table = catalogue.load("method", target).table
+    elif ":" in target or target in registry.names():
+        table = {"strategy": target}
+    else:
+        known = sorted({*catalogue.names("method"), *registry.names()})
+        nearest = get_close_matches(target, known, 1, cutoff=0.0)[0]
+        raise UserError(
+            f"unknown method {target!r}; the nearest is {nearest!r} (or give "
+            "'package.module:Class', or the path of a recipe's .toml file)"
+        )
+    recipe = {key: value for key, value in table.items() if key != "description"} | SIZES
+    options = dict(recipe["options"]) if isinstance(recipe.get("options"), dict) else {}
+    for key, value in (settings or {}).items():
+        if key.startswith("options."):
+            options[key.removeprefix("options.")] = value
+        elif key.startswith("stream.") or key == "evaluate_on":
+            raise UserError(f"--set {key}: a check brings its own data; set keys of the recipe")
+        else:
+            recipe[key] = value
+    if options:
+        recipe["options"] = options
+    return validated("check", target, 0, {"dataset": "digits"}, recipe).recipe

@@ -1,0 +1,140 @@
+"""Checks that numbers come again: same seed, evaluation in between, going on from a checkpoint."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vcl_radial.conformance.subject import Subject
+from vcl_radial.conformance.trial import Trial, random_states
+from vcl_radial.conformance.verdict import Fault
+
+State = dict[str, Tensor]
+
+
+def seeds(subject: Subject) -> str:
+    """The same seed gives the same numbers; from the same weights another gives others."""
+    states = subject.main.states
+    again = subject.trial()
+    for done in range(1, len(again.steps[:2]) + 1):
+        again.train_next()
+        if name := _difference(states[done], again.tensors_of_model()):
+            raise Fault(
+                f"the same seed gave another {name} after task {done}: draw from PyTorch's, "
+                "NumPy's or Python's global generator, which are seeded before each task, and "
+                "iterate over nothing unordered"
+            )
+    other = subject.trial(training_seed=1)
+    other.train_next()
+    if _difference(states[1], other.tensors_of_model()) is None:
+        raise Fault(
+            "another seed gave the same numbers: something sets a seed of its own in training, or "
+            "nothing is trained"
+        )
+    return "the same seed gives the same numbers, another one others"
+
+
+def evaluating(subject: Subject) -> str:
+    """Evaluating after each epoch and each task leaves training as it is without."""
+    states = subject.main.states
+    trial = subject.trial(eval_every=1)
+    trial.strategy.model.train()
+    _evaluate_and_compare(trial)
+    for done in range(1, len(trial.steps[:2]) + 1):
+        trial.train_next()
+        _evaluate_and_compare(trial)
+        if name := _difference(states[done], trial.tensors_of_model()):
+            raise Fault(
+                f"with an evaluation after each epoch task {done} ended with another {name}: keep "
+                "evaluation from writing to what training reads (look at is_training)"
+            )
+    return "training goes the same way with it and without"
+
+
+def checkpoint(subject: Subject) -> str:
+    """Stopping after every task and going on in a fresh instance ends with the same bits."""
+    main, trial = subject.main, subject.trial()
+    for done in range(1, len(trial.steps) + 1):
+        trial.train_next()
+        state = trial.strategy.state_dict()
+        for place, kind in _foreign(state, "state_dict()"):
+            raise Fault(
+                f"{place} is a {kind}: a checkpoint holds plain tensors, numbers and text, in "
+                "dicts and lists, and is never unpickled"
+            )
+        trial = Trial(subject.recipe, epochs=trial.strategy.train_epochs)
+        trial.strategy.load_state_dict(_stored_and_loaded(state))
+        trial.done = done
+        if name := _difference(main.states[done], trial.tensors_of_model()):
+            after = f"after task {done}"
+            raise Fault(
+                f"a run that goes on from checkpoints has another {name} {after} than one that "
+                "was never stopped: state_dict() and load_state_dict() must carry all that "
+                "consolidate() and training leave for the next task"
+            )
+    assert main.predictions is not None
+    if not torch.equal(trial.evaluate(), main.predictions):
+        raise Fault(
+            "a run that goes on from checkpoints predicts otherwise than one that was never "
+            "stopped: state_dict() lacks something that a prediction needs"
+        )
+    return "stopped after every task, it goes on to the same bits"
+
+
+def _stored_and_loaded(state: dict[str, Any]) -> dict[str, Any]:
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    loaded: dict[str, Any] = torch.load(file, weights_only=True)
+    return loaded
+
+
+def _foreign(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """What in a state is neither a plain tensor nor a number nor text: its place and type."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _foreign(inner, f"{place}[{key!r}]")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _foreign(inner, f"{place}[{index}]")
+    elif not (value is None or type(value) in (Tensor, torch.nn.Parameter, bool, int, float, str)):
+        yield place, f"{type(value).__module__}.{type(value).__name__}"
+
+
+def _evaluate_and_compare(trial: Trial) -> None:
+    model = trial.strategy.model
+    tensors, modes = trial.tensors_of_model(), {n: m.training for n, m in model.named_modules()}
+    generators = random_states()
+    trial.evaluate()
+    if name := _difference(tensors, trial.tensors_of_model()):
+        raise Fault(f"evaluating altered {name}: put it back, or work on a copy")
+    for name, module in trial.strategy.model.named_modules():
+        if modes.get(name, module.training) != module.training:
+            whose = name or "the model"
+            raise Fault(f"evaluating altered the training mode of {whose}: put it back")
+    for name, state in random_states().items():
+        if not _same(state, generators[name]):
+            raise Fault(
+                f"evaluating altered the state of {name}'s random numbers, on which training goes "
+                "on: draw inside `with vcl_radial.predict.own_randomness(seed, device):`, or from "
+                "a generator of your own"
+            )
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return all(map(_same, a, b))
+    return torch.equal(a, b) if isinstance(a, Tensor) else np.array_equal(a, b)
+
+
+def _difference(expected: State, found: State) -> str | None:
+    """The name of a tensor that is not the same in both, if there is one."""
+    for name, value in expected.items():
+        if name not in found or not torch.equal(value, found[name]):
+            return name
+    return None
