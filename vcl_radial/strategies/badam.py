@@ -1,0 +1,96 @@
+"""BAdam (Kessler et al. 2020), carried forward: a posterior read off Adam.
+
+Adam minimises, with the previous posterior N(mean_p, 1 / precision_p) as the prior,
+
+    f(w) = mean NLL + penalty_weight/N sum precision_p (w - mean_p)^2 / 2
+
+and its second moment v of the gradient of f (prior included) gives the posterior (Eq. 12 there)
+
+    q(w) = N(w, 1 / precision),    precision = N sqrt(v)
+
+v is a variance of mini-batch gradients, so sqrt(v) falls as 1/sqrt(B) with the batch size B, and
+to 0 with full batches; the prior's own curvature is not in it, since its gradient does not vary.
+Their Eq. 10 counts the prior's precision to the posterior's, and so does `accumulate`:
+
+    precision = precision_p + N sqrt(v)
+
+Without it each task's precision takes the place of the last one's, as Eq. 12 has it, and a weight
+that a task does not use is free after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam
+
+from vcl_radial.errors import UserError
+from vcl_radial.optimizers import GaussianNetwork, check_decays
+from vcl_radial.strategies.base import ContinualStrategy
+
+
+class BAdam(ContinualStrategy):
+    """Train by Adam; its second moment is the precision that is carried forward.
+
+    `penalty_weight` is the strength of what is carried, for which the paper tunes N (Appendix C).
+
+    Args:
+        model: a network of point parameters: the means.
+        prior_scale: the first prior is N(0, prior_scale^2).
+        beta2: Adam's decay of the second moment.
+        accumulate: whether the prior's precision is a term of the posterior's.
+        posterior_samples: weight samples in a prediction, in place of `eval_samples`; 0: predict
+            at the means.
+        settings: those of `ContinualStrategy`.
+
+    Raises:
+        UserError: the optimiser is not Adam, or an option is out of its range.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: nn.Module,
+        prior_scale: float = 1.0,
+        beta2: float = 0.999,
+        accumulate: bool = True,
+        posterior_samples: int = 100,
+        **settings: Any,
+    ) -> None:
+        check_decays(beta2=beta2)
+        network = GaussianNetwork(
+            model,
+            prior_scale=prior_scale,
+            noisy_training=False,
+            noisy_prediction=posterior_samples > 0,
+        )
+        super().__init__(model=network, **settings | {"eval_samples": max(posterior_samples, 1)})
+        if not isinstance(self.optimizer, Adam):
+            raise UserError('BAdam reads the second moment of Adam: set optimizer = "adam"')
+        self.posterior, self.beta2, self.accumulate = network, beta2, accumulate
+
+    def make_optimizer(self, **kwargs: Any) -> None:
+        """Start Adam afresh."""
+        super().make_optimizer(**kwargs)
+        for group in self.optimizer.param_groups:
+            group["betas"] = (group["betas"][0], self.beta2)
+
+    def penalty(self) -> Tensor:
+        """1/2 sum precision_p (w - mean_p)^2 over the body and the heads in use, in nats."""
+        terms = [
+            (q.prior_precision * (q.mean - q.prior_mean).square()).sum()
+            for q in self.posterior.posteriors(self.tasks).values()
+        ]
+        return torch.stack(terms).sum() / 2
+
+    def consolidate(self, experience: Any) -> None:
+        """Read the precision off Adam and make the posterior the prior; other heads keep theirs."""
+        points = len(self.adapted_dataset)
+        for q in self.posterior.posteriors(experience.task_labels).values():
+            moments = self.optimizer.state[q.mean]
+            square = moments.get("max_exp_avg_sq", moments["exp_avg_sq"])
+            root = (square / (1 - self.beta2 ** float(moments["step"]))).sqrt()
+            q.precision = points * root + (q.prior_precision if self.accumulate else 0)
+            q.carry()

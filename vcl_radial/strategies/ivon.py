@@ -1,0 +1,169 @@
+"""Improved variational online Newton (Shen et al. 2024), carried forward.
+
+    q_t = N(mean, 1 / precision) = argmin_q  E_q[ -log p(D_t | w) ] + KL(q || q_{t-1})
+
+by the optimiser of the package `ivon-opt`, whose estimate of the diagonal Hessian needs no squares:
+E_q[ H ] = E_q[ (w - mean) g ] precision. Its prior is N(0, 1 / (ess * weight_decay)) and its
+posterior's precision is ess (hessian + weight_decay). To hold the previous posterior
+N(mean_p, 1 / precision_p) as the prior,
+
+    weight_decay = precision_p / ess, a value for each weight, and
+    its step is taken in the coordinates w - mean_p,
+
+in which the carried prior has the form that the package knows. On a quadratic loss the fixed point
+is then the exact mean and precision, up to a relative 1 - beta2 in the precision, which comes from
+the term in the package's Hessian step that keeps it positive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.optimizers import (
+    GaussianNetwork,
+    WeightPosterior,
+    check_decays,
+    effective_sample_size,
+    learning_rate_of,
+)
+from vcl_radial.strategies.base import ContinualStrategy
+
+
+class IVON(ContinualStrategy):
+    """Train by IVON; the posterior of the body and of the trained heads becomes their prior.
+
+    Of `optimizer` only the learning rate is taken, in the package's unit: the step of the means is
+    learning rate * (initial hessian + first weight decay) / (hessian + weight decay). The Hessian
+    is that of the mean NLL. `penalty_weight` tempers the KL.
+
+    Args:
+        model: a network of point parameters: the means.
+        prior_scale: the first prior is N(0, prior_scale^2).
+        initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
+        beta1: decay of the momentum.
+        beta2: decay of the Hessian.
+        train_samples: weight samples in a step, each with a backward pass of its own.
+        posterior_samples: weight samples in a prediction, in place of `eval_samples`; 0: predict
+            at the means (IVON@mean).
+        settings: those of `ContinualStrategy`.
+
+    Raises:
+        UserError: the package is not there, or an option is out of its range.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: nn.Module,
+        prior_scale: float = 1.0,
+        initial_noise: float = 0.03,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        train_samples: int = 1,
+        posterior_samples: int = 100,
+        **settings: Any,
+    ) -> None:
+        check_decays(beta1=beta1, beta2=beta2)
+        if math.isinf(initial_noise):
+            raise UserError("options.initial_noise = inf: IVON's first Hessian must be above 0")
+        network = GaussianNetwork(
+            model,
+            prior_scale=prior_scale,
+            initial_noise=initial_noise,
+            noisy_training=False,  # the package draws
+            noisy_prediction=posterior_samples > 0,
+        )
+        super().__init__(model=network, **settings | {"eval_samples": max(posterior_samples, 1)})
+        self.posterior = network
+        self.learning_rate = learning_rate_of(self.optimizer)
+        self.hyperparameters = {"beta1": beta1, "beta2": beta2}
+        self.draws = train_samples
+        try:
+            self._optimizer_class = import_module("ivon").IVON
+        except ImportError:
+            raise UserError(
+                "strategy = 'ivon' needs the package ivon-opt: pip install ivon-opt"
+            ) from None
+        self._ivon: Any = None
+        self._parts: Sequence[WeightPosterior] = []
+        self._draw: AbstractContextManager[None] | None = None
+        self._kl: Tensor | float = 0.0
+
+    def make_optimizer(self, **kwargs: Any) -> None:
+        """Start IVON afresh on the body and the heads of the experience."""
+        self._parts = self.posterior.start(self.tasks)
+        ess = effective_sample_size(len(self.adapted_dataset), self.penalty_weight)
+        initial = self.posterior.initial_precision / ess
+        self._ivon = self._optimizer_class(
+            [q.mean for q in self._parts],
+            # As the package scales it for its one weight decay; with one for each weight it would
+            # scale each weight's step by another factor.
+            lr=self.learning_rate * (initial + self.posterior.prior_precision / ess),
+            rescale_lr=False,
+            ess=ess,
+            hess_init=initial,
+            **self.hyperparameters,
+        )
+        decay = torch.cat([q.prior_precision.flatten() for q in self._parts]) / ess
+        self._ivon.param_groups[0]["weight_decay"] = decay
+        self.optimizer = self._ivon
+        self.optimized_param_id = {}
+
+    def forward(self) -> Tensor:
+        """The output, in training under one draw that holds until the backward pass is done."""
+        if self.is_training:
+            # Before the draw, which lies where the means lie.
+            self._kl = self.penalty()
+            self._draw = self._ivon.sampled_params(train=True)
+            self._draw.__enter__()
+        return super().forward()
+
+    def backward(self) -> None:
+        """Gather the gradient under each draw; the loss becomes the mean over the draws."""
+        losses = [self._backward_of_draw()]
+        for _ in range(self.draws - 1):
+            self.optimizer.zero_grad()
+            self.mb_output = self.forward()
+            self.loss = self._make_empty_loss() + self.criterion()
+            losses.append(self._backward_of_draw())
+        self.loss = torch.stack(losses).mean()
+
+    def _backward_of_draw(self) -> Tensor:
+        assert self._draw is not None
+        super().backward()
+        self._draw.__exit__(None, None, None)
+        self._draw = None
+        loss: Tensor = self.loss.detach()
+        return loss
+
+    @torch.no_grad()
+    def optimizer_step(self) -> None:
+        """Step in coordinates centred at the prior's mean."""
+        for q in self._parts:
+            q.mean.sub_(q.prior_mean)
+        self._ivon.step()
+        for q in self._parts:
+            q.mean.add_(q.prior_mean)
+        (group,) = self._ivon.param_groups
+        precision = group["ess"] * (group["hess"] + group["weight_decay"])
+        pieces = precision.split([q.mean.numel() for q in self._parts])
+        for q, piece in zip(self._parts, pieces, strict=True):
+            q.precision = piece.view_as(q.mean)
+
+    def penalty(self) -> Tensor | float:
+        """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
+        if self._draw is not None:
+            return self._kl
+        return self.posterior.kl(self.tasks) if self.loss_value else 0.0
+
+    def consolidate(self, experience: Any) -> None:
+        """Make the posterior the prior; heads of other tasks keep theirs."""
+        self.posterior.carry(experience.task_labels)
