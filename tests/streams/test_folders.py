@@ -6,8 +6,8 @@ from urllib.error import URLError
 
 import pytest
 
-from vcl_radial.errors import DataError, UserError
 from vcl_radial.cache import cache_root
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams import DATA_VARIABLE, load_dataset
 from vcl_radial.streams.folders import IDX_NAMES, user_files, user_root
 

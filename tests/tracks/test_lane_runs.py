@@ -74,6 +74,7 @@ def test_every_lane_is_the_run_with_its_seed(posterior, settings):
         {"train_samples": 2},
         {"optimizer": "adam", "drop_last": False},
         {"precision": "bfloat16"},
+        {"point_heads": True},
     ],
     ids=str,
 )
@@ -144,6 +145,7 @@ def test_what_cannot_be_a_lane_has_no_shape():
     assert shape(recipe(optimizer="sgd")) is None
     assert shape(recipe(options={"a": 1})) is None
     assert shape(Recipe(strategy="joint", posterior="none")) is None
+    assert shape(Recipe(posterior="rdp", grouping="row")) is None
     assert shape(recipe(hidden=[4])) != shape(recipe())
     with pytest.raises(ValueError, match="one shape"):
         LaneRuns(MULTI_HEAD, [recipe(), recipe(hidden=[4])], [0, 1])

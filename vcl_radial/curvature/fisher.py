@@ -1,0 +1,212 @@
+"""Sums over points of powers of per-point gradients: the diagonal Fisher, and MAS's sensitivity.
+
+Both are, weight by weight,
+
+    S_i = sum_n sum_c | v_nc . df(x_n)/dw_i |^k
+
+with f the logits `[C]` of one point and v_nc a direction in them: k = 2 for the Fisher, k = 1 for
+MAS. The power is taken of each point's own gradient, so that S depends neither on the batch size
+nor on the order. (The square of a mini-batch's mean gradient, as in Avalanche's EWC plugin, is
+smaller by about the batch size, and by how much depends on the data.)
+
+The gradient of a linear layer's weight at one point is an outer product of the gradient d at its
+output and its input a, and |d_i a_j|^k = |d_i|^k |a_j|^k: there S is one product of two matrices,
+|d|^k' |a|^k, for the whole batch. Anything else goes through `torch.func`, point by point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.nn.functional import one_hot
+
+from vcl_radial.errors import UserError
+
+Points: TypeAlias = Iterable[tuple[tuple[Any, ...], Tensor]]
+"""Batches: the network's arguments, inputs `[B, ...]` first, and labels `[B]`."""
+
+_Directions: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
+"""Logits `[B, C]` and labels `[B]` to some v, each `[B, C]`."""
+
+_Power: TypeAlias = Callable[[Tensor], Tensor]
+"""`torch.abs` or `torch.square`: the power of a product is the product of the powers."""
+
+_LARGEST_CHUNK = 2**24
+"""Numbers in the per-point gradients that are held at a time."""
+
+
+def diagonal_fisher(
+    network: nn.Module,
+    parameters: Mapping[str, Tensor],
+    points: Points,
+    kind: str = "empirical",
+) -> dict[str, Tensor]:
+    """The diagonal of the Fisher information of a classifier, summed over the points.
+
+        empirical:   F_i = sum_n (d log p(y_n | x_n, w) / dw_i)^2
+        predictive:  F_i = sum_n E_{y ~ p(y | x_n, w)} [ (d log p(y | x_n, w) / dw_i)^2 ]
+
+    The empirical one takes the labels of the data; the predictive one the expectation under the
+    model, exactly (on the difference: Kunstner, Balles and Hennig 2019; van de Ven 2025). The
+    predictive one is the Gauss-Newton diagonal, at as many backward passes as there are classes.
+
+    Args:
+        network: gives logits `[B, C]`.
+        parameters: those of the network that are wanted, by their names in it.
+        points: batches of arguments and labels; dropout and batch statistics are switched off.
+        kind: "empirical" or "predictive".
+
+    Returns:
+        Tensors of the parameters' shapes, in nats per squared weight.
+
+    Raises:
+        UserError: the kind is not known.
+    """
+    return _sum_of_powers(network, parameters, points, fisher_directions(kind), torch.square)
+
+
+def output_sensitivity(
+    network: nn.Module, parameters: Mapping[str, Tensor], points: Points
+) -> dict[str, Tensor]:
+    """sum_n | d ||f(x_n)||^2 / dw_i |, f the logits (Aljundi et al. 2018, Eq. 2 and section 4.1).
+
+    The arguments are those of `diagonal_fisher`; the labels are not looked at.
+    """
+    return _sum_of_powers(network, parameters, points, lambda logits, _: [2 * logits], torch.abs)
+
+
+def fisher_directions(kind: str) -> _Directions:
+    """The v_nc of a kind of Fisher.
+
+    Raises:
+        UserError: the kind is not known.
+    """
+    if kind not in _FISHERS:
+        raise UserError(f"fisher = {kind!r} is not known: choose from {', '.join(_FISHERS)}")
+    return _FISHERS[kind]
+
+
+def _empirical(logits: Tensor, labels: Tensor) -> list[Tensor]:
+    return [logits.softmax(-1) - one_hot(labels, logits.shape[-1])]
+
+
+def _predictive(logits: Tensor, labels: Tensor) -> list[Tensor]:
+    p, unit = logits.softmax(-1), torch.eye(logits.shape[-1]).to(logits)
+    # The root of p_c, so that the square comes out weighted with p_c.
+    return [p[:, c, None].sqrt() * (p - unit[c]) for c in range(len(unit))]
+
+
+_FISHERS: dict[str, _Directions] = {"empirical": _empirical, "predictive": _predictive}
+
+
+def _sum_of_powers(
+    network: nn.Module,
+    parameters: Mapping[str, Tensor],
+    points: Points,
+    directions: _Directions,
+    power: _Power,
+) -> dict[str, Tensor]:
+    """S of the module's docstring."""
+    total = {name: torch.zeros_like(weight) for name, weight in parameters.items()}
+    layers = _linear_layers(network, parameters)
+    training = network.training
+    network.eval()
+    for arguments, labels in points:
+        if not (
+            layers and _add_linear(network, layers, total, arguments, labels, directions, power)
+        ):
+            _add_any(network, parameters, total, arguments, labels, directions, power)
+    network.train(training)
+    return total
+
+
+_Layers: TypeAlias = dict[nn.Linear, tuple[str | None, str | None]]
+"""The names of the wanted weight and bias of each layer."""
+
+
+def _linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Layers | None:
+    """The linear layers that hold the parameters; None if another module holds or shares one."""
+    layers: _Layers = {}
+    for prefix, layer in network.named_modules():
+        if isinstance(layer, nn.Linear) and type(layer).forward is nn.Linear.forward:
+            names = [f"{prefix}.{part}" if prefix else part for part in ("weight", "bias")]
+            weight, bias = (name if name in parameters else None for name in names)
+            if weight or bias:
+                layers[layer] = weight, bias
+    held = {name for pair in layers.values() for name in pair if name}
+    names_of_all = dict(network.named_parameters(remove_duplicate=False))
+    wanted = {id(weight) for weight in parameters.values()}
+    shared = sum(id(weight) in wanted for weight in names_of_all.values()) > len(wanted)
+    return None if shared or held != set(parameters) else layers
+
+
+def _add_linear(
+    network: nn.Module,
+    layers: _Layers,
+    total: dict[str, Tensor],
+    arguments: tuple[Any, ...],
+    labels: Tensor,
+    directions: _Directions,
+    power: _Power,
+) -> bool:
+    """Add a batch in closed form; False, and nothing added, where a layer sees no plain batch."""
+    calls: list[tuple[nn.Linear, Tensor, Tensor]] = []
+
+    def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        assert isinstance(layer, nn.Linear)
+        calls.append((layer, inputs[0].detach(), output))
+        return output.clone()  # an activation may work in place
+
+    handles = [layer.register_forward_hook(record) for layer in layers]
+    try:
+        with torch.enable_grad():
+            logits = network(*arguments)
+    finally:
+        for handle in handles:
+            handle.remove()
+    once = len({layer for layer, _, _ in calls}) == len(calls)
+    if not once or any(x.shape[:-1] != labels.shape for _, x, _ in calls):
+        return False
+    inputs = [power(x) for _, x, _ in calls]
+    outputs = [output for _, _, output in calls]
+    for v in directions(logits.detach(), labels):
+        gradients = torch.autograd.grad(logits, outputs, v, retain_graph=True)
+        for (layer, _, _), x, d in zip(calls, inputs, map(power, gradients), strict=True):
+            weight, bias = layers[layer]
+            if weight:
+                total[weight].addmm_(d.T, x)
+            if bias:
+                total[bias].add_(d.sum(0))
+    return True
+
+
+def _add_any(
+    network: nn.Module,
+    parameters: Mapping[str, Tensor],
+    total: dict[str, Tensor],
+    arguments: tuple[Any, ...],
+    labels: Tensor,
+    directions: _Directions,
+    power: _Power,
+) -> None:
+    """Add a batch point by point, as many at a time as fit."""
+    inputs, *others = arguments
+    weights = {name: weight.detach() for name, weight in parameters.items()}
+
+    def along(weights: dict[str, Tensor], x: Tensor, v: Tensor) -> Tensor:
+        logits: Tensor = functional_call(network, weights, (x[None], *others))
+        return logits[0].dot(v)
+
+    gradients = vmap(partial(grad(along)), in_dims=(None, 0, 0))
+    rows = max(1, _LARGEST_CHUNK // sum(weight.numel() for weight in weights.values()))
+    for x, y in zip(torch.split(inputs, rows), torch.split(labels, rows), strict=True):
+        with torch.no_grad():
+            logits = network(x, *others)
+        for v in directions(logits, y):
+            for name, g in gradients(weights, x, v).items():
+                total[name].add_(power(g).sum(0))

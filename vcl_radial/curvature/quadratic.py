@@ -1,0 +1,226 @@
+"""A quadratic memory of finished tasks: anchors and importances by parameter name.
+
+    R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + constant        (nats)
+
+with P_i >= 0 the precision (importance) and c_i the centre (anchor) of weight i: the negative
+logarithm of a Gaussian N(c, 1/P) up to a constant. L2, EWC, SI and MAS differ in P alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MultiHead
+from vcl_radial.nn.weights import PosteriorBlock
+
+
+class Quadratic:
+    """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + constant; a weight it has no name for is free.
+
+    A sum of quadratics is one quadratic, so that the penalties of any number of tasks take the
+    memory and the time of one.
+
+    Attributes:
+        precision: P by parameter name, of the parameter's shape, in nats per squared weight.
+        centre: c by parameter name.
+        constant: R at the centre, in nats.
+    """
+
+    def __init__(self) -> None:
+        self.precision: dict[str, Tensor] = {}
+        self.centre: dict[str, Tensor] = {}
+        self.constant = 0.0
+
+    def penalty(self, weights: Mapping[str, Tensor], value: bool = True) -> Tensor | float:
+        """R at these weights, a scalar in nats; 0 where none of them is known.
+
+        Args:
+            weights: tensors by parameter name.
+            value: without it the result is 0 and only its gradient is that of R.
+        """
+        known = [name for name in weights if name in self.precision]
+        if not known:
+            return 0.0
+        result: Tensor = _Penalty.apply(
+            value,
+            [self.precision[name] for name in known],
+            [self.centre[name] for name in known],
+            *(weights[name] for name in known),
+        )
+        return result + self.constant if value else result
+
+    @torch.no_grad()
+    def gradient(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """dR/dw_i = P_i (w_i - c_i) for the known ones of these weights."""
+        return {
+            name: (weight - self.centre[name]).mul_(self.precision[name])
+            for name, weight in weights.items()
+            if name in self.precision
+        }
+
+    @torch.no_grad()
+    def replace(self, weights: Mapping[str, Tensor], importances: Mapping[str, Tensor]) -> None:
+        """Take over anchors and importances in place of what these weights had."""
+        self.constant = 0.0
+        for name, weight in weights.items():
+            self.centre[name] = weight.detach().clone()
+            self.precision[name] = importances[name].clone()
+
+    @torch.no_grad()
+    def carry(
+        self,
+        weights: Mapping[str, Tensor],
+        importances: Mapping[str, Tensor],
+        gamma: float = 1.0,
+    ) -> None:
+        """Move the anchor to these weights: P <- gamma max(P + F, 0), c <- w.
+
+        The importances F may be negative; a precision may not, or R would have no minimum.
+        """
+        total = {
+            name: (F + self.precision[name] if name in self.precision else F).clamp(min=0) * gamma
+            for name, F in importances.items()
+        }
+        self.replace(weights, total)
+
+    @torch.no_grad()
+    def add(self, weights: Mapping[str, Tensor], importances: Mapping[str, Tensor]) -> None:
+        """Add a penalty with anchors of its own: R <- R + 1/2 sum_i F_i (w_i - a_i)^2, F >= 0.
+
+        The sum has precision P + F, its centre c + (a - c) F / (P + F), and its constant grows by
+        1/2 sum_i P_i F_i / (P_i + F_i) (a_i - c_i)^2.
+        """
+        for name, weight in weights.items():
+            F, anchor = importances[name], weight.detach()
+            P, centre = self.precision.get(name, torch.zeros_like(F)), self.centre.get(name, anchor)
+            total = P + F
+            share = torch.where(total > 0, F / total, torch.ones_like(F))
+            self.constant += 0.5 * (P * share * (anchor - centre).square()).sum().item()
+            self.precision[name] = total
+            self.centre[name] = centre + (anchor - centre) * share
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers."""
+        return {
+            "precision": dict(self.precision),
+            "centre": dict(self.centre),
+            "constant": self.constant,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device | str = "cpu") -> None:
+        """Take over what `state_dict` gave, on a device."""
+        self.precision = {name: P.to(device) for name, P in state["precision"].items()}
+        self.centre = {name: c.to(device) for name, c in state["centre"].items()}
+        self.constant = float(state["constant"])
+
+
+class _Penalty(torch.autograd.Function):
+    """1/2 sum P (w - c)^2 over lists of tensors, or 0 with its gradient: two passes over w."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        value: bool,
+        precision: list[Tensor],
+        centre: list[Tensor],
+        *weights: Tensor,
+    ) -> Tensor:
+        moved = torch._foreach_sub(weights, centre)
+        ctx.slope = torch._foreach_mul(moved, precision)
+        if not value:
+            return weights[0].new_zeros(())
+        terms = [m.flatten().dot(s.flatten()) for m, s in zip(moved, ctx.slope, strict=True)]
+        return 0.5 * torch.stack(terms).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, None, *torch._foreach_mul(ctx.slope, grad)
+
+
+def parameters_in_use(network: nn.Module, tasks: Collection[int]) -> dict[str, nn.Parameter]:
+    """The trainable parameters that these tasks use, by name: the body's and their own heads'."""
+    labels = {str(task) for task in tasks}
+    others = {
+        id(parameter)
+        for module in network.modules()
+        if isinstance(module, MultiHead)
+        for label, head in module.heads.items()
+        if label not in labels
+        for parameter in head.parameters()
+    }
+    return {
+        name: parameter
+        for name, parameter in network.named_parameters()
+        if parameter.requires_grad and id(parameter) not in others
+    }
+
+
+class QuadraticMemory:
+    """Mixin for a strategy whose past is one `Quadratic`: its penalty, its state, its data.
+
+    Put it before the strategy's base, `class Mine(QuadraticMemory, ContinualStrategy)`, and define
+    `consolidate`. The heads of other tasks have no part in the penalty and are not carried.
+
+    Attributes:
+        past: what the finished tasks left.
+
+    Raises:
+        UserError: the network has a posterior: this family of methods holds point estimates.
+    """
+
+    # Given by the strategy.
+    network: nn.Module
+    tasks: list[int]
+    device: torch.device
+    loss_value: bool
+    dataloader: Any
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if any(isinstance(module, PosteriorBlock) for module in self.network.modules()):
+            raise UserError(
+                f"{type(self).__name__} anchors point estimates: set posterior = 'none'"
+            )
+        self.past = Quadratic()
+
+    def penalty(self) -> Tensor | float:
+        """R of the body and of the heads in use, in nats (or its gradient only)."""
+        return self.past.penalty(parameters_in_use(self.network, self.tasks), self.loss_value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The network and its past, as plain tensors and numbers."""
+        return super().state_dict() | {"past": self.past.state_dict()}  # type: ignore[misc,no-any-return]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)  # type: ignore[misc]
+        self.past.load_state_dict(state["past"], self.device)
+
+    def trained_parameters(self) -> dict[str, nn.Parameter]:
+        """The parameters that the experience at hand has trained, by name."""
+        in_use = parameters_in_use(self.network, self.tasks)
+        # A multi-head model that is not the suite's own leaves no gradient at the other heads.
+        return {name: weight for name, weight in in_use.items() if weight.grad is not None}
+
+    def points(self) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+        """Each training point of the experience once, in batches of one task each.
+
+        Yields the arguments with which the network is to be called, inputs `[B, ...]` first, and
+        the labels `[B]`.
+        """
+        with_task = getattr(self.model, "multi_head", True)  # type: ignore[attr-defined]
+        training = self.dataloader
+        self.make_train_dataloader(shuffle=False, drop_last=False)  # type: ignore[attr-defined]
+        loader, self.dataloader = self.dataloader, training
+        for batch in loader:
+            x, y, t = (batch[place].to(self.device) for place in (0, 1, -1))
+            for task in t.unique().tolist():
+                rows = t == task
+                yield ((x[rows], task) if with_task else (x[rows],)), y[rows]
