@@ -1,0 +1,202 @@
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, hessian, jacrev
+
+from vcl_radial.curvature import diagonal_fisher
+from vcl_radial.curvature.gauss_newton import joint_weight, linear_layers
+from vcl_radial.curvature.kronecker import (
+    KroneckerFactors,
+    KroneckerQuadratic,
+    kronecker_factors,
+    kronecker_penalty,
+)
+from vcl_radial.nn import MLP
+
+
+@pytest.fixture(autouse=True)
+def _double():
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def points(n):
+    return torch.randn(n, 3), torch.randint(3, (n,))
+
+
+def make_network():
+    mlp = MLP(3, 3, hidden=(4, 5), multi_head=False, posterior=None)
+    for p in mlp.parameters():
+        nn.init.normal_(p)
+    return mlp
+
+
+def layers_of(network):
+    return linear_layers(network, dict(network.named_parameters()))
+
+
+def by_columns(weights):
+    return weights.mT.flatten(-2)
+
+
+def dense(pairs):
+    """The matrix over the weights of a layer, stacked by columns."""
+    return sum(torch.kron(A, G) for A, G in pairs)
+
+
+def gaussian_hessian_root(noise):
+    """S of -log N(y; f, noise^2): unit columns over the noise."""
+
+    def root(outputs, targets):
+        return [unit.expand(outputs.shape) / noise for unit in torch.eye(outputs.shape[-1])]
+
+    return root
+
+
+def spd(size):
+    root = torch.randn(size, size)
+    return root @ root.t()
+
+
+def test_the_block_of_a_layer_is_exact_for_one_point():
+    network = make_network()
+    x, y = points(1)
+    parameters = dict(network.named_parameters())
+    jacobians = jacrev(lambda p: functional_call(network, p, (x,))[0])(parameters)
+    p = network(x)[0].softmax(-1).detach()
+    middle = p.diag() - torch.outer(p, p)
+    found = kronecker_factors(network, layers_of(network), [((x,), y)])
+    assert set(found) == {"body.0", "body.1", "head.output"}
+    for name, factors in found.items():
+        parts = [jacobians[f"{name}.weight"], jacobians[f"{name}.bias"].unsqueeze(-1)]
+        jacobian = by_columns(torch.cat(parts, dim=-1))
+        torch.testing.assert_close(dense([factors]), jacobian.t() @ middle @ jacobian)
+
+
+@pytest.mark.parametrize(("n", "exact"), [(1, True), (20, False)])
+def test_its_diagonal_is_the_exact_one_for_a_single_point_only(n, exact):
+    network = make_network()
+    x, y = points(n)
+    diagonal = diagonal_fisher(network, dict(network.named_parameters()), [((x,), y)], "predictive")
+    factors = kronecker_factors(network, layers_of(network), [((x,), y)])
+    same = [
+        torch.allclose(dense([pair]).diagonal(), by_columns(joint_weight(name, diagonal)))
+        for name, pair in factors.items()
+    ]
+    assert same == [exact] * 3
+
+
+def test_it_is_the_hessian_of_linear_regression():
+    model, noise = nn.Linear(3, 2), 0.3
+    x, y = torch.randn(20, 3), torch.randn(20, 2)
+
+    def nll(weights):
+        outputs = torch.cat([x, torch.ones(20, 1)], dim=1) @ weights.reshape(4, 2)
+        return ((outputs - y) / noise).square().sum() / 2
+
+    found = kronecker_factors(model, layers_of(model), [((x,), y)], gaussian_hessian_root(noise))
+    joint = joint_weight("", dict(model.named_parameters())).detach()
+    torch.testing.assert_close(dense([found[""]]), hessian(nll)(by_columns(joint)))
+
+
+@pytest.mark.parametrize("size", [1, 4, 9])
+def test_the_factors_do_not_depend_on_the_batches(size):
+    network = make_network()
+    x, y = points(9)
+    whole = kronecker_factors(network, layers_of(network), [((x,), y)])
+    batches = [((a,), b) for a, b in zip(x.split(size), y.split(size), strict=True)]
+    cut = kronecker_factors(network, layers_of(network), batches)
+    for name, factors in whole.items():
+        torch.testing.assert_close(cut[name], factors)
+
+
+def test_each_layer_counts_the_points_that_run_through_it():
+    """The body's A is a mean over all points, a head's over those of its own task."""
+    network = MLP(3, 3, hidden=(4,), multi_head=True, posterior=None)
+    network.head.adapt([0, 1])
+    x, y = points(9)
+    parts = {0: slice(0, 6), 1: slice(6, 9)}
+    data = [((x[rows], task), y[rows]) for task, rows in parts.items()]
+    found = kronecker_factors(network, layers_of(network), data)
+    inputs = torch.cat([x, torch.ones(9, 1)], dim=1)
+    torch.testing.assert_close(found["body.0"].inputs, inputs.t() @ inputs / 9)
+    features = torch.cat([network.body[0](x).relu().detach(), torch.ones(9, 1)], dim=1)
+    for task, rows in parts.items():
+        own = features[rows]
+        expected = own.t() @ own / len(own)
+        torch.testing.assert_close(found[f"head.heads.{task}"].inputs, expected)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_penalty_and_its_gradient_are_those_of_the_dense_matrix(count):
+    pairs = [KroneckerFactors(spd(4), spd(3)) for _ in range(count)]
+    weights = torch.randn(3, 4, requires_grad=True)
+    v = by_columns(weights.detach())
+    torch.testing.assert_close(kronecker_penalty(weights, pairs), v @ dense(pairs) @ v / 2)
+    for value in (True, False):
+        (gradient,) = torch.autograd.grad(3 * kronecker_penalty(weights, pairs, value), weights)
+        torch.testing.assert_close(by_columns(gradient), 3 * dense(pairs) @ v)
+    assert kronecker_penalty(weights, pairs, value=False) == 0
+
+
+def test_the_memory_is_the_dense_quadratic_of_prior_and_summands():
+    """For one layer with a bias and one without; a weight that is not asked for has no part."""
+    sizes = {"a": (3, 4), "b": (2, 3)}
+    centre = {
+        "a.weight": torch.randn(3, 3),
+        "a.bias": torch.randn(3),
+        "b.weight": torch.randn(2, 3),
+    }
+    precision = {name: torch.rand_like(c) for name, c in centre.items()}
+    pairs = {n: [KroneckerFactors(spd(i), spd(o)) for _ in range(2)] for n, (o, i) in sizes.items()}
+    past = KroneckerQuadratic()
+    past.replace(centre, precision)
+    for summand in range(2):
+        past.add_factors({name: of_layer[summand] for name, of_layer in pairs.items()})
+    weights = {name: torch.randn_like(c) for name, c in centre.items()}
+    moved = {name: w - centre[name] for name, w in weights.items()}
+    terms = {}
+    for name in sizes:
+        v = by_columns(joint_weight(name, moved))
+        P = by_columns(joint_weight(name, precision)).diag() + dense(pairs[name])
+        terms[name] = v @ P @ v / 2
+    torch.testing.assert_close(past.penalty(weights), terms["a"] + terms["b"])
+    torch.testing.assert_close(past.penalty({"b.weight": weights["b.weight"]}), terms["b"])
+    again = KroneckerQuadratic()
+    again.load_state_dict(past.state_dict())
+    assert torch.equal(again.penalty(weights), past.penalty(weights))
+
+
+def test_sequential_bayesian_linear_regression_ends_at_the_batch_posterior():
+    """There every Hessian is one Kronecker product and the Laplace approximation is the posterior:
+    after three tasks mode and precision are those of all data at once."""
+    prior, noise = 0.5, 0.4
+    xs, ys = torch.randn(3, 10, 3), torch.randn(3, 10, 2)
+    model, past = nn.Linear(3, 2), KroneckerQuadratic()
+    weights = dict(model.named_parameters())
+    priors = {name: torch.full_like(w, prior) for name, w in weights.items()}
+    past.replace({name: torch.zeros_like(w) for name, w in weights.items()}, priors)
+    for x, y in zip(xs, ys, strict=True):
+        optimiser = torch.optim.LBFGS(
+            model.parameters(), max_iter=500, tolerance_grad=1e-12, tolerance_change=0,
+            line_search_fn="strong_wolfe",
+        )  # fmt: skip
+
+        def loss(x=x, y=y, optimiser=optimiser):
+            optimiser.zero_grad()
+            total = ((model(x) - y) / noise).square().sum() / 2 + past.penalty(weights)
+            total.backward()
+            return total
+
+        optimiser.step(loss)
+        data, root = [((x,), y)], gaussian_hessian_root(noise)
+        past.replace(weights, priors)
+        past.add_factors(kronecker_factors(model, layers_of(model), data, root))
+    inputs = torch.cat([xs.flatten(0, 1), torch.ones(30, 1)], dim=1)
+    precision = inputs.t() @ inputs / noise**2 + prior * torch.eye(4)
+    batch_mode = torch.linalg.solve(precision, inputs.t() @ ys.flatten(0, 1) / noise**2).t()
+    torch.testing.assert_close(joint_weight("", past.centre), batch_mode, rtol=1e-7, atol=1e-9)
+    found = dense(past.factors[""]) + by_columns(joint_weight("", past.precision)).diag()
+    torch.testing.assert_close(found, torch.kron(precision, torch.eye(2)))

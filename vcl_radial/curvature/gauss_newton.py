@@ -1,0 +1,150 @@
+"""What the generalised Gauss-Newton matrix (GGN) of a network is made of, layer by layer.
+
+For a likelihood whose logits are natural parameters the GGN is the Fisher matrix,
+
+    H = sum_n J_n' S_n S_n' J_n,    S_n S_n' = Hessian of -log p(y_n | f_n) in the logits f_n
+
+with J_n the Jacobian of the logits in the weights (Martens 2020, sections 8 and 9). The columns of
+S_n are pushed back through the network one after the other: the sum over classes is exact, no label
+is drawn. What column k becomes at the output of a linear layer is g_nk, the layer's input is a_n,
+and its block of H, over its weights stacked by columns with the bias last, is
+
+    H_layer = sum_nk (a_n a_n') (x) (g_nk g_nk')
+
+The diagonal of H is `diagonal_fisher` with kind = "predictive".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.curvature.fisher import Points, fisher_directions
+from vcl_radial.errors import UserError
+
+HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
+"""Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
+
+Layers: TypeAlias = Mapping[str, nn.Linear]
+"""Linear layers by their names in a network."""
+
+softmax_hessian_root: HessianRoot = fisher_directions("predictive")
+"""S of the categorical likelihood, S S' = diag(p) - p p': column k is sqrt(p_k) (p - e_k)."""
+
+
+class LayerPass(NamedTuple):
+    """What one batch leaves at one linear layer.
+
+    Attributes:
+        inputs: a, `[B, in]`, or `[B, in + 1]` with a last column of ones where there is a bias.
+        gradients: g, `[K, B, out]`.
+    """
+
+    inputs: Tensor
+    gradients: Tensor
+
+
+def linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[str, nn.Linear]:
+    """The linear layers that hold these parameters of a network.
+
+    Raises:
+        UserError: one of them is not weight or bias of a linear layer.
+    """
+    layers = {
+        name: module
+        for name, module in network.named_modules()
+        if isinstance(module, nn.Linear) and parameter_name(name, "weight") in parameters
+    }
+    held = {
+        parameter_name(name, part)
+        for name, layer in layers.items()
+        for part, _ in layer.named_parameters(recurse=False)
+    }
+    if others := sorted(held.symmetric_difference(parameters)):
+        raise UserError(
+            f"Kronecker factors are known for linear layers that are trained in full, and "
+            f"{others[0]!r} is not of one: take strategy = 'laplace_diagonal'"
+        )
+    return layers
+
+
+def parameter_name(layer: str, part: str) -> str:
+    """The name of a layer's weight or bias in its network; a layer alone has the name ''."""
+    return f"{layer}.{part}" if layer else part
+
+
+def joint_weight(layer: str, weights: Mapping[str, Tensor]) -> Tensor:
+    """Weight and bias of the layer of that name as one matrix `[out, in + 1]`, the bias last."""
+    weight = weights[parameter_name(layer, "weight")]
+    bias = weights.get(parameter_name(layer, "bias"))
+    return weight if bias is None else torch.cat([weight, bias.unsqueeze(1)], dim=1)
+
+
+def layer_passes(
+    network: nn.Module,
+    layers: Layers,
+    points: Points,
+    hessian_root: HessianRoot = softmax_hessian_root,
+) -> Iterator[tuple[str, LayerPass]]:
+    """For every batch and every layer that it runs through, the layer's name and its pass.
+
+    Args:
+        network: gives logits `[B, C]`.
+        layers: those of the network that are wanted.
+        points: batches of arguments and labels; dropout and batch statistics are switched off.
+        hessian_root: S, of the likelihood.
+
+    Raises:
+        UserError: a layer is called more than once in a pass, or with more than one vector a point.
+    """
+    training = network.training
+    network.eval()
+    try:
+        for arguments, labels in points:
+            with torch.enable_grad(), _listening(layers) as heard:
+                logits = network(*arguments)
+            probes = [probe for _, probe in heard.values()]
+            pushed_back = [
+                torch.autograd.grad(logits, probes, column, retain_graph=True)
+                for column in hessian_root(logits.detach(), labels)
+            ]
+            for (name, (inputs, _)), gradients in zip(
+                heard.items(), zip(*pushed_back, strict=True), strict=True
+            ):
+                yield name, LayerPass(inputs, torch.stack(gradients))
+    finally:
+        network.train(training)
+
+
+@contextmanager
+def _listening(layers: Layers) -> Iterator[dict[str, tuple[Tensor, Tensor]]]:
+    """Note each layer's inputs, and zeros added to its outputs, whose gradients are theirs."""
+    heard: dict[str, tuple[Tensor, Tensor]] = {}
+
+    def listener(name: str) -> Callable[..., Tensor]:
+        def listen(layer: nn.Linear, args: tuple[Any, ...], output: Tensor) -> Tensor:
+            inputs: Tensor = args[0].detach()
+            if name in heard or inputs.dim() != 2:
+                raise UserError(
+                    f"Kronecker factors of {name!r} are known only where it is called once, with "
+                    "one vector for each point: take strategy = 'laplace_diagonal'"
+                )
+            if layer.bias is not None:
+                inputs = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1)
+            # Not the output itself: an activation may overwrite it.
+            probe = torch.zeros_like(output, requires_grad=True)
+            heard[name] = inputs, probe
+            return output + probe
+
+        return listen
+
+    handles = [layer.register_forward_hook(listener(name)) for name, layer in layers.items()]
+    try:
+        yield heard
+    finally:
+        for handle in handles:
+            handle.remove()

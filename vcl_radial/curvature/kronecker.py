@@ -1,0 +1,148 @@
+"""Kronecker-factored curvature (KFAC), and a quadratic memory with sums of Kronecker products.
+
+A linear layer's block of the Gauss-Newton matrix is sum_nk (a_n a_n') (x) (g_nk g_nk'), see
+`vcl_radial.curvature.gauss_newton`. With inputs a and gradients g taken as uncorrelated over the
+points it is one Kronecker product,
+
+    H  ~  A (x) G,    A = 1/N sum_n a_n a_n',    G = sum_nk g_nk g_nk'
+
+(Martens and Grosse 2015; Botev, Ritter and Barber 2017). It is exact for a single point, and where
+the gradients are the same for all points, as in linear regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from vcl_radial.curvature.fisher import Points
+from vcl_radial.curvature.gauss_newton import (
+    HessianRoot,
+    Layers,
+    joint_weight,
+    layer_passes,
+    parameter_name,
+    softmax_hessian_root,
+)
+from vcl_radial.curvature.quadratic import Quadratic
+
+
+class KroneckerFactors(NamedTuple):
+    """A matrix A (x) G over the weights W `[out, in + 1]` of a layer, stacked by columns.
+
+    Attributes:
+        inputs: A, `[in + 1, in + 1]`.
+        gradients: G, `[out, out]`.
+    """
+
+    inputs: Tensor
+    gradients: Tensor
+
+
+def kronecker_factors(
+    network: nn.Module,
+    layers: Layers,
+    points: Points,
+    hessian_root: HessianRoot = softmax_hessian_root,
+) -> dict[str, KroneckerFactors]:
+    """A and G of every layer that a point runs through, over the points that do.
+
+    The sums are exact, and the same whatever the batches: A is a mean over points and G a sum, so
+    that A (x) G has the scale of N points. The arguments are those of `layer_passes`.
+    """
+    factors: dict[str, KroneckerFactors] = {}
+    count: dict[str, int] = {}
+    for name, (inputs, gradients) in layer_passes(network, layers, points, hessian_root):
+        rows = gradients.flatten(0, 1)
+        if name in factors:
+            factors[name].inputs.addmm_(inputs.t(), inputs)
+            factors[name].gradients.addmm_(rows.t(), rows)
+        else:
+            factors[name] = KroneckerFactors(inputs.t() @ inputs, rows.t() @ rows)
+        count[name] = count.get(name, 0) + len(inputs)
+    for name, (inputs, _) in factors.items():
+        inputs.div_(count[name])
+    return factors
+
+
+def kronecker_penalty(
+    weights: Tensor, factors: Sequence[KroneckerFactors], value: bool = True
+) -> Tensor:
+    """1/2 v' (sum_t A_t (x) G_t) v with v the weights stacked by columns; a scalar in nats.
+
+    Its gradient is sum_t G_t W A_t, two products a summand, and half the inner product of that and
+    W its value. The matrices are taken to be symmetric.
+
+    Args:
+        weights: W, `[out, in + 1]`.
+        factors: the summands, one or more.
+        value: without it the result is 0 and only its gradient is that of the form.
+    """
+    form: Tensor = _KroneckerPenalty.apply(weights, factors, value)
+    return form
+
+
+class _KroneckerPenalty(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, weights: Tensor, factors: Sequence[KroneckerFactors], value: bool
+    ) -> Tensor:
+        slope = torch.zeros_like(weights)
+        for inputs, gradients in factors:
+            slope.addmm_(gradients @ weights, inputs)
+        ctx.slope = slope
+        if not value:
+            return weights.new_zeros(())
+        return weights.flatten().dot(slope.flatten()) / 2
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.slope * grad, None, None
+
+
+class KroneckerQuadratic(Quadratic):
+    """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 sum_layers v' (sum_t A_t (x) G_t) v + constant.
+
+    v holds w - c of a linear layer, stacked by columns. A sum of Kronecker products is not one
+    itself: the summands are kept, so that R is exact, and memory and the time of a step grow with
+    their number.
+
+    Attributes:
+        factors: the summands by the layer's name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factors: dict[str, list[KroneckerFactors]] = {}
+
+    def penalty(self, weights: Mapping[str, Tensor], value: bool = True) -> Tensor | float:
+        """As `Quadratic.penalty`."""
+        total = super().penalty(weights, value)
+        for name, factors in self.factors.items():
+            if parameter_name(name, "weight") in weights:
+                moved = joint_weight(name, weights) - joint_weight(name, self.centre)
+                total = total + kronecker_penalty(moved, factors, value)
+        return total
+
+    def add_factors(self, factors: Mapping[str, KroneckerFactors]) -> None:
+        """Add a summand to each of these layers."""
+        for name, summand in factors.items():
+            self.factors[name] = [*self.factors.get(name, []), summand]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers."""
+        factors = {name: [tuple(pair) for pair in pairs] for name, pairs in self.factors.items()}
+        return super().state_dict() | {"factors": factors}
+
+    def load_state_dict(self, state: Mapping[str, Any], device: torch.device | str = "cpu") -> None:
+        """Take over what `state_dict` gave, on a device."""
+        super().load_state_dict(state, device)
+        self.factors = {
+            name: [KroneckerFactors(A.to(device), G.to(device)) for A, G in pairs]
+            for name, pairs in state["factors"].items()
+        }
