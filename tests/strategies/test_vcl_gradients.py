@@ -7,7 +7,8 @@ from avalanche.training.plugins import EvaluationPlugin
 from torch.optim import SGD, Adam
 
 from vcl_radial.native import step
-from vcl_radial.nn import ClosedFormGradients, PosteriorBlock
+from vcl_radial.nn import MLP, ClosedFormGradients, PosteriorBlock
+from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.strategies.vcl import VCL
 
 
@@ -125,6 +126,15 @@ def test_the_kls_value_is_in_the_loss_if_asked_for(
     )
     assert losses
     assert all((loss > 1000) == loss_value for loss in losses)
+
+
+def test_weights_that_are_not_all_in_blocks_are_left_to_autograd(
+    make_network, multi_head_stream, multi_head_benchmark, closed_forms
+):
+    """Else the KL of a radial and directional posterior's directions would be lost in silence."""
+    network = MLP(64, 2, hidden=(8,), posterior=RDPSettings("row"))
+    trained(VCL, network, multi_head_stream, multi_head_benchmark, tasks=1)
+    assert closed_forms == []
 
 
 def test_after_training_the_blocks_have_their_draws_back(

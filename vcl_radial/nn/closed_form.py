@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.optim import Adam, Optimizer
 
 from vcl_radial import native
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 
 _NATIVE: dict[tuple[type[Posterior], type[Posterior]], native.Divergence] = {
@@ -59,7 +59,10 @@ class ClosedFormGradients:
     @staticmethod
     def serves(network: nn.Module) -> bool:
         """Whether there are blocks, and each has a KL to its prior whose gradient is known."""
-        blocks = [module for module in network.modules() if isinstance(module, PosteriorBlock)]
+        modules = list(network.modules())
+        if not all(m.all_in_blocks for m in modules if isinstance(m, VariationalWeights)):
+            return False
+        blocks = [module for module in modules if isinstance(module, PosteriorBlock)]
         return bool(blocks) and all(
             block.family.kl_gradients(block.prior_family, []) is not None for block in blocks
         )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
+from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 
 Pair = int | tuple[int, int]
 """One number for height and width, or one for each."""
@@ -63,7 +63,7 @@ class BayesianConv2d(nn.Module):
         groups: int = 1,
         bias: bool = True,
         padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
-        posterior: PosteriorSettings | None = None,
+        posterior: LayerSettings | None = None,
     ) -> None:
         super().__init__()
         plain = PointConv2d(
@@ -77,10 +77,8 @@ class BayesianConv2d(nn.Module):
             bias,
             padding_mode,
         )
-        self.weights = VariationalWeights(
-            plain.weight.detach(),
-            None if plain.bias is None else plain.bias.detach(),
-            posterior or PosteriorSettings(),
+        self.weights = (posterior or PosteriorSettings()).make_weights(
+            plain.weight.detach(), None if plain.bias is None else plain.bias.detach()
         )
         # PyTorch's own layer checks the options and knows how to apply them. It is kept for that
         # alone: without memory for weights, and hidden from `parameters()` and `children()`.

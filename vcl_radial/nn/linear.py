@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
+from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 
 
 def he_normal(out_features: int, in_features: int) -> Tensor:
@@ -26,13 +26,11 @@ class BayesianLinear(nn.Module):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        posterior: PosteriorSettings | None = None,
+        posterior: LayerSettings | None = None,
     ) -> None:
         super().__init__()
-        self.weights = VariationalWeights(
-            he_normal(out_features, in_features),
-            torch.zeros(out_features) if bias else None,
-            posterior or PosteriorSettings(),
+        self.weights = (posterior or PosteriorSettings()).make_weights(
+            he_normal(out_features, in_features), torch.zeros(out_features) if bias else None
         )
 
     def forward(self, x: Tensor) -> Tensor:

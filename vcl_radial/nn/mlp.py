@@ -12,7 +12,8 @@ from torch.nn.functional import relu
 
 from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
-from vcl_radial.nn.weights import PosteriorSettings
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 
 
 class MLP(nn.Module):
@@ -40,13 +41,15 @@ class MLP(nn.Module):
         *,
         hidden: Sequence[int] = (200, 200, 200, 200),
         multi_head: bool = True,
-        posterior: PosteriorSettings | str | None = "radial",
+        posterior: LayerSettings | str | None = "radial",
         point_heads: bool = False,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
         super().__init__()
         self.in_bfloat16 = precision == "bfloat16"
-        settings = PosteriorSettings(posterior) if isinstance(posterior, str) else posterior
+        if isinstance(posterior, str):
+            posterior = RDPSettings() if posterior == "rdp" else PosteriorSettings(posterior)
+        settings = posterior
 
         def layer(inputs: int, outputs: int) -> nn.Module:
             if settings is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import expm1, log
-from typing import Any, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +48,10 @@ class PosteriorSettings:
         if not self.prior_scale > 0:
             raise UserError(f"prior_scale = {self.prior_scale} must be above 0")
 
+    def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
+        """The posterior over a layer's weights with these means."""
+        return VariationalWeights(weight, bias, self)
+
     def rho(self, group_size: int) -> float:
         """The initial rho of a group of that many weights."""
         if self.initial_noise is None:
@@ -55,6 +59,14 @@ class PosteriorSettings:
         return inverse_softplus(
             FAMILIES[self.family].scale_for_weight_noise(self.initial_noise, group_size)
         )
+
+
+class LayerSettings(Protocol):
+    """What makes the posterior of a layer: the settings of any kind of `VariationalWeights`."""
+
+    def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
+        """The posterior over a layer's weight `[out, ...]` and bias `[out]` with these means."""
+        ...
 
 
 def inverse_softplus(scale: float) -> float:
@@ -181,6 +193,9 @@ class VariationalWeights(nn.Module):
         bias: the initial means of the bias, `[out]`, or None.
         settings: the family, its grouping, its initial scale and the first prior.
     """
+
+    all_in_blocks: ClassVar[bool] = True
+    """Whether `posterior_blocks` are all that there is, and the KL is the sum of theirs."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: PosteriorSettings) -> None:
         super().__init__()

@@ -7,6 +7,7 @@ same bytes as one that was never interrupted.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +24,8 @@ from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.scores import Scores
@@ -206,8 +208,14 @@ def share_predicted_as(classes: torch.Tensor, predictions: torch.Tensor) -> floa
 
 def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     """The MLP of a recipe for a stream."""
-    posterior = None
-    if recipe.posterior != "none":
+    posterior: LayerSettings | None = None
+    if recipe.posterior == "rdp":
+        posterior = RDPSettings(
+            grouping=recipe.grouping,
+            initial_noise=recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho)),
+            prior_scale=recipe.prior_scale,
+        )
+    elif recipe.posterior != "none":
         posterior = PosteriorSettings(
             family=recipe.posterior,
             grouping=recipe.grouping,
@@ -258,7 +266,8 @@ def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
     """A function that makes the recipe's optimiser, with rho's own learning rate."""
 
     def make(model: nn.Module) -> Optimizer:
-        rho = {id(m.rho) for m in model.modules() if isinstance(m, PosteriorBlock)}
+        spreads = ("rho", "log_concentration")
+        rho = {id(p) for name, p in model.named_parameters() if name.endswith(spreads)}
         groups: list[dict[str, Any]] = [
             {"params": [p for p in model.parameters() if id(p) not in rho]},
             {

@@ -59,7 +59,7 @@ def shape(recipe: Recipe) -> str | None:
     """What the recipes of one program have in common; None for one that has to run alone."""
     if recipe.strategy not in STRATEGIES or recipe.optimizer == "sgd" or recipe.options:
         return None
-    if (recipe.posterior == "none") != (recipe.strategy == "naive"):
+    if (recipe.posterior == "none") != (recipe.strategy == "naive") or recipe.posterior == "rdp":
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 

@@ -32,8 +32,8 @@ class Recipe(Settings):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
     strategy: str = "vcl"
-    posterior: Literal["gaussian", "radial", "radial-eq44", "none"] = "radial"
-    grouping: Literal["layer", "tensor", "unit"] = "layer"
+    posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
+    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
     initial_rho: Annotated[float, Field(ge=-100, le=100)] = -6.0
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0

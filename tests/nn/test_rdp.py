@@ -1,0 +1,230 @@
+import copy
+import math
+
+import pytest
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import BayesianConv2d, BayesianLinear, consolidate, kl_divergence
+from vcl_radial.nn.linear import he_normal
+from vcl_radial.nn.rdp import GROUPINGS, RDPSettings, RDPWeights
+from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
+
+
+def weights(grouping="row", inputs=30, outputs=12, seed=0, **settings):
+    torch.manual_seed(seed)
+    bias = torch.randn(outputs) / 10
+    return RDPWeights(he_normal(outputs, inputs), bias, RDPSettings(grouping, **settings))
+
+
+def with_rdp(layer, grouping="row", **settings):
+    """A layer whose weights have an RDP with the means that they have."""
+    weight, bias = (None if part is None else part.detach() for part in layer.weights.mean())
+    layer.weights = RDPSettings(grouping, **settings).make_weights(weight, bias)
+    return layer
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_the_means_start_where_they_are_told(grouping):
+    torch.manual_seed(1)
+    weight, bias = he_normal(12, 30), torch.randn(12)
+    layer = RDPWeights(weight, bias, RDPSettings(grouping, initial_noise=0.05))
+    torch.testing.assert_close(layer.mean()[0], weight, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(layer.mean()[1], bias)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_draws_scatter_about_the_means(grouping):
+    layer = weights(grouping, initial_noise=0.05)
+    draws = [layer.sample() for _ in range(800)]
+    for drawn, mean in zip(zip(*draws, strict=True), layer.mean(), strict=True):
+        stack = torch.stack(drawn)
+        error = stack.std(0) / math.sqrt(800)
+        assert (abs(stack.mean(0) - mean) < 5 * error).all()
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_initial_noise_is_the_noise_of_one_weight(grouping):
+    layer = weights(grouping, inputs=60, outputs=50, initial_noise=0.01)
+    draws = torch.stack([layer.sample()[0] for _ in range(150)])
+    noise = (draws - layer.mean()[0]).square().mean().sqrt().item()
+    assert noise == pytest.approx(0.01, rel=0.05)
+    draws = torch.stack([layer.sample()[1] for _ in range(150)])
+    assert (draws - layer.mean()[1]).std().item() == pytest.approx(0.01, rel=0.05)
+
+
+def test_rows_and_columns_are_what_their_names_say():
+    """Only weights of one group scatter together: here by the group's own radius alone."""
+    for grouping, axis in (("row", 0), ("column", 1)):
+        layer = weights(grouping, initial_noise=1e-3)
+        block = layer.rows or layer.columns
+        with torch.no_grad():
+            block.rho[:, :-1] = 0.0
+        relative = torch.stack([layer.sample()[0] for _ in range(200)]) / layer.mean()[0]
+        of_group = relative.median(dim=2 - axis, keepdim=True).values
+        assert of_group.std(0).min() > 0.3
+        # The noise of the directions is small, so within a group all weights keep step.
+        assert (relative / of_group - 1).abs().median() < 0.02
+
+
+def test_a_column_grouping_is_the_row_grouping_of_the_transpose():
+    torch.manual_seed(0)
+    weight = he_normal(12, 30)
+    columns = RDPWeights(weight, None, RDPSettings("column"))
+    rows = RDPWeights(weight.T.contiguous(), None, RDPSettings("row"))
+    torch.testing.assert_close(columns.kl(), rows.kl())
+    torch.manual_seed(5)
+    drawn = columns.sample()[0]
+    torch.manual_seed(5)
+    torch.testing.assert_close(drawn.T, rows.sample()[0])
+
+
+def test_a_double_grouping_is_the_product_of_a_row_and_a_column_factor():
+    layer = weights("double")
+    torch.manual_seed(3)
+    drawn = layer.sample()
+    torch.manual_seed(3)
+    layer.bias.sample()  # in the order in which the layer draws
+    product = layer.rows.posterior.sample(1)[0] * layer.columns.posterior.sample(1)[0].T
+    torch.testing.assert_close(drawn[0], product)
+    parts = layer.rows.kl() + layer.columns.kl() + layer.bias.kl()
+    torch.testing.assert_close(layer.kl(), parts)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_convolutions_are_grouped_by_output_and_input_channel(grouping):
+    torch.manual_seed(0)
+    plain = BayesianConv2d(4, 6, 3, posterior=None)
+    mean = plain.weights.mean()[0].detach()
+    layer = with_rdp(plain, grouping, initial_noise=0.01)
+    shapes = {"row": [(6, 36)], "column": [(4, 54)], "double": [(6, 36), (4, 54)]}[grouping]
+    blocks = [block for block in (layer.weights.rows, layer.weights.columns) if block]
+    assert [tuple(block.direction.shape) for block in blocks] == shapes
+    torch.testing.assert_close(layer.weights.mean()[0], mean, rtol=1e-5, atol=1e-7)
+    assert layer(torch.randn(2, 4, 8, 8)).shape == (2, 6, 6, 6)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_after_consolidation_the_kl_is_zero_and_rises_again_with_any_move(grouping):
+    layer = weights(grouping, initial_noise=0.05)
+    assert layer.kl() > 1
+    layer.consolidate()
+    assert layer.kl().item() == 0
+    for parameter in list(layer.parameters()):
+        before = parameter.detach().clone()
+        with torch.no_grad():
+            parameter.add_(0.01 * torch.randn_like(parameter))
+        assert layer.kl() > 1e-4
+        with torch.no_grad():
+            parameter.copy_(before)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_the_kl_has_no_slope_right_after_consolidation_and_one_before(grouping):
+    layer = weights(grouping, initial_noise=0.05)
+    for has_slope in (True, False):
+        layer.zero_grad()
+        layer.kl().backward()
+        spreads = [p for n, p in layer.named_parameters() if n.endswith(("rho", "concentration"))]
+        assert all(bool((p.grad.abs() > 0.1).all()) == has_slope for p in spreads)
+        layer.consolidate()
+    assert all(not p.grad.any() for p in layer.parameters())
+
+
+def test_the_first_prior_is_half_cauchy_and_the_carried_one_is_the_posterior():
+    block = weights(prior_scale=0.3, prior_concentration=2.0).rows
+    assert block.prior == HalfCauchyPrior(0.3, 2.0)
+    block.consolidate()
+    q, p = block.posterior, block.prior
+    assert type(p) is RDP
+    assert torch.equal(p.direction.mean_direction, q.direction.mean_direction)
+    assert torch.equal(p.direction.concentration, q.direction.concentration)
+    assert torch.equal(p.factors.loc, q.factors.loc)
+    assert torch.equal(p.factors.scale, q.factors.scale)
+
+
+def test_consolidation_leaves_the_posterior_as_it_was():
+    layer = weights("double", initial_noise=0.05)
+    with torch.no_grad():
+        layer.rows.direction.mul_(7.0).add_(0.1)
+    before = layer.mean()[0].detach()
+    torch.manual_seed(2)
+    draw = layer.sample()[0].detach()
+    layer.consolidate()
+    torch.testing.assert_close(layer.mean()[0], before)
+    torch.manual_seed(2)
+    torch.testing.assert_close(layer.sample()[0], draw)
+    lengths = layer.rows.direction.norm(dim=1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths))
+
+
+def test_the_carried_prior_does_not_follow_the_posterior():
+    layer = weights()
+    layer.consolidate()
+    carried = copy.deepcopy(dict(layer.named_buffers()))
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.add_(0.3)
+    assert all(torch.equal(b, carried[name]) for name, b in layer.named_buffers())
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_a_saved_prior_is_the_same_prior_again(grouping):
+    first, second = weights(grouping), weights(grouping, seed=1)
+    first.consolidate()
+    with torch.no_grad():
+        for parameter in first.parameters():
+            parameter.add_(0.01)
+    second.load_state_dict(first.state_dict())
+    assert second.kl().item() == first.kl().item()
+    assert all(not isinstance(v, RDP) for v in first.state_dict().values())
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_gradients_are_finite_and_reach_every_parameter(grouping):
+    torch.manual_seed(0)
+    layer = with_rdp(BayesianLinear(40, 10), grouping)
+    x = torch.randn(16, 40)
+    (layer(x).square().mean() + layer.weights.kl() / 1000).backward()
+    for parameter in layer.parameters():
+        assert parameter.grad.isfinite().all()
+        assert parameter.grad.any()
+
+
+def test_networks_of_such_layers_are_carried():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        with_rdp(BayesianLinear(6, 5), "row"),
+        torch.nn.ReLU(),
+        with_rdp(BayesianLinear(5, 3), "double"),
+        BayesianLinear(3, 2),
+    )
+    parts = [layer.weights.kl() for layer in net if hasattr(layer, "weights")]
+    torch.testing.assert_close(kl_divergence(net, []), torch.stack(parts).sum())
+    assert kl_divergence(net, []) > 1
+    consolidate(net, [])
+    assert kl_divergence(net, []).item() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"grouping": "unit"}, "grouping = 'unit' is not known to posterior = 'rdp'"),
+        ({"initial_noise": 0.0}, "initial_noise = 0.0"),
+        ({"initial_noise": float("nan")}, "initial_noise = nan"),
+        ({"prior_scale": -1.0}, "prior_scale"),
+        ({"prior_concentration": -0.1}, "prior_concentration"),
+    ],
+)
+def test_impossible_settings_are_named(settings, words):
+    with pytest.raises(UserError, match=words):
+        RDPSettings(**settings)
+
+
+def test_groups_without_a_direction_are_refused():
+    with pytest.raises(UserError, match="5 groups of 1; choose another grouping"):
+        RDPWeights(torch.ones(1, 5), None, RDPSettings("column"))
+    with pytest.raises(UserError, match="not all 0"):
+        RDPWeights(torch.zeros(4, 5), None, RDPSettings("row"))
+    with pytest.raises(UserError, match="initial_noise is too large: 1 on each of 5 weights"):
+        RDPWeights(torch.ones(4, 5) / 10, None, RDPSettings("row", initial_noise=1.0))

@@ -1,0 +1,168 @@
+import math
+
+import pytest
+import torch
+from scipy import stats
+from scipy.integrate import quad
+from torch.nn.functional import normalize
+
+from vcl_radial.errors import UserError
+from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
+from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
+
+
+def t(x):
+    return torch.tensor(x, dtype=torch.float64)
+
+
+def rdp(groups=4, D=12, kappa=90.0, seed=0, loc=0.4, scale=0.3, requires_grad=False):
+    generator = torch.Generator().manual_seed(seed)
+
+    def randn(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    parts = (
+        normalize(randn(groups, D), dim=1),
+        t(kappa),
+        loc * randn(2, groups + 1),
+        scale * (0.3 * randn(2, groups + 1)).exp(),
+    )
+    mu, kappa, loc, scale = (p.requires_grad_(requires_grad) for p in parts)
+    return RDP(VonMisesFisher(mu, kappa), LogNormal(loc, scale))
+
+
+def moved(q, mu=0.0, kappa=1.0, loc=0.0, scale=1.0):
+    """The same with a part changed."""
+    turn = torch.linspace(-1, 1, q.direction.group_size, dtype=torch.float64)
+    direction = normalize(q.direction.mean_direction + mu * turn, dim=1)
+    return RDP(
+        VonMisesFisher(direction, kappa * q.direction.concentration),
+        LogNormal(q.factors.loc + loc, scale * q.factors.scale),
+    )
+
+
+def test_draws_have_the_mean_that_is_said():
+    q, n = rdp(), 60_000
+    draws = q.sample(n, torch.Generator().manual_seed(1))
+    assert draws.shape == (n, 4, 12)
+    error = draws.std(0) / math.sqrt(n)
+    assert (abs(draws.mean(0) - q.mean()) < 5 * error).all()
+
+
+def test_the_length_of_a_draw_is_the_log_normal_radius():
+    q = rdp()
+    lengths = q.sample(30_000, torch.Generator().manual_seed(2)).norm(dim=-1).log()
+    for column, m, s in zip(lengths.T, q.radius.loc, q.radius.scale, strict=True):
+        assert stats.kstest(column.numpy(), stats.norm(m.item(), s.item()).cdf).pvalue > 1e-3
+
+
+def test_radii_of_a_layer_share_its_factors_and_directions_do_not():
+    q = rdp(groups=2, scale=0.05)
+    q.factors.scale[:, -1] = 0.5  # the layer's own: nearly all of the spread
+    draws = q.sample(20_000, torch.Generator().manual_seed(3))
+    log_radius = draws.norm(dim=-1).log()
+    assert torch.corrcoef(log_radius.T)[0, 1] > 0.9
+    cosine = (draws * q.direction.mean_direction).sum(-1) / draws.norm(dim=-1)
+    assert abs(torch.corrcoef(cosine.T)[0, 1]) < 5 / math.sqrt(20_000)
+    assert abs(torch.corrcoef(torch.stack([cosine[:, 0], log_radius[:, 0]]))[0, 1]) < 0.04
+
+
+def test_the_divergence_is_zero_and_flat_where_posterior_and_prior_agree():
+    q = rdp(requires_grad=True)
+    parts = [q.direction.mean_direction, q.direction.concentration, q.factors.loc, q.factors.scale]
+    p = RDP(
+        VonMisesFisher(parts[0].detach(), parts[1].detach()),
+        LogNormal(parts[2].detach(), parts[3].detach()),
+    )
+    kl = q.kl(p)
+    assert kl.item() == 0
+    for gradient in torch.autograd.grad(kl, parts):
+        assert not gradient.any()
+
+
+@pytest.mark.parametrize("part", ["mu", "kappa", "loc", "scale"])
+def test_the_divergence_rises_with_every_move_away(part):
+    p = rdp()
+    neutral = {"mu": 0.0, "kappa": 1.0, "loc": 0.0, "scale": 1.0}[part]
+    for sign in (1, -1):
+        kl = [moved(p, **{part: neutral + sign * d}).kl(p).item() for d in (1e-3, 1e-2, 0.3)]
+        assert 0 < kl[0] < kl[1] < kl[2]
+
+
+def test_the_divergence_is_the_mean_log_ratio_of_all_that_is_drawn():
+    """Directions and all factors, each by its own density, against both kinds of prior."""
+    n, q = 20_000, rdp()
+    carried = rdp(kappa=60.0, seed=4)
+    first = HalfCauchyPrior(scale=0.2)
+    generator = torch.Generator().manual_seed(5)
+    x = q.direction.sample(n, generator)
+    factors = q.factors.sample_log(n, generator).exp()
+    log_q = q.direction.log_prob(x).sum(-1) + q.factors.log_prob(factors).sum((-1, -2))
+
+    log_carried = carried.direction.log_prob(x).sum(-1)
+    log_carried += carried.factors.log_prob(factors).sum((-1, -2))
+    uniform = VonMisesFisher(q.direction.mean_direction, t(0.0))
+    groups_a, layer_a, b = factors[:, 0, :-1], factors[:, 0, -1], factors[:, 1]
+    log_first = uniform.log_prob(x).sum(-1)
+    log_first += torch.from_numpy(stats.gamma(0.5).logpdf(groups_a.numpy())).sum(-1)
+    log_first += torch.from_numpy(stats.gamma(0.5, scale=0.04).logpdf(layer_a.numpy()))
+    log_first += torch.from_numpy(stats.invgamma(0.5).logpdf(b.numpy())).sum(-1)
+
+    for prior, log_p in ((carried, log_carried), (first, log_first)):
+        ratio = log_q - log_p
+        assert abs(ratio.mean() - q.kl(prior)) < 5 * ratio.std() / math.sqrt(n)
+
+
+def test_the_divergence_of_a_layer_is_the_sum_over_groups_and_factors():
+    q, p = rdp(), rdp(kappa=30.0, seed=9)
+    alone = q.direction.kl(p.direction).sum() + q.factors.kl(p.factors).sum()
+    torch.testing.assert_close(q.kl(p), alone)
+
+
+def test_the_factors_of_the_first_prior_are_gamma_and_inverse_gamma():
+    """Of the groups with scale 1, of the layer with scale gamma^2 and 1 (below Eq. 8)."""
+    q = rdp(groups=2)
+    gamma = 0.2
+    local, inverse = stats.gamma(0.5).logpdf, stats.invgamma(0.5).logpdf
+    layer = stats.gamma(0.5, scale=gamma**2).logpdf
+    expected = q.direction.kl(VonMisesFisher(q.direction.mean_direction, t(0.0))).sum().item()
+    for row, log_priors in enumerate([[local, local, layer], [inverse] * 3]):
+        for column, log_prior in enumerate(log_priors):
+            m, s = q.factors.loc[row, column].item(), q.factors.scale[row, column].item()
+
+            def log_ratio(z, m=m, s=s, log_prior=log_prior):
+                log_q = stats.norm.logpdf(z) - math.log(s) - (m + s * z)
+                return stats.norm.pdf(z) * (log_q - log_prior(math.exp(m + s * z)))
+
+            expected += quad(log_ratio, -10, 10)[0]
+    assert q.kl(HalfCauchyPrior(scale=gamma)).item() == pytest.approx(expected, rel=1e-7)
+
+
+def test_the_first_prior_sees_no_direction():
+    q = rdp()
+    prior = HalfCauchyPrior(scale=0.5, concentration=40.0)
+    torch.testing.assert_close(moved(q, mu=3.0).kl(prior), q.kl(prior))
+    # With a concentration of its own it wants that concentration.
+    at = [moved(q, kappa=f * 40 / 90).kl(prior).item() for f in (0.8, 1.0, 1.25)]
+    assert at[1] < min(at[0], at[2])
+    # Without one it wants none.
+    flat = HalfCauchyPrior(scale=0.5)
+    assert moved(q, kappa=0.5).kl(flat) < q.kl(flat)
+
+
+def test_a_smaller_prior_scale_wants_smaller_radii():
+    q = rdp()
+
+    def slope(scale):
+        shift = t(0.0).requires_grad_()
+        q_shifted = RDP(q.direction, LogNormal(q.factors.loc + shift, q.factors.scale))
+        return torch.autograd.grad(q_shifted.kl(HalfCauchyPrior(scale)), shift)[0].item()
+
+    assert slope(0.01) > slope(0.1) > slope(1.0)
+
+
+def test_factors_that_do_not_fit_the_groups_are_refused():
+    direction = rdp(groups=4).direction
+    with pytest.raises(UserError, match=r"must have the shape \[2, 5\], got \[2, 4\]"):
+        RDP(direction, LogNormal(torch.zeros(2, 4), torch.ones(2, 4)))

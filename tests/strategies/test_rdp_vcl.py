@@ -1,0 +1,204 @@
+import pytest
+import torch
+from avalanche.core import SupervisedPlugin
+from avalanche.training.plugins import EvaluationPlugin
+from torch.optim import Adam
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP, consolidate, kl_divergence
+from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
+from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
+from vcl_radial.strategies import Scores
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.rdp_vcl import RDPVCL
+
+
+def network(grouping="row", multi_head=True, seed=0, initial_noise=0.05):
+    """An MLP whose layers, heads to come included, have an RDP."""
+    torch.manual_seed(seed)
+    settings = RDPSettings(grouping, initial_noise)
+    net = MLP(
+        64,
+        2 if multi_head else 10,
+        hidden=(32,),
+        multi_head=multi_head,
+        posterior="gaussian",
+    )
+
+    def changed(layer):
+        weight, bias = (part.detach() for part in layer.weights.mean())
+        layer.weights = settings.make_weights(weight, bias)
+        return layer
+
+    for layer in net.body:
+        changed(layer)
+    if multi_head:
+        make_head = net.head._make_head
+        net.head._make_head = lambda: changed(make_head())
+    else:
+        changed(net.head.output)
+    return net
+
+
+def strategy(net, stream, kind=RDPVCL, **settings):
+    settings = {
+        "train_mb_size": 32,
+        "eval_mb_size": 500,
+        "train_epochs": 1,
+        "eval_samples": 10,
+        "evaluator": EvaluationPlugin(),
+        **settings,
+    }
+    return kind(
+        model=net,
+        optimizer=lambda model: Adam(model.parameters(), lr=1e-2),
+        tensor_stream=stream,
+        **settings,
+    )
+
+
+def parameters(vcl):
+    return torch.cat([p.detach().flatten() for p in vcl.model.parameters()])
+
+
+def blocks(vcl):
+    return [m for m in vcl.network.modules() if type(m).__name__ == "RDPBlock"]
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_it_learns_tasks_and_the_posterior_becomes_the_prior(
+    grouping, multi_head_stream, multi_head_benchmark
+):
+    scores = Scores()
+    evaluator = EvaluationPlugin(scores)
+    vcl = strategy(network(grouping), multi_head_stream, train_epochs=4, evaluator=evaluator)
+    assert all(isinstance(block.prior, HalfCauchyPrior) for block in blocks(vcl))
+    for task, experience in enumerate(list(multi_head_benchmark.train_stream)[:2]):
+        vcl.train(experience, eval_streams=[])
+        vcl.eval([multi_head_benchmark.test_stream[task]])
+        assert scores.values["accuracy"] > 90
+        assert kl_divergence(vcl.network, range(task + 1)).item() == pytest.approx(0, abs=1e-4)
+    assert all(isinstance(block.prior, RDP) for block in blocks(vcl))
+
+
+def accuracies(kind, net, stream, benchmark):
+    """On the first task and on the second, after both."""
+    scores = Scores()
+    learner = strategy(net, stream, kind, train_epochs=5, evaluator=EvaluationPlugin(scores))
+    found = []
+    for experience in list(benchmark.train_stream)[:2]:
+        learner.train(experience, eval_streams=[])
+    for experience in list(benchmark.test_stream)[:2]:
+        learner.eval([experience])
+        found.append(scores.values["accuracy"])
+    return found
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_it_forgets_less_than_fine_tuning(grouping, single_head_stream, single_head_benchmark):
+    """One head for all classes, where training on the second task alone wipes out the first."""
+    torch.manual_seed(0)
+    plain = MLP(64, 10, hidden=(32,), multi_head=False, posterior=None)
+    stage = single_head_stream, single_head_benchmark
+    first, second = accuracies(Naive, plain, *stage)
+    assert first < 10
+    assert second > 90
+    first, second = accuracies(RDPVCL, network(grouping, multi_head=False), *stage)
+    assert first > 50
+    assert second > 75
+
+
+def test_without_the_kl_it_forgets(single_head_stream, single_head_benchmark):
+    """So it is the carried prior that keeps the first task, and not the family."""
+    scores = Scores()
+    vcl = strategy(
+        network(multi_head=False),
+        single_head_stream,
+        train_epochs=5,
+        penalty_weight=0.0,
+        evaluator=EvaluationPlugin(scores),
+    )
+    for experience in list(single_head_benchmark.train_stream)[:2]:
+        vcl.train(experience, eval_streams=[])
+    vcl.eval([single_head_benchmark.test_stream[0]])
+    assert scores.values["accuracy"] < 20
+
+
+@pytest.mark.parametrize("loss_value", [True, False])
+def test_the_loss_holds_the_kl_over_n_whatever_the_batch(
+    loss_value, multi_head_stream, multi_head_benchmark
+):
+    experience = multi_head_benchmark.train_stream[0]
+
+    def loss(weight, size):
+        recorded = []
+
+        class Recorder(SupervisedPlugin):
+            def before_forward(self, strategy, **kwargs):
+                torch.manual_seed(5)
+
+            def before_backward(self, strategy, **kwargs):
+                recorded.append(strategy.loss.detach() * len(strategy.mb_y))
+
+        vcl = strategy(
+            network(),
+            multi_head_stream,
+            train_mb_size=size,
+            penalty_weight=weight,
+            loss_value=loss_value,
+            plugins=[Recorder()],
+        )
+        vcl.optimizer_step = lambda: None
+        vcl.train(experience, eval_streams=[])
+        return torch.stack(recorded).sum() / len(experience.dataset)
+
+    fresh = network()
+    fresh.head.adapt([0])
+    expected = kl_divergence(fresh, [0]) / len(experience.dataset)
+    for size in (50, 1000):
+        torch.testing.assert_close(loss(1.0, size) - loss(0.0, size), expected)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_a_state_dict_brings_the_strategy_back(grouping, multi_head_stream, multi_head_benchmark):
+    first = strategy(network(grouping), multi_head_stream)
+    for experience in list(multi_head_benchmark.train_stream)[:2]:
+        first.train(experience, eval_streams=[])
+    second = strategy(network(grouping), multi_head_stream)
+    second.load_state_dict(first.state_dict())
+    for vcl in (first, second):
+        torch.manual_seed(8)
+        vcl.train(multi_head_benchmark.train_stream[2], eval_streams=[])
+    assert torch.equal(parameters(first), parameters(second))
+
+
+def test_heads_of_other_tasks_keep_their_posterior_and_their_prior():
+    net = network()
+    net.head.adapt([0, 1])
+    consolidate(net, [0])
+    trained, untrained = (net.head.head(task).weights.rows for task in (0, 1))
+    assert isinstance(trained.prior, RDP)
+    assert isinstance(untrained.prior, HalfCauchyPrior)
+    before = {name: value.clone() for name, value in trained.named_buffers()}
+    with torch.no_grad():
+        untrained.direction.add_(1.0)
+    consolidate(net, [1])
+    assert all(torch.equal(value, before[name]) for name, value in trained.named_buffers())
+
+
+def test_evaluating_does_not_change_training(multi_head_stream, multi_head_benchmark):
+    ends = []
+    for evaluates in (False, True):
+        vcl = strategy(network(), multi_head_stream)
+        torch.manual_seed(3)
+        for experience in list(multi_head_benchmark.train_stream)[:2]:
+            vcl.train(experience, eval_streams=[])
+            if evaluates:
+                vcl.eval(list(multi_head_benchmark.test_stream)[:2])
+        ends.append(parameters(vcl))
+    assert torch.equal(*ends)
+
+
+def test_a_network_without_an_rdp_is_refused(multi_head_stream):
+    with pytest.raises(UserError, match="needs posterior = 'rdp'"):
+        strategy(MLP(64, 2, hidden=(32,), posterior="gaussian"), multi_head_stream)

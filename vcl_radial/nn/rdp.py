@@ -1,0 +1,246 @@
+"""Layers' weights under the radial and directional posterior (RDP) of Oh et al. (2020).
+
+| grouping | one group is                                   | source           |
+| -------- | ---------------------------------------------- | ---------------- |
+| row      | the weights of one output unit or channel      | Eqs. 2 and 3     |
+| column   | the weights of one input unit or channel       | Eqs. 14 and 15   |
+| double   | a row of A and a column of B, with W = A * B   | Eqs. 16 to 18    |
+
+The paper writes double grouping as a product of the densities of rows and columns. As in its
+authors' code a layer's weight is the product, entry by entry, of a row factor and a column factor,
+each an RDP with a prior of its own; the divergence is that of both factors. Biases have a
+mean-field Gaussian posterior there and here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.grouping import Layer
+from vcl_radial.nn.weights import (
+    PosteriorBlock,
+    PosteriorSettings,
+    VariationalWeights,
+    inverse_softplus,
+    softplus,
+)
+from vcl_radial.posteriors.bessel import bessel_ratio
+from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
+from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_variance
+
+GROUPINGS = ("row", "column", "double")
+
+
+@dataclass(frozen=True)
+class RDPSettings:
+    """The grouping of an RDP, where it starts and the first prior.
+
+    Attributes:
+        grouping: "row", "column" or "double".
+        initial_noise: the standard deviation tau of one weight's noise at the start, along the
+            radius and across it; the default is that of a Gaussian at rho = -6.
+        prior_scale: gamma of the first prior; see `HalfCauchyPrior`.
+        prior_concentration: kappa_p of the first prior; at 0 its directions are uniform.
+    """
+
+    grouping: str = "row"
+    initial_noise: float = 0.0024756852
+    prior_scale: float = 1.0
+    prior_concentration: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the values that no tensor operation would refuse."""
+        if self.grouping not in GROUPINGS:
+            raise UserError(
+                f"grouping = {self.grouping!r} is not known to posterior = 'rdp': choose from "
+                f"{', '.join(GROUPINGS)}"
+            )
+        for name in ("initial_noise", "prior_scale"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise UserError(f"{name} = {getattr(self, name)} must be above 0 and finite")
+        if not 0 <= self.prior_concentration < math.inf:
+            raise UserError(
+                f"prior_concentration = {self.prior_concentration} must be at least 0 and finite"
+            )
+
+    def make_weights(self, weight: Tensor, bias: Tensor | None) -> RDPWeights:
+        """The posterior over a layer's weights with these means."""
+        return RDPWeights(weight, bias, self)
+
+
+class RDPBlock(nn.Module):
+    """An `RDP` over groups `[groups, D]`, and the prior that it is held against.
+
+    The concentration is exp(log_concentration), the scales of the factors are softplus(rho). The
+    prior starts as the `HalfCauchyPrior`; `consolidate` makes the posterior the prior. Both travel
+    in the state dict.
+
+    Args:
+        mean: the initial mean of the groups, `[groups, D]`.
+        noise: the initial standard deviation tau of one weight.
+        first_prior: the prior before the first task.
+
+    Raises:
+        UserError: groups of one weight or of zeros have no direction, or the noise drowns them.
+    """
+
+    prior_direction: Tensor
+    prior_log_concentration: Tensor
+    prior_loc: Tensor
+    prior_rho: Tensor
+
+    def __init__(self, mean: Tensor, noise: float, first_prior: HalfCauchyPrior) -> None:
+        super().__init__()
+        groups, D = mean.shape
+        radius = torch.linalg.vector_norm(mean, dim=1, dtype=torch.float64)
+        if D < 2 or not bool((radius > 0).all()):
+            raise UserError(
+                "posterior = 'rdp' needs groups of at least two weights that are not all 0: "
+                f"here are {groups} groups of {D}; choose another grouping"
+            )
+        squared_radius = radius.square().mean().item()
+        if not D * noise**2 < squared_radius:
+            raise UserError(
+                f"initial_noise is too large: {noise:.3g} on each of {D} weights drowns a group "
+                f"of length {math.sqrt(squared_radius):.3g}"
+            )
+        concentration = concentration_for_variance(noise**2 / squared_radius, D)
+        # A factor's log has this standard deviation, and so has the log radius.
+        spread = noise / math.sqrt(squared_radius)
+        # E w = E r A(kappa) mu, with E r = exp(loc + spread^2 / 2), is to be the given mean.
+        shrinkage = bessel_ratio(D / 2, torch.tensor(concentration, dtype=torch.float64)).item()
+        log_radius = radius.log() - math.log(shrinkage) - spread**2 / 2
+        layer = log_radius.mean(0, keepdim=True)
+        loc = torch.cat([log_radius - layer, layer]).to(mean).expand(2, -1)
+
+        self.direction = nn.Parameter(normalize(mean, dim=1))
+        self.log_concentration = nn.Parameter(mean.new_tensor(math.log(concentration)))
+        self.loc = nn.Parameter(loc.clone())
+        self.rho = nn.Parameter(torch.full_like(loc, inverse_softplus(spread)))
+        for name in ("direction", "log_concentration", "loc", "rho"):
+            self.register_buffer(f"prior_{name}", torch.zeros_like(getattr(self, name)))
+        self.first_prior = first_prior
+        self.carried = False
+
+    @property
+    def posterior(self) -> RDP:
+        """The approximate posterior q(w)."""
+        mu = normalize(self.direction, dim=1)
+        return _rdp(mu, self.log_concentration, self.loc, self.rho)
+
+    @property
+    def prior(self) -> RDP | HalfCauchyPrior:
+        """The prior p(w): the first one before the first task, afterwards an RDP."""
+        if not self.carried:
+            return self.first_prior
+        return _rdp(
+            self.prior_direction, self.prior_log_concentration, self.prior_loc, self.prior_rho
+        )
+
+    def kl(self) -> Tensor:
+        """KL(q || p) of all groups together, a scalar in nats."""
+        return self.posterior.kl(self.prior)
+
+    @torch.no_grad()
+    def consolidate(self) -> None:
+        """Make the posterior the prior: p(w) <- q(w).
+
+        The direction is brought back to unit length, which is the same posterior: an optimiser's
+        steps only ever lengthen it, and each task is to turn it as easily as the one before.
+        """
+        self.direction.copy_(normalize(self.direction, dim=1))
+        self.prior_direction.copy_(normalize(self.direction, dim=1))
+        self.prior_log_concentration.copy_(self.log_concentration)
+        self.prior_loc.copy_(self.loc)
+        self.prior_rho.copy_(self.rho)
+        self.carried = True
+
+    def get_extra_state(self) -> dict[str, bool]:
+        """Whether the prior is a carried posterior; part of the state dict."""
+        return {"carried": self.carried}
+
+    def set_extra_state(self, state: dict[str, bool]) -> None:
+        """Take over what `get_extra_state` gave."""
+        self.carried = state["carried"]
+
+
+class RDPWeights(VariationalWeights):
+    """q(w) and p(w) over the weight and bias of one layer, under an RDP.
+
+    Args:
+        weight: the initial means of the weight, `[out, in, ...]`.
+        bias: the initial means of the bias, `[out]`, or None.
+        settings: the grouping, where it starts and the first prior.
+    """
+
+    all_in_blocks = False
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, settings: RDPSettings) -> None:
+        nn.Module.__init__(self)  # not the parent's: it makes blocks of a location-scale family
+        self.shape = weight.shape
+        rows, columns, noise = None, None, settings.initial_noise
+        if settings.grouping == "double":
+            rows, columns = weight.sign() * weight.abs().sqrt(), weight.abs().sqrt()
+            # Var(A B) is about A^2 tau_B^2 + B^2 tau_A^2.
+            noise /= math.sqrt(2 * weight.abs().mean().item())
+        elif settings.grouping == "row":
+            rows = weight
+        else:
+            columns = weight
+        first_prior = HalfCauchyPrior(settings.prior_scale, settings.prior_concentration)
+        self.rows = None if rows is None else RDPBlock(rows.flatten(1), noise, first_prior)
+        self.columns = (
+            None
+            if columns is None
+            else RDPBlock(columns.transpose(0, 1).flatten(1), noise, first_prior)
+        )
+        gaussian = PosteriorSettings("gaussian", initial_noise=settings.initial_noise)
+        self.bias = None if bias is None else PosteriorBlock(bias[None], gaussian)
+
+    def posterior_blocks(self) -> list[PosteriorBlock]:
+        """The blocks of a location-scale family: the bias."""
+        return [] if self.bias is None else [self.bias]
+
+    def sample(self) -> Layer:
+        """Draw w ~ q(w), reparameterised: the weight `[out, in, ...]` and the bias or None."""
+        bias = None if self.bias is None else self.bias.sample().squeeze(0)
+        return self._join(lambda q: q.sample(1).squeeze(0)), bias
+
+    def mean(self) -> Layer:
+        """The posterior means: the weight `[out, in, ...]` and the bias `[out]` or None."""
+        return self._join(RDP.mean), None if self.bias is None else self.bias.mean.squeeze(0)
+
+    def kl(self) -> Tensor:
+        """KL(q || p) of the factors and the bias, a scalar in nats."""
+        blocks = (self.rows, self.columns, self.bias)
+        return torch.stack([block.kl() for block in blocks if block is not None]).sum()
+
+    def consolidate(self) -> None:
+        """Make the posterior the prior: p(w) <- q(w)."""
+        for block in (self.rows, self.columns, self.bias):
+            if block is not None:
+                block.consolidate()
+
+    def _join(self, look: Callable[[RDP], Tensor]) -> Tensor:
+        """The weight from what a look at the factors' posteriors gives, `[groups, D]` each."""
+        parts = []
+        if self.rows is not None:
+            parts.append(look(self.rows.posterior).view(self.shape))
+        if self.columns is not None:
+            outputs, inputs, *kernel = self.shape
+            columns = look(self.columns.posterior).view(inputs, outputs, *kernel)
+            parts.append(columns.transpose(0, 1))
+        return math.prod(parts[1:], start=parts[0])
+
+
+def _rdp(mu: Tensor, log_concentration: Tensor, loc: Tensor, rho: Tensor) -> RDP:
+    concentration = log_concentration.double().exp()
+    return RDP(VonMisesFisher(mu, concentration), LogNormal(loc, softplus(rho)))

@@ -1,0 +1,104 @@
+"""The radial and directional posterior (RDP) of Oh, Adamczewski and Park (2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import UserError
+from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
+
+
+@dataclass(frozen=True)
+class HalfCauchyPrior:
+    """The paper's prior: r_g = s z_g, s ~ C+(scale), z_g ~ C+(1), and von Mises-Fisher directions.
+
+    The mean directions of this prior are those of the posterior (supplement, section 4), so that
+    only the concentration is held against it. At 0 the directions are uniform, and this is a prior
+    in the strict sense.
+
+    Attributes:
+        scale: of the layer's half-Cauchy s; the smaller, the sparser the layer.
+        concentration: kappa_p >= 0.
+    """
+
+    scale: float = 1.0
+    concentration: float = 0.0
+
+
+class RDP:
+    """Groups of weights by radius and direction, w_g = r_g x_g (Eqs. 2 to 10).
+
+        x_g ~ vMF(mu_g, kappa)
+        r_g^2 = a b a_g b_g,    all four log-normal: (a, b) the layer's, (a_g, b_g) the group's
+
+    The last axis of mu, shape [groups, D], is one group. The groups share kappa, and the layer's
+    factors, so they are not independent. With a carried posterior as the prior the divergence is
+    that of x, a, b, a_g and b_g together, in closed form.
+
+    Args:
+        direction: mean directions [groups, D] and one concentration.
+        factors: of the squared radii, shape [2, groups + 1]. Row 0 has a_g and row 1 has b_g, which
+            a half-Cauchy prior takes for gamma and inverse gamma; the last column has a and b.
+
+    Raises:
+        UserError: If the shapes do not fit together.
+    """
+
+    def __init__(self, direction: VonMisesFisher, factors: LogNormal) -> None:
+        groups = len(direction.mean_direction)
+        if factors.loc.shape != (2, groups + 1):
+            raise UserError(
+                f"factors of {groups} groups must have the shape [2, {groups + 1}], got "
+                f"{list(factors.loc.shape)}"
+            )
+        self.direction = direction
+        self.factors = factors
+
+    @property
+    def radius(self) -> LogNormal:
+        """Each radius by itself, log-normal, shape [groups]."""
+        loc = self.factors.loc.sum(0) / 2
+        variance = self.factors.scale.square().sum(0) / 4
+        return LogNormal(loc[:-1] + loc[-1], (variance[:-1] + variance[-1]).sqrt())
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n times w, reparameterised; shape [n, groups, D]."""
+        log_radius = self.factors.sample_log(n, generator).sum(-2) / 2
+        radius = (log_radius[:, :-1] + log_radius[:, -1:]).exp()
+        return radius.unsqueeze(-1) * self.direction.sample(n, generator)
+
+    def mean(self) -> Tensor:
+        """E w_g = E r_g A(kappa) mu_g, shape [groups, D]."""
+        return self.radius.mean().unsqueeze(-1) * self.direction.mean()
+
+    def kl(self, prior: RDP | HalfCauchyPrior) -> Tensor:
+        """KL(self || prior) of all groups together, a scalar in nats, closed form."""
+        if isinstance(prior, RDP):
+            directions = self.direction.kl(prior.direction)
+            factors = self.factors.kl(prior.factors)
+        else:
+            mu, kappa = self.direction.mean_direction, self.direction.concentration
+            directions = self.direction.kl(
+                VonMisesFisher(mu, torch.full_like(kappa, prior.concentration))
+            )
+            factors = self._factors_to_half_cauchy(prior.scale)
+        return (directions.sum() + factors.sum(dtype=torch.float64)).to(self.factors.loc.dtype)
+
+    def _factors_to_half_cauchy(self, scale: float) -> Tensor:
+        """KL of each factor to the gamma or inverse gamma one that the prior is made of."""
+        loc, spread = self.factors.loc, self.factors.scale
+        groups_a, layer_a, b = (
+            LogNormal(loc[part], spread[part])
+            for part in ((0, slice(-1)), (0, slice(-1, None)), (1, slice(None)))
+        )
+        return torch.cat(
+            [
+                groups_a.kl_to_gamma(0.5, 1.0),
+                layer_a.kl_to_gamma(0.5, scale**2),
+                b.kl_to_inverse_gamma(0.5, 1.0),
+            ]
+        )
