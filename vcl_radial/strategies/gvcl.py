@@ -1,0 +1,108 @@
+"""Generalised variational continual learning (Loo, Swaroop and Turner 2021, section 2).
+
+Two numbers lie between VCL and online EWC:
+
+    q_t = argmin_q  E_q[ -log p(D_t | w) ] + beta KL_lambda(q || q_{t-1})
+
+beta tempers the KL (`penalty_weight`, the key `kl_weight` of a recipe). Below 1 the posterior is
+narrower: with H_s the curvature of task s, S_0 the first prior's covariance and S_t the
+posterior's,
+
+    S_t^-1 = (H_1 + ... + H_t) / beta + S_0^-1
+
+lambda (`strength`) multiplies what the tasks have added to the precision, where the KL measures how
+far the mean has moved, and nowhere else:
+
+    KL_lambda = 1/2 (m - m_{t-1})' [ lambda (S_{t-1}^-1 - S_0^-1) + S_0^-1 ] (m - m_{t-1})
+                + 1/2 ( tr S_{t-1}^-1 S - log |S_{t-1}^-1 S| - D )
+
+At beta = lambda = 1 this is VCL. As beta goes to 0 the draws collapse onto the mean, and beta times
+the quadratic term becomes lambda/2 (m - m_{t-1})' (H_1 + ... + H_{t-1}) (m - m_{t-1}): online EWC
+with that lambda and without decay.
+
+For a family other than the Gaussian, 1 / S is the precision of one weight's noise, and the family's
+own KL is taken at the mean moved by the ratio of the two metrics. The authors' code starts each
+task from fresh random means; here a task starts from the posterior, as in VCL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import kl_divergence, variational_weights
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.strategies.vcl import VCL
+
+
+class GVCL(VCL):
+    """VCL with a KL that is tempered, and stretched along the means.
+
+    Args:
+        strength: lambda, at least 0; at 1 the KL is VCL's.
+        settings: those of `ContinualStrategy`; `penalty_weight` is beta.
+
+    Raises:
+        UserError: the strength is negative.
+    """
+
+    def __init__(self, *, strength: float = 1.0, **settings: Any) -> None:
+        super().__init__(**settings)
+        if not strength >= 0:
+            raise UserError(f"strength = {strength} must be at least 0")
+        self.strength = strength
+        self.first_scales: dict[str, Tensor] = {}
+        """The scale of each block's first prior, by the block's name."""
+        self._stretch: dict[int, Tensor] = {}
+
+    def penalty(self) -> Tensor:
+        """KL_lambda(q || p) of the body and the heads in use, in nats."""
+        if self.strength == 1:
+            return kl_divergence(self.network, self.tasks)
+        blocks = (
+            block
+            for weights in variational_weights(self.network, self.tasks)
+            for block in weights.posterior_blocks()
+        )
+        return torch.stack(
+            [stretched_kl(block, self._stretch[id(block)]) for block in blocks]
+        ).sum()
+
+    def state_dict(self) -> dict[str, Any]:
+        """As every strategy, and the first priors' scales."""
+        return super().state_dict() | {"first_scales": self.first_scales}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.first_scales = state["first_scales"]
+
+    def _before_training_exp(self, **kwargs: Any) -> None:
+        super()._before_training_exp(**kwargs)
+        self._stretch = {}
+        for name, block in self.network.named_modules():
+            if isinstance(block, PosteriorBlock):
+                if not block.carried:
+                    self.first_scales[name] = block.prior_scale.flatten()[0].clone()
+                first = self.first_scales[name].to(block.prior_scale.device)
+                self._stretch[id(block)] = stretch(block, first, self.strength)
+
+
+def stretch(block: PosteriorBlock, first_scale: Tensor, strength: float) -> Tensor:
+    """sqrt( [lambda (S^-1 - S_0^-1) + S_0^-1] / S^-1 ) of each weight, `[groups, D]`.
+
+    S is the variance of the weight's noise under the current prior, S_0 = first_scale^2 that under
+    the first. A weight that is less certain than at first counts as one that has learnt nothing.
+    """
+    unit = block.prior_family.scale_for_weight_noise(1.0, block.prior_scale.shape[-1])
+    kept = (block.prior_scale / (unit * first_scale)).square().clamp(max=1)
+    return (strength * (1 - kept) + kept).sqrt()
+
+
+def stretched_kl(block: PosteriorBlock, stretch: Tensor) -> Tensor:
+    """KL(q || p) with the mean's distance from the prior's multiplied by `stretch`, in nats."""
+    q, p = block.posterior, block.prior
+    return type(q)(p.mean + stretch * (q.mean - p.mean), q.scale).kl(p).sum()

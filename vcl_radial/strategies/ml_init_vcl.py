@@ -1,0 +1,72 @@
+"""Variational continual learning from a maximum-likelihood start (Nguyen et al. 2018).
+
+Before the first task's variational training the posterior's means are trained as point estimates,
+
+    m_1 <- argmin_m  -log p(D_1 | w = m)
+
+while the scales keep their (small) initial value and the prior stays N(0, I). The mean-field bound
+with a wide posterior is hard to optimise from random means; from here it starts where the data are
+already fitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.strategies.vcl import VCL
+
+_NO_NOISE = -30.0
+"""A rho whose scale, 1e-13, is lost in the rounding of any mean that matters."""
+
+
+class MLInitVCL(VCL):
+    """VCL whose means start at the maximum-likelihood solution.
+
+    Args:
+        ml_epochs: passes over a task that train the means alone; `train_epochs` if not given.
+        every_task: before each task, from the means of the last, instead of before the first only.
+        settings: those of `ContinualStrategy`.
+    """
+
+    def __init__(
+        self, *, ml_epochs: int | None = None, every_task: bool = False, **settings: Any
+    ) -> None:
+        super().__init__(**settings)
+        self.ml_epochs = self.train_epochs if ml_epochs is None else ml_epochs
+        self.every_task = every_task
+        self.started = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """As every strategy, and whether the first task is over."""
+        return super().state_dict() | {"started": self.started}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.started = state["started"]
+
+    def _train_exp(self, experience: Any, eval_streams: Any = None, **kwargs: Any) -> None:
+        if self.every_task or not self.started:
+            self._maximise_likelihood()
+        self.started = True
+        super()._train_exp(experience, eval_streams, **kwargs)
+
+    def _maximise_likelihood(self) -> None:
+        """Train the means on the experience as point estimates; leave the scales as they are."""
+        blocks = [m for m in self.network.modules() if isinstance(m, PosteriorBlock)]
+        scales = [block.rho.detach().clone() for block in blocks]
+        weight, self.penalty_weight = self.penalty_weight, 0.0
+        with torch.no_grad():
+            for block in blocks:
+                block.rho.fill_(_NO_NOISE)
+        self.make_optimizer()
+        for _ in range(self.ml_epochs):
+            self.training_epoch()
+        self.penalty_weight = weight
+        with torch.no_grad():
+            for block, rho in zip(blocks, scales, strict=True):
+                block.rho.copy_(rho)
+        self.make_optimizer()
