@@ -22,6 +22,7 @@ TINY = Sizes(
     growth_images=16,
     widths=(25, 50),
     depths=(1, 2),
+    channels=(1, 2),
     samples=(1, 2),
     batches=(8, 16),
     probed_widths=(8,),
@@ -29,6 +30,9 @@ TINY = Sizes(
     task_images=8,
     task_epochs=2,
     group_sizes=(100, 400),
+    lanes=(1, 2),
+    lane_images=16,
+    many_runs={"small network": (2, {"epochs": 1})},
 )
 
 

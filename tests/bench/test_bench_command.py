@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.bench import SECTIONS, kl, memory
+from vcl_radial.bench import SECTIONS, kl, many_runs, memory
 from vcl_radial.cli import main
+from vcl_radial.experiments.runner import perform
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +23,17 @@ def probes_here(monkeypatch):
     monkeypatch.setattr(memory, "_in_fresh_process", memory.probe)
 
 
-def test_a_quick_look_at_everything_writes_table_page_and_figures(tiny, probes_here, capsys):
+@pytest.fixture
+def jobs_here(monkeypatch):
+    """Runs are carried out in this process, for the same reason."""
+    monkeypatch.setattr(
+        many_runs, "perform", lambda runs, place, jobs, lanes: perform(runs, place, 1, lanes)
+    )
+
+
+def test_a_quick_look_at_everything_writes_table_page_and_figures(
+    tiny, probes_here, jobs_here, capsys
+):
     to = tiny.scratch / "speed"
     assert main(["bench", "--quick", "--to", str(to)]) == 0
     out = capsys.readouterr().out
@@ -31,13 +42,13 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(tiny, probes_h
     assert [*dict.fromkeys(r["section"] for r in rows)] == list(SECTIONS)
     assert all(float(r["low"]) <= float(r["median"]) <= float(r["high"]) for r in rows)
     text = (to / "README.md").read_text()
-    assert "`vcl-radial bench step peers run growth kl --quick`" in text
+    assert "`vcl-radial bench step peers run growth kl lanes --quick`" in text
     assert "random 28x28 images of 10 classes" in text
     assert "random 28x28 images of 10 classes" in out
     for name in SECTIONS:
         assert f"## {name}: {SECTIONS[name]}" in text
         assert f"\n{name}: {SECTIONS[name]}\n" in out
-    for picture in ("step", "peers", "growth", "kl"):
+    for picture in ("step", "peers", "growth", "kl", "lanes", "lanes-jobs"):
         assert f"]({picture}.png)" in text
         assert all((to / f"{picture}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
 
@@ -69,7 +80,7 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
         main(["bench", "steps"])
     assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "'steps' is none of step, peers, run, growth, kl" in line
+    assert "'steps' is none of step, peers, run, growth, kl, lanes" in line
 
 
 def test_ctrl_c_says_that_nothing_was_written(tiny, monkeypatch, capsys):

@@ -8,8 +8,8 @@ from vcl_radial.bench.setting import Result, Row, row
 
 ROWS = [
     Row("step", "floor", "", "seconds per epoch", 0.05, 0.049, 0.0513, 7),
-    row("step", "ours", "", "seconds per epoch", [0.06, 0.06]),
-    row("step", "ours", "", "ratio to the floor", [1.2, 1.1, 1.3]),
+    row("step", "ours", "", "seconds per epoch", [0.06] * 7),
+    row("step", "ours", "", "ratio to the floor", [1.2, 1.1, 1.3, 1.2, 1.2, 1.2, 1.2]),
 ]
 GROWTH = [
     row("growth", "radial-vcl", "width=100", "seconds per step", [0.5]),
@@ -28,7 +28,7 @@ def test_the_csv_holds_every_number_in_full():
 
 def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
     (table,) = page.tables(ROWS)
-    assert table.header == ["", "seconds per epoch", "ratio to the floor"]
+    assert table.header == ["7 rounds", "seconds per epoch", "ratio to the floor"]
     assert table.rows == [
         ["floor", "0.05 (0.049 - 0.0513)", ""],
         ["ours", "0.06", "1.2 (1.1 - 1.3)"],
@@ -37,6 +37,16 @@ def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
 
 def test_each_axis_has_a_table_and_memory_one_of_its_own():
     assert [t.heading for t in page.tables(GROWTH)] == ["width", "width, memory", "depth"]
+
+
+def test_a_table_says_how_many_rounds_there_were():
+    many = [r._replace(repeats=7) for r in GROWTH[::2]]
+    assert [t.header[0] for t in page.tables(GROWTH + many[:1])] == [
+        "1 or 7 rounds",
+        "1 round",
+        "1 round",
+    ]
+    assert [t.header[0] for t in page.tables(many)] == ["7 rounds", "7 rounds"]
 
 
 def test_the_page_says_where_its_numbers_come_from():
@@ -53,7 +63,7 @@ def test_the_page_says_where_its_numbers_come_from():
         "vcl-radial bench step",
         "Fashion-MNIST",
         environment,
-        {"step": ("step.png", "ratios")},
+        {"step": [("step.png", "ratios"), ("more.png", "more ratios")]},
     )
     for words in (
         "`vcl-radial bench step`",
@@ -62,6 +72,8 @@ def test_the_page_says_where_its_numbers_come_from():
         "a processor; 1 thread(s)",
         "torch 2.4",
         "![ratios](step.png)",
+        "![more ratios](more.png)",
+        "| 7 rounds | seconds per epoch |",
         "| ours | 0.06 | 1.2 (1.1 - 1.3) |",
         "- a note",
     ):

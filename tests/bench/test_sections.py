@@ -2,12 +2,11 @@ import io
 import json
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from vcl_radial.bench import growth, kl, memory, peers
+from vcl_radial.bench import growth, kl, memory, peers, step
 from vcl_radial.bench.data import noise
 from vcl_radial.bench.training import (
     TWO_TASKS,
@@ -18,6 +17,30 @@ from vcl_radial.bench.training import (
 )
 from vcl_radial.nn import variational_weights
 from vcl_radial.streams import load_dataset
+
+
+def test_bfloat16_is_held_against_both_floors(tiny):
+    rows = step.measure(replace(tiny, repeats=1)).rows
+    found = {(r.variant, r.metric): r.median for r in rows}
+    between = found["floor, bfloat16", "ratio to the floor"]
+    in_bfloat16 = [variant for variant, metric in found if metric == "ratio to the bfloat16 floor"]
+    assert in_bfloat16 == ["gaussian-vcl, bfloat16", "radial-vcl, bfloat16"]
+    for variant in in_bfloat16:
+        to_bfloat16 = found[variant, "ratio to the bfloat16 floor"]
+        assert found[variant, "ratio to the floor"] == pytest.approx(to_bfloat16 * between)
+
+
+@pytest.mark.parametrize(
+    ("device", "reason", "words"),
+    [
+        ("cpu", None, "was in use"),
+        ("cpu", "no compiler", "was not in use (no compiler)"),
+        ("cuda", None, "was not in use (it works on a CPU)"),
+    ],
+)
+def test_a_step_says_whether_the_compiled_pass_was_in_use(monkeypatch, device, reason, words):
+    monkeypatch.setattr(step.native, "unavailable", lambda: reason)
+    assert words in step.compiled_pass(device)
 
 
 @pytest.fixture
@@ -119,21 +142,6 @@ def test_a_step_of_convolutions_is_held_against_that_with_point_estimates(tiny):
         ours, point = (found[method, size, "seconds per step"] for method in growth.METHODS)
         assert found["radial-vcl", size, "ratio to naive"] == pytest.approx(ours / point)
         assert found["radial-vcl", size, "KL over forward pass"] > 0
-
-
-def test_convolutions_multiply_about_as_often_as_a_layer_of_the_width_beside_them():
-    net = growth.ConvNet(growth.channels_like((400,))[0], _images_of_28x28(), None)
-    multiplied = []
-    for layer in net.body[1:]:
-        layer.register_forward_hook(
-            lambda layer, _, y: multiplied.append(y[0, 0].numel() * layer.weight.numel())
-        )
-    net(torch.randn(1, 784))
-    assert sum(multiplied) == pytest.approx(400**2, rel=0.1)
-
-
-def _images_of_28x28() -> SimpleNamespace:
-    return SimpleNamespace(x=torch.zeros(1, 784), n_classes=2)
 
 
 @pytest.mark.parametrize(

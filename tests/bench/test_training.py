@@ -5,7 +5,13 @@ from avalanche.core import SupervisedPlugin
 from vcl_radial.bench.plain_layers import PlainBayesianLinear
 from vcl_radial.bench.setting import Setting
 from vcl_radial.bench.stock_avalanche import StockTraining
-from vcl_radial.bench.training import Training, floor, number_of_weights
+from vcl_radial.bench.training import (
+    InBfloat16,
+    Training,
+    epochs_to_fill,
+    floor,
+    number_of_weights,
+)
 from vcl_radial.posteriors import Gaussian
 
 
@@ -102,6 +108,33 @@ def test_the_floor_learns(tiny):
     before = loop.loss(loop.x, loop.y)
     loop.train()
     assert loop.loss(loop.x, loop.y) < before / 2
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_floor_multiplies_in_the_precision_of_ours(tiny, precision):
+    ours = training("naive", tiny, precision=precision)
+    loop = floor(ours)
+    assert isinstance(loop.network, InBfloat16) == (precision == "bfloat16")
+    assert all(p.dtype == torch.float32 for p in loop.network.parameters())
+    loop.network.load_state_dict(
+        dict(zip(loop.network.state_dict(), point_estimates(ours, task=1), strict=True))
+    )
+    # Not close but equal: the same products in the same precision.
+    torch.testing.assert_close(
+        loop.network(loop.x), ours.strategy.network(loop.x, 1), rtol=0, atol=0
+    )
+
+
+def point_estimates(ours: Training, task: int) -> list[torch.Tensor]:
+    network = ours.strategy.network
+    return [
+        p.detach() for part in (network.body, network.head.head(task)) for p in part.parameters()
+    ]
+
+
+@pytest.mark.parametrize(("epoch", "epochs"), [(0.3, 4), (1.0, 2), (5.0, 2), (0.001, 1000)])
+def test_a_unit_is_filled_with_two_epochs_or_more(epoch, epochs):
+    assert epochs_to_fill(1.0, epoch) == epochs
 
 
 def test_the_plain_layer_has_the_gaussian_kl():

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 
 from vcl_radial.bench import page, pictures, setting
 from vcl_radial.bench.data import fashion_or_noise
 from vcl_radial.bench.sections import SECTIONS
-from vcl_radial.bench.setting import Result, Setting
+from vcl_radial.bench.setting import Result, Row, Setting
 from vcl_radial.experiments import environment
 from vcl_radial.experiments.run_folder import write_atomically
 from vcl_radial.figures import save
@@ -22,6 +23,9 @@ from vcl_radial.figures import save
 _PEERS = ("bayesian-torch", "torch-uncertainty")
 _RATIOS = {"step": "ratio to the floor", "peers": "ratio to gaussian-vcl"}
 _GROWTH = {"growth": "Cost of a training step", "kl": "Cost of the radial KL"}
+_TIMES = "times one process"
+_STEP_OF_LANES = "A training step of many lanes"
+_WORKERS = "Seeds of a run in two worker processes"
 
 
 def bench(
@@ -72,12 +76,13 @@ def bench(
     text = page.to_markdown(results, command, images.description, _environment(device), drawn)
     write_atomically(to / "speed.csv", page.to_csv(results))
     write_atomically(to / "README.md", text)
-    print(f"\n{to / 'README.md'}, speed.csv" + "".join(f", {file}" for file, _ in drawn.values()))
+    files = [file for figures in drawn.values() for file, _ in figures]
+    print(f"\n{to / 'README.md'}, " + ", ".join(["speed.csv", *files]))
 
 
 def _measures() -> dict[str, Callable[[Setting], Result]]:
     """The sections; imported where warnings are held back, since Avalanche comes with them."""
-    from vcl_radial.bench import growth, kl, peers, step, whole_run
+    from vcl_radial.bench import growth, kl, lanes, peers, step, whole_run
 
     return {
         "step": step.measure,
@@ -85,24 +90,33 @@ def _measures() -> dict[str, Callable[[Setting], Result]]:
         "run": whole_run.measure,
         "growth": growth.measure,
         "kl": kl.measure,
+        "lanes": lanes.measure,
     }
 
 
-def _draw(results: dict[str, Result], to: Path) -> dict[str, tuple[str, str]]:
-    """Save the figure of every section that has one; its file and what it shows."""
-    drawn = {}
+def _draw(results: dict[str, Result], to: Path) -> dict[str, list[tuple[str, str]]]:
+    """Save the figures of every section; their files and what they show."""
+    drawn: dict[str, list[tuple[str, str]]] = {}
     for name, result in results.items():
-        if name in _RATIOS:
-            title = f"One training epoch, {_RATIOS[name]}"
-            figure = pictures.ratios(result.rows, _RATIOS[name], title)
-        elif name in _GROWTH:
-            title = _GROWTH[name]
-            figure = pictures.growth(result.rows, title)
-        else:
-            continue
-        save(figure, to / name)
-        drawn[name] = (f"{name}.png", title)
+        for file, title, figure in _figures(name, result.rows):
+            save(figure, to / file)
+            drawn.setdefault(name, []).append((f"{file}.png", title))
     return drawn
+
+
+def _figures(section: str, rows: list[Row]) -> Iterator[tuple[str, str, Figure]]:
+    """Name, title and figure of each picture of a section."""
+    if section in _RATIOS:
+        metric = _RATIOS[section]
+        title = f"One training epoch, {metric}"
+        yield section, title, pictures.ratios(rows, metric, title)
+    elif section in _GROWTH:
+        yield section, _GROWTH[section], pictures.growth(rows, _GROWTH[section])
+    elif section == "lanes":
+        compared = [r for r in rows if r.metric.startswith("ratio")]
+        yield section, _STEP_OF_LANES, pictures.growth(compared, _STEP_OF_LANES)
+        if any(r.metric == _TIMES for r in rows):
+            yield "lanes-jobs", _WORKERS, pictures.ratios(rows, _TIMES, _WORKERS)
 
 
 def _environment(device: str) -> dict[str, Any]:

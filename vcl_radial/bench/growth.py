@@ -21,7 +21,7 @@ from vcl_radial.bench.data import noise
 from vcl_radial.bench.kl import seconds_per_call
 from vcl_radial.bench.setting import Images, Result, Row, Setting, Sizes, row
 from vcl_radial.bench.timing import interleaved, ratios
-from vcl_radial.bench.training import TWO_TASKS, Training
+from vcl_radial.bench.training import TWO_TASKS, Training, epochs_to_fill
 from vcl_radial.nn import (
     BayesianConv2d,
     BayesianLinear,
@@ -37,7 +37,6 @@ METHODS = ("radial-vcl", "naive")
 """A Bayesian network, and the same with point estimates on the same machinery."""
 
 _CONVOLUTIONS = 3
-_WIDTH_PER_CHANNEL = 25
 
 
 class ConvNet(nn.Module):
@@ -90,15 +89,6 @@ def convolutional(channels: int, training: Training) -> ConvNet:
     return ConvNet(channels, training.run.stream, posterior)
 
 
-def channels_like(widths: tuple[int, ...]) -> tuple[int, ...]:
-    """Channels with which the convolutions multiply as often as one hidden layer of that width.
-
-    On 28x28 images the convolutions of c channels multiply some 585 c^2 times (7^2 + 4^2 places,
-    9 c^2 weights), a layer of 25 c units 625 c^2 times.
-    """
-    return tuple(max(1, width // _WIDTH_PER_CHANNEL) for width in widths)
-
-
 class Axis(NamedTuple):
     """What grows."""
 
@@ -116,7 +106,7 @@ AXES = (
     Axis("batch", lambda sizes: sizes.batches, lambda n, sizes: {"batch_size": n}),
     Axis(
         "channels",
-        lambda sizes: channels_like(sizes.widths),
+        lambda sizes: sizes.channels,
         lambda n, sizes: {"hidden": [1]},  # what is replaced need not be large
         convolutional,
     ),
@@ -138,7 +128,7 @@ def measure(setting: Setting) -> Result:
             "all else is as in the recipe: four hidden layers of "
             f"{sizes.width}, one weight sample, its batch.",
             f"Channels: those of {_CONVOLUTIONS} convolutions, 3x3 with stride 2, instead of the "
-            f"hidden layers; {_WIDTH_PER_CHANNEL} units of width stand for one channel.",
+            "hidden layers.",
             f"KL over forward pass: the value of the whole network's KL in {bayesian}, over the "
             f"forward pass of {point} for one batch.",
             "Memory is counted in multiples of the number of weights (4 bytes each); the prior "
@@ -180,8 +170,7 @@ def _prepared(axis: Axis, value: int, method: str, images: Images, setting: Sett
     if axis.network is not None:
         _give_network(training, axis.network(value, training))
     training.train()
-    lasting = sizes.unit_seconds / max(training.epoch_seconds[-1], 1e-6)
-    training.strategy.train_epochs = max(2, math.ceil(lasting))
+    training.strategy.train_epochs = epochs_to_fill(sizes.unit_seconds, training.epoch_seconds[-1])
     return training
 
 

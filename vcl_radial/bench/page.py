@@ -12,7 +12,7 @@ from vcl_radial.bench.setting import Result, Row
 
 
 class Table(NamedTuple):
-    """Cells of text under a heading; the first column holds names, the others numbers."""
+    """Cells of text under a heading; names below how many rounds there were, then numbers."""
 
     heading: str
     header: list[str]
@@ -57,7 +57,7 @@ def to_markdown(
     command: str,
     images: str,
     environment: dict[str, Any],
-    pictures: dict[str, tuple[str, str]],
+    pictures: dict[str, list[tuple[str, str]]],
 ) -> str:
     """The page: where the numbers come from, then every section with its tables.
 
@@ -66,7 +66,7 @@ def to_markdown(
         command: what was typed.
         images: the data, in words.
         environment: as `vcl_radial.experiments.environment.describe` gives it.
-        pictures: file and description of the figure of a section.
+        pictures: file and description of every figure of a section.
     """
     packages = ", ".join(f"{name} {v}" for name, v in environment["packages"].items() if v)
     lines = [
@@ -74,8 +74,9 @@ def to_markdown(
         "",
         "Medians over rounds, lowest and highest in brackets. Within a section the variants take "
         "turns in one process, in reversed order every other round; ratios are taken within a "
-        "round. A first round does not count, and denormal numbers are flushed to zero. Times are "
-        "those of the processor for this process; on a GPU, and for whole runs, of the wall clock.",
+        "round. A first round does not count, but for whole runs, and denormal numbers are "
+        "flushed to zero. Times are those of the processor for this process; on a GPU, and for "
+        "whole runs and worker processes, of the wall clock.",
         "",
         f"- Command: `{command}`",
         f"- Data: {images}",
@@ -86,8 +87,7 @@ def to_markdown(
     ]
     for name, result in results.items():
         lines += ["", f"## {name}: {SECTIONS[name]}"]
-        if name in pictures:
-            file, description = pictures[name]
+        for file, description in pictures.get(name, []):
             lines += ["", f"![{description}]({file})"]
         for table in tables(result.rows):
             rule = ["---", *("---:" for _ in table.header[1:])]
@@ -118,7 +118,12 @@ def _table(kind: str, rows: Sequence[Row]) -> Table:
         [", ".join(filter(None, name)), *(found.get(metric, "") for metric in metrics)]
         for name, found in sorted(cells.items(), key=lambda item: list(cells).index(item[0]))
     ]
-    return Table(kind, ["", *metrics], body)
+    return Table(kind, [_rounds(rows), *metrics], body)
+
+
+def _rounds(rows: Sequence[Row]) -> str:
+    counts = sorted({r.repeats for r in rows})
+    return f"{' or '.join(map(str, counts))} round{'s' * (counts[-1] > 1)}"
 
 
 def _cell(r: Row) -> str:

@@ -4,7 +4,8 @@ SECTIONS = {
     "step": "a training epoch against the floor, the same network without any of this suite",
     "peers": "a training epoch of other Bayesian layers and loaders against ours",
     "run": "a whole `vcl-radial run` in its parts",
-    "growth": "time and memory over width, depth, weight samples, batch and tasks",
-    "kl": "the corrected radial KL against the forward pass, over the number of weights",
+    "growth": "time and memory over width, depth, channels, weight samples, batch, tasks",
+    "kl": "the corrected radial KL against forward passes, linear and convolution",
+    "lanes": "many runs as lanes of one program, and in two worker processes",
 }
 """The sections by name, each with what it measures."""

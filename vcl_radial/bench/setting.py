@@ -29,6 +29,7 @@ class Sizes:
         growth_images: training images of each class in `growth`.
         widths: units of each of four hidden layers.
         depths: hidden layers.
+        channels: of each convolution.
         samples: weight samples of a training step.
         batches: rows of a batch.
         probed_widths: widths whose peak memory is measured, each in a process of its own.
@@ -36,6 +37,11 @@ class Sizes:
         task_images: training images of each class in a stream of many tasks.
         task_epochs: epochs of each of many tasks.
         group_sizes: numbers of weights D in `kl`.
+        lanes: numbers of lanes on a CPU; the first is 1.
+        gpu_lanes: the same on a GPU.
+        lane_images: training images of each class in `lanes`.
+        many_runs: runs that are carried out with and without worker processes: by the name of
+            their network in `lanes` how many seeds, and what differs from their recipe.
     """
 
     repeats: int = 7
@@ -51,6 +57,7 @@ class Sizes:
     growth_images: int = 2048
     widths: tuple[int, ...] = (100, 200, 400, 800, 1600, 3200)
     depths: tuple[int, ...] = (1, 2, 4, 8, 16)
+    channels: tuple[int, ...] = (16, 32, 64, 128)
     samples: tuple[int, ...] = (1, 2, 4, 8, 16)
     batches: tuple[int, ...] = (32, 64, 128, 256, 512, 1024, 2048, 4096)
     probed_widths: tuple[int, ...] = (800, 1600, 3200)
@@ -58,6 +65,15 @@ class Sizes:
     task_images: int = 512
     task_epochs: int = 10
     group_sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+    lanes: tuple[int, ...] = (1, 2, 4, 8)
+    gpu_lanes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    lane_images: int = 5400
+    many_runs: Mapping[str, tuple[int, Mapping[str, Any]]] = field(
+        default_factory=lambda: {
+            "fashion network": (4, {}),
+            "small network": (8, {"epochs": 400}),
+        }
+    )
 
 
 FULL = Sizes()
@@ -72,6 +88,7 @@ QUICK = Sizes(
     growth_images=512,
     widths=(100, 400),
     depths=(1, 4),
+    channels=(16, 64),
     samples=(1, 4),
     batches=(128, 1024),
     probed_widths=(),
@@ -79,6 +96,10 @@ QUICK = Sizes(
     task_images=128,
     task_epochs=2,
     group_sizes=(1_000, 100_000),
+    lanes=(1, 4),
+    gpu_lanes=(1, 64),
+    lane_images=1024,
+    many_runs={"small network": (4, {"epochs": 10, "eval_samples": 4})},
 )
 """A coarse look in about a minute."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -124,6 +125,25 @@ class InMemoryLoop:
                 self.optimizer.step()
 
 
+class InBfloat16(nn.Module):
+    """A network that multiplies in bfloat16 (autocast); its weights and logits are float32."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits `[B, C]` of inputs `[B, ...]`."""
+        with torch.autocast(x.device.type, torch.bfloat16):
+            logits: Tensor = self.network(x)
+        return logits.float()
+
+
+def epochs_to_fill(seconds: float, epoch_seconds: float) -> int:
+    """How many epochs last so long; two are the fewest that can be told from the fixed costs."""
+    return max(2, math.ceil(seconds / max(epoch_seconds, 1e-6)))
+
+
 def number_of_weights(layers: Sequence[tuple[int, int]], heads: int = 1) -> int:
     """Weights and biases of a network, each counted once however many numbers describe it."""
     *body, head = [(n_in + 1) * n_out for n_in, n_out in layers]
@@ -138,5 +158,7 @@ def perceptron(layers: Sequence[nn.Module]) -> nn.Sequential:
 
 def floor(training: Training) -> InMemoryLoop:
     """The floor of a training: its task, and its network with point estimates in plain PyTorch."""
-    network = perceptron([nn.Linear(*sizes) for sizes in training.layers])
+    network: nn.Module = perceptron([nn.Linear(*sizes) for sizes in training.layers])
+    if training.recipe.precision == "bfloat16":
+        network = InBfloat16(network)
     return InMemoryLoop(network, training)

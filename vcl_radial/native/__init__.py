@@ -4,7 +4,15 @@ Where there is no C compiler the rest of the suite does the same with PyTorch; s
 """
 
 from vcl_radial.native.build import library, unavailable
-from vcl_radial.native.step import AdamBlock, Divergence, Gradient, Moments, draw, serves
+from vcl_radial.native.step import (
+    AdamBlock,
+    Divergence,
+    Gradient,
+    Moments,
+    draw,
+    serves,
+    standard_normal,
+)
 
 __all__ = [
     "AdamBlock",
@@ -14,5 +22,6 @@ __all__ = [
     "draw",
     "library",
     "serves",
+    "standard_normal",
     "unavailable",
 ]

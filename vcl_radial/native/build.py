@@ -66,9 +66,10 @@ def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
 def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     """With the types of the functions' arguments."""
     pointer, count = ctypes.c_void_p, ctypes.c_ssize_t
-    loaded.vcl_draw.argtypes = [pointer] * 5 + [count] * 2
+    loaded.vcl_draw.argtypes = [pointer] * 6 + [count] * 3
     loaded.vcl_step.argtypes = [pointer]
-    loaded.vcl_draw.restype = loaded.vcl_step.restype = None
+    loaded.vcl_normal.argtypes = [pointer, count, ctypes.c_uint64]
+    loaded.vcl_draw.restype = loaded.vcl_step.restype = loaded.vcl_normal.restype = None
     return loaded
 
 

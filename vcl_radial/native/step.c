@@ -63,6 +63,91 @@ static inline float sigmoid(float rho) {
     return (rho > 0.0f ? 1.0f : y) / (1.0f + y);
 }
 
+/* --- standard normals -------------------------------------------------------------------------- */
+
+/* Philox4x32-10 (Salmon et al. 2011): four random words each from n counters and a key. */
+static void philox(uint32_t words[4][CHUNK], uint64_t first, Count n, uint64_t seed) {
+    uint32_t *restrict w0 = words[0], *restrict w1 = words[1];
+    uint32_t *restrict w2 = words[2], *restrict w3 = words[3];
+    const uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (Count i = 0; i < n; i++) {
+        const uint64_t counter = first + (uint64_t)i;
+        uint32_t x0 = (uint32_t)counter, x1 = (uint32_t)(counter >> 32), x2 = 0, x3 = 0;
+#pragma GCC unroll 10
+        for (uint32_t round = 0; round < 10; round++) {
+            const uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
+            x0 = (uint32_t)(p1 >> 32) ^ x1 ^ (k0 + round * 0x9E3779B9u);
+            x2 = (uint32_t)(p0 >> 32) ^ x3 ^ (k1 + round * 0xBB67AE85u);
+            x1 = (uint32_t)p1;
+            x3 = (uint32_t)p0;
+        }
+        w0[i] = x0, w1[i] = x1, w2[i] = x2, w3[i] = x3;
+    }
+}
+
+/* log(x) for 0 < x <= 1: x = 2^n m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)) */
+static inline float log_unit(float x) {
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int32_t shifted = bits - 0x3f3504f3; /* the bits of sqrt(1/2) */
+    const int32_t n = shifted >> 23;
+    bits -= (int32_t)((uint32_t)n << 23);
+    float m;
+    memcpy(&m, &bits, sizeof m);
+    const float z = (m - 1.0f) / (m + 1.0f), z2 = z * z;
+    float p = 1.0f / 9;
+    p = p * z2 + 1.0f / 7;
+    p = p * z2 + 1.0f / 5;
+    p = p * z2 + 1.0f / 3;
+    return (float)n * 0.693147181f + 2.0f * (z + z * z2 * p);
+}
+
+/* Box and Muller 1958: n pairs of uniform words to as many pairs of independent standard normals. */
+static void box_muller(const uint32_t *restrict a, const uint32_t *restrict b,
+                       float *restrict z0, float *restrict z1, Count n) {
+    const float unit = 1.0f / 16777216.0f;
+#pragma omp simd
+    for (Count i = 0; i < n; i++) {
+        const float u = ((float)(int32_t)(a[i] >> 8) + 0.5f) * unit; /* in (0, 1) */
+        const float length = sqrtf(-2.0f * log_unit(u));
+        /* The angle is a quarter turn q plus r quarter turns with |r| <= 1/2. */
+        const int32_t q = (int32_t)(b[i] >> 30);
+        const float r = (float)(int32_t)((b[i] >> 6) & 0xffffffu) * unit - 0.5f;
+        const float r2 = r * r;
+        float sine = -4.68175414e-3f;
+        sine = sine * r2 + 7.96926262e-2f;
+        sine = sine * r2 - 6.45964097e-1f;
+        sine = (sine * r2 + 1.57079633f) * r;
+        float cosine = 9.19260274e-4f;
+        cosine = cosine * r2 - 2.08634807e-2f;
+        cosine = cosine * r2 + 2.53669508e-1f;
+        cosine = cosine * r2 - 1.23370055f;
+        cosine = cosine * r2 + 1.0f;
+        const float x = q & 1 ? sine : cosine, y = q & 1 ? cosine : sine;
+        z0[i] = q & 2 ? -(length * x) : length * x;
+        z1[i] = (q + 1) & 2 ? -(length * y) : length * y;
+    }
+}
+
+/* n standard normals that depend on the seed alone. Four streams of a quarter each, so that what a
+   vector of counters yields lies side by side. */
+void vcl_normal(float *restrict out, Count n, uint64_t seed) {
+    const Count quarter = (n + 3) / 4;
+    uint32_t words[4][CHUNK];
+    float normals[4][CHUNK];
+    for (Count start = 0; start < quarter; start += CHUNK) {
+        const Count length = quarter - start < CHUNK ? quarter - start : CHUNK;
+        philox(words, (uint64_t)start, length, seed);
+        box_muller(words[0], words[1], normals[0], normals[1], length);
+        box_muller(words[2], words[3], normals[2], normals[3], length);
+        for (int part = 0; part < 4; part++) {
+            const Count at = part * quarter + start, left = n - at;
+            const Count room = left < length ? left : length;
+            if (room > 0) memcpy(out + at, normals[part], (size_t)room * sizeof(float));
+        }
+    }
+}
+
 /* --- draws ------------------------------------------------------------------------------------- */
 
 static double sum_of_squares(const float *x, Count n) {
@@ -77,28 +162,34 @@ static double sum_of_squares(const float *x, Count n) {
     return total;
 }
 
-/* scale = softplus(rho) */
-void vcl_softplus(float *restrict scale, const float *restrict rho, Count n) {
+/* A group's weights lie side by side in the block, but weight and bias of a layer are tensors of
+   their own: the first D_first of a group belong to the one, the rest to the other. */
+
+static void draw_part(float *restrict w, float *restrict noise, float factor,
+                      const float *restrict mean, const float *restrict scale, Count n) {
 #pragma omp simd
-    for (Count i = 0; i < n; i++) scale[i] = softplus(rho[i]);
+    for (Count i = 0; i < n; i++) {
+        noise[i] *= factor;
+        w[i] = mean[i] + scale[i] * noise[i];
+    }
 }
 
 /* w = mean + scale * noise. With a radius per group the noise, standard normal on entry, becomes
    direction times radius first. */
-void vcl_draw(float *restrict w, float *restrict noise, const float *restrict radius,
-              const float *restrict mean, const float *restrict scale, Count groups, Count D) {
+void vcl_draw(float *restrict first, float *restrict second, float *restrict noise,
+              const float *restrict radius, const float *restrict mean,
+              const float *restrict scale, Count groups, Count D, Count D_first) {
     for (Count g = 0; g < groups; g++) {
-        const Count at = g * D;
+        const Count at = g * D, rest = at + D_first;
         float factor = 1.0f;
         if (radius) {
             const double norm = sqrt(sum_of_squares(noise + at, D));
             factor = norm > 0.0 ? (float)(radius[g] / norm) : 0.0f;
         }
-#pragma omp simd
-        for (Count i = at; i < at + D; i++) {
-            noise[i] *= factor;
-            w[i] = mean[i] + scale[i] * noise[i];
-        }
+        draw_part(first + g * D_first, noise + at, factor, mean + at, scale + at, D_first);
+        if (D_first < D)
+            draw_part(second + g * (D - D_first), noise + rest, factor, mean + rest, scale + rest,
+                      D - D_first);
     }
 }
 
@@ -224,23 +315,23 @@ typedef struct {
     Adam mean, rho;
     float *scale;                     /* softplus(rho), kept up to date */
     const float *prior_mean, *prior_scale;
-    const float *grad_mean;           /* of the mean NLL with respect to the weights drawn */
-    const float *grad_scale;          /* null: grad_mean * noise */
+    const float *grad_first, *grad_second; /* of the mean NLL with respect to the weights drawn */
+    const float *grad_scale;          /* null: that with respect to the weights * noise */
     const float *noise;               /* null if grad_scale is given */
-    Count groups, D;
+    Count groups, D, D_first;
     int divergence;
     float kl_factor;                  /* KL weight / N */
     float beta1, beta2, root_correction, epsilon; /* root_correction = 1 / sqrt(1 - beta2^step) */
 } Step;
 
 #define STEP_LOOP(AMSGRAD, GRAD_SCALE)                                                             \
-    _Pragma("omp simd") for (Count i = at; i < at + D; i++) {                                      \
+    _Pragma("omp simd") for (Count i = at; i < at + n; i++) {                                      \
         const float sigma = scale[i], inverse = 1.0f / prior_scale[i];                             \
         const float a = (mean[i] - prior_mean[i]) * inverse, s = sigma * inverse;                  \
         const float n2 = c.inv_A * a * a, t = c.inv_S * s * s;                                     \
         const float kl_a = a * (c.a0 + c.a1 * t);                                                  \
-        const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - one) / s;                          \
-        const float g_mean = grad_mean[i] + kl_factor * inverse * kl_a;                            \
+        const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - 1.0f) / s;                         \
+        const float g_mean = grad[i - at] + kl_factor * inverse * kl_a;                            \
         const float g_scale = (GRAD_SCALE) + kl_factor * inverse * kl_s;                           \
         const float g_rho = g_scale * sigmoid(rho[i]);                                             \
         mean[i] = adam(&M, i, g_mean, beta1, beta2, root, epsilon, AMSGRAD);                       \
@@ -249,35 +340,42 @@ typedef struct {
         scale[i] = softplus(new_rho);                                                              \
     }
 
-void vcl_step(const Step *step) {
+/* n weights of one group, from `at` on; their gradient lies by itself */
+static void step_part(const Step *step, Coefficients c, Count at, Count n,
+                      const float *restrict grad) {
     const Adam M = step->mean, R = step->rho;
     float *const restrict mean = M.value, *const restrict rho = R.value;
     float *const restrict scale = step->scale;
     const float *const restrict prior_mean = step->prior_mean;
     const float *const restrict prior_scale = step->prior_scale;
-    const float *const restrict grad_mean = step->grad_mean;
     const float *const restrict grad_scale = step->grad_scale;
     const float *const restrict noise = step->noise;
     const float beta1 = step->beta1, beta2 = step->beta2, root = step->root_correction;
     const float epsilon = step->epsilon, kl_factor = step->kl_factor;
-    const Count D = step->D;
     const int amsgrad = M.max_exp_avg_sq != NULL;
-    const float one = 1.0f;
 
+    if (amsgrad && grad_scale) {
+        STEP_LOOP(1, grad_scale[i])
+    } else if (amsgrad) {
+        STEP_LOOP(1, grad[i - at] * noise[i])
+    } else if (grad_scale) {
+        STEP_LOOP(0, grad_scale[i])
+    } else {
+        STEP_LOOP(0, grad[i - at] * noise[i])
+    }
+}
+
+void vcl_step(const Step *step) {
+    const Count D = step->D, D_first = step->D_first;
     for (Count g = 0; g < step->groups; g++) {
         const Count at = g * D;
         Coefficients c = {1, 0, 1, 0, 0, 0, 1};
         if (step->divergence == KL_QUADRATIC) c.inv_S = 1.0f / (float)D;
         if (step->divergence == KL_RADIAL)
-            c = radial_coefficients(mean + at, scale + at, prior_mean + at, prior_scale + at, D);
-        if (amsgrad && grad_scale) {
-            STEP_LOOP(1, grad_scale[i])
-        } else if (amsgrad) {
-            STEP_LOOP(1, grad_mean[i] * noise[i])
-        } else if (grad_scale) {
-            STEP_LOOP(0, grad_scale[i])
-        } else {
-            STEP_LOOP(0, grad_mean[i] * noise[i])
-        }
+            c = radial_coefficients(step->mean.value + at, step->scale + at,
+                                    step->prior_mean + at, step->prior_scale + at, D);
+        step_part(step, c, at, D_first, step->grad_first + g * D_first);
+        if (D_first < D)
+            step_part(step, c, at + D_first, D - D_first, step->grad_second + g * (D - D_first));
     }
 }

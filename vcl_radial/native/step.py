@@ -37,14 +37,20 @@ class Moments(NamedTuple):
 
 
 class Gradient(NamedTuple):
-    """That of the mean NLL with respect to the mean and scale of a block, contiguous."""
+    """That of the mean NLL with respect to the weights drawn, and the scale, of a block.
 
-    mean: Tensor
-    """which is that with respect to the weights drawn"""
+    The first weights of each group belong to one tensor, the rest to another, as weight and bias
+    of a layer do.
+    """
+
+    first: Tensor
+    """with respect to the first weights of the groups, `[groups, ...]`"""
+    second: Tensor | None
+    """with respect to the rest, `[groups, ...]`; None: there is no rest"""
     scale: Tensor | None
-    """None: that of the mean times the noise"""
+    """with respect to the scale, `[groups, D]`; None: that with respect to the weights * noise"""
     noise: Tensor | None
-    """of the one draw, where the gradient of the scale follows from it"""
+    """`[groups, D]` of the one draw, where the gradient of the scale follows from it"""
 
 
 class _Adam(Structure):
@@ -64,11 +70,13 @@ class _Step(Structure):
         ("scale", c_void_p),
         ("prior_mean", c_void_p),
         ("prior_scale", c_void_p),
-        ("grad_mean", c_void_p),
+        ("grad_first", c_void_p),
+        ("grad_second", c_void_p),
         ("grad_scale", c_void_p),
         ("noise", c_void_p),
         ("groups", c_ssize_t),
         ("D", c_ssize_t),
+        ("D_first", c_ssize_t),
         ("divergence", c_int),
         ("kl_factor", c_float),
         ("beta1", c_float),
@@ -85,16 +93,37 @@ def serves(*tensors: Tensor) -> bool:
     )
 
 
-def draw(w: Tensor, noise: Tensor, radius: Tensor | None, mean: Tensor, scale: Tensor) -> None:
-    """W <- mean + scale * noise, all `[groups, D]`.
+def standard_normal(out: Tensor, generator: torch.Generator | None = None) -> None:
+    """Fill with draws from N(0, 1), twice as fast as PyTorch's own.
 
-    With a radius `[groups]` the noise, standard normal on entry, becomes direction times radius
-    first: noise_g <- noise_g / ||noise_g|| * radius_g.
+    They depend on one number from the generator (None: the global one), which becomes the key of
+    Philox4x32-10 (Salmon et al. 2011); Box and Muller's transform makes normals of its words.
+    """
+    native = library()
+    assert native is not None
+    key = torch.randint(2**62, (), generator=generator).item()
+    native.vcl_normal(out.data_ptr(), out.numel(), key)
+
+
+def draw(
+    first: Tensor,
+    second: Tensor | None,
+    noise: Tensor,
+    radius: Tensor | None,
+    mean: Tensor,
+    scale: Tensor,
+) -> None:
+    """W <- mean + scale * noise, `[groups, D]`, into two tensors or one.
+
+    The first weights of every group go to `first`, the rest to `second`. With a radius `[groups]`
+    the noise, standard normal on entry, becomes direction times radius: noise_g <- noise_g /
+    ||noise_g|| * radius_g.
     """
     native = library()
     assert native is not None
     groups, D = mean.shape
-    native.vcl_draw(*map(_address, (w, noise, radius, mean, scale)), groups, D)
+    arrays = map(_address, (first, second, noise, radius, mean, scale))
+    native.vcl_draw(*arrays, groups, D, first.numel() // groups)
 
 
 class AdamBlock:
@@ -156,7 +185,8 @@ class AdamBlock:
         step.root_correction = (1 - beta2**number) ** -0.5
         step.beta1, step.beta2, step.epsilon, step.kl_factor = beta1, beta2, epsilon, kl_factor
         step.scale = scale.data_ptr()
-        step.grad_mean, step.grad_scale, step.noise = map(_address, gradient)
+        step.D_first = gradient.first.numel() // step.groups
+        step.grad_first, step.grad_second, step.grad_scale, step.noise = map(_address, gradient)
         self._native.vcl_step(self._by_reference)
 
 

@@ -11,7 +11,7 @@ scale are one compiled pass (`vcl_radial.native`); elsewhere the gradients go to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.optim import Adam, Optimizer
 
 from vcl_radial import native
+from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 
@@ -40,19 +41,20 @@ def native_divergence(
 
 
 class ClosedFormGradients:
-    """Takes over the draws of a network's blocks until `release`.
+    """Takes over the draws of a network's layers until `release`.
 
     Between an optimiser's `zero_grad` and its `step` come forward and backward passes through the
     network, as many as you like, of a loss *without* the KL; `before_step` then adds the KL's
     gradient, and the optimiser's own `step` does what is left.
 
     Args:
-        network: any module with `PosteriorBlock`s in it.
+        network: any module with `VariationalWeights` in it.
     """
 
     def __init__(self, network: nn.Module) -> None:
-        modules = network.modules()
-        self._drawn = {m: _Drawn(m) for m in modules if isinstance(m, PosteriorBlock)}
+        weights = (m for m in network.modules() if isinstance(m, VariationalWeights))
+        self._layers = [_DrawnLayer(layer) for layer in weights]
+        self._drawn = {d.block: d for layer in self._layers for d in layer.drawn}
         self._optimizer: Optimizer | None = None
         self._compiled: _NativeAdam | None = None
 
@@ -68,9 +70,9 @@ class ClosedFormGradients:
         )
 
     def release(self) -> None:
-        """Give the draws back to the blocks."""
-        for block in self._drawn:
-            block.sampler = None
+        """Give the draws back to the layers."""
+        for layer in self._layers:
+            layer.weights.sampler = None
 
     def before_step(
         self, optimizer: Optimizer, with_kl: Iterable[PosteriorBlock], kl_factor: float
@@ -91,13 +93,14 @@ class ClosedFormGradients:
                 if not factor:
                     continue
                 zero = torch.zeros_like(block.mean)
-                drawn.gradient = native.Gradient(zero, zero, None)
+                drawn.gradient = native.Gradient(zero, None, zero, None)
             if native_adam is None or not native_adam.step(drawn, factor):
                 in_torch.append((drawn, factor))
         _fill_gradients(in_torch)
-        others = {drawn for drawn, _ in in_torch}
-        for drawn in self._drawn.values():
-            drawn.forget(scale=drawn in others)
+        for drawn, _ in in_torch:
+            drawn.forget_scale()
+        for layer in self._layers:
+            layer.forget()
 
     def _native_adam(self, optimizer: Optimizer) -> _NativeAdam | None:
         if self._optimizer is not optimizer:
@@ -106,94 +109,140 @@ class ClosedFormGradients:
         return self._compiled
 
 
+class _DrawnLayer:
+    """The draws of a layer: those of its one block, or of one for the weight and one for the bias.
+
+    Weight and bias leave as tensors of their own, and so do their gradients come back: neither is
+    cut out of a block or put together again on the way.
+    """
+
+    def __init__(self, weights: VariationalWeights) -> None:
+        self.weights = weights
+        self.drawn = [_Drawn(block) for block in weights.posterior_blocks()]
+        self.parameters = [p for d in self.drawn for p in (d.block.mean, d.block.rho)]
+        self.compiled = all(d.divergence is not None for d in self.drawn)
+        bias = sum(p.numel() for p in self.parameters) // 2 - weights.shape.numel()
+        self.shapes = [weights.shape, torch.Size([bias])] if bias else [weights.shape]
+        self.step = 0
+        self._lent: list[list[Tensor]] = []
+        self._free: list[list[Tensor]] = []
+        weights.sampler = self.sample
+
+    def sample(self) -> Layer:
+        weight, *bias = _Draw.apply(self, *self.parameters)
+        return weight, (bias[0] if bias else None)
+
+    def draw(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Weight and bias, and the noise of each block."""
+        if not self.compiled:
+            noises = [d.block.family(d.block.mean, d.scale).noise(1).squeeze(0) for d in self.drawn]
+            blocks = [
+                torch.addcmul(d.block.mean, d.scale, noise)
+                for d, noise in zip(self.drawn, noises, strict=True)
+            ]
+            return [t for t in self.weights.split(blocks) if t is not None], noises
+        # In buffers that are used again after the step.
+        if not self._free:
+            shapes = [*self.shapes, *(d.block.mean.shape for d in self.drawn)]
+            self._free.append([self.drawn[0].block.mean.new_empty(shape) for shape in shapes])
+        buffers = self._free.pop()
+        self._lent.append(buffers)
+        tensors, noises = buffers[: len(self.shapes)], buffers[len(self.shapes) :]
+        for drawn, parts, noise in zip(self.drawn, self.parts(tensors), noises, strict=True):
+            drawn.draw(*parts, noise)
+        return tensors, noises
+
+    def parts(self, tensors: Sequence[Tensor]) -> list[tuple[Tensor, Tensor | None]]:
+        """Of weight and bias, what belongs to each block."""
+        if len(self.drawn) == len(tensors):
+            return [(tensor, None) for tensor in tensors]
+        weight, bias = tensors
+        return [(weight, bias)]
+
+    def add(self, grads: Sequence[Tensor], noises: list[Tensor]) -> None:
+        """Take the gradient with respect to weight and bias of one draw."""
+        parts = self.parts([grad.contiguous() for grad in grads])
+        for drawn, (first, second), noise in zip(self.drawn, parts, noises, strict=True):
+            drawn.add(native.Gradient(first, second, None, noise))
+
+    def forget(self) -> None:
+        """Begin a new step."""
+        self.step += 1
+        self._free += self._lent
+        self._lent.clear()
+        for drawn in self.drawn:
+            drawn.gradient = None
+
+
 class _Drawn:
-    """The draws of a block since the last step, and the gradient with respect to them."""
+    """A block, and the gradient with respect to its draws since the last step."""
 
     def __init__(self, block: PosteriorBlock) -> None:
         self.block = block
         self.gradient: native.Gradient | None = None
-        self.step = 0
         self._known_scale: tuple[tuple[int, int], Tensor] | None = None
-        self._lent: list[tuple[Tensor, Tensor]] = []
-        self._free: list[tuple[Tensor, Tensor]] = []
         self.divergence = (
             native_divergence(block.family, block.prior_family)
             if native.serves(block.mean, block.rho, block.prior_mean, block.prior_scale)
             else None
         )
-        block.sampler = self.draw
 
     @property
     def scale(self) -> Tensor:
         """softplus(rho), kept up to date by the compiled pass where that has made the last step."""
         rho = self.block.rho
-        # PyTorch counts what it writes, but for fused optimisers; those are told of in `forget`.
+        # PyTorch counts what it writes, but for fused optimisers: see `forget_scale`.
         state = rho.data_ptr(), rho._version
         if self._known_scale is None or self._known_scale[0] != state:
             self._known_scale = state, self.block.scale()
         return self._known_scale[1]
 
-    def draw(self) -> Tensor:
-        w: Tensor = _Draw.apply(self.block.mean, self.block.rho, self)
-        return w
+    def forget_scale(self) -> None:
+        """An optimiser is going to change rho."""
+        self._known_scale = None
 
-    def draw_now(self) -> tuple[Tensor, Tensor]:
-        """Weights and their noise, in buffers that are used again after the step."""
-        block, scale = self.block, self.scale
-        if self.divergence is None:
-            noise = block.family(block.mean, scale).noise(1).squeeze(0)
-            return torch.addcmul(block.mean, scale, noise), noise
-        if not self._free:
-            self._free.append((torch.empty_like(scale), torch.empty_like(scale)))
-        w, noise = buffers = self._free.pop()
-        self._lent.append(buffers)
-        # In the order of `noise` of the families, so that the numbers are the same.
-        noise.normal_()
-        radius = torch.randn(len(scale), 1) if issubclass(block.family, Radial) else None
-        native.draw(w, noise, radius, block.mean, scale)
-        return w, noise
+    def draw(self, first: Tensor, second: Tensor | None, noise: Tensor) -> None:
+        """Draw into these tensors."""
+        native.standard_normal(noise)
+        radius = torch.randn(len(noise), 1) if issubclass(self.block.family, Radial) else None
+        native.draw(first, second, noise, radius, self.block.mean, self.scale)
 
-    def add(self, grad: Tensor, noise: Tensor) -> None:
+    def add(self, new: native.Gradient) -> None:
         """Take the gradient with respect to one draw."""
-        if self.gradient is None:
-            self.gradient = native.Gradient(grad, None, noise)
-            return
-        mean, scale = self.gradient.mean, _of_scale(self.gradient)
-        self.gradient = native.Gradient(mean + grad, torch.addcmul(scale, grad, noise), None)
-
-    def forget(self, scale: bool) -> None:
-        """Begin a new step; forget the scale if an optimiser is going to change rho."""
-        if scale:
-            self._known_scale = None
-        self.gradient = None
-        self.step += 1
-        self._free += self._lent
-        self._lent.clear()
+        if self.gradient is not None:
+            together = [
+                torch.add(*pair) for pair in zip(_both(self.gradient), _both(new), strict=True)
+            ]
+            new = native.Gradient(together[0], None, together[1], None)
+        self.gradient = new
 
 
 class _Draw(torch.autograd.Function):
-    """W = mean + scale * noise, whose gradient goes to `_Drawn` and ends there."""
+    """W = mean + scale * noise, whose gradient goes to `_DrawnLayer` and ends there."""
 
     @staticmethod
-    def forward(ctx: Any, mean: Tensor, rho: Tensor, drawn: _Drawn) -> Tensor:
-        w, noise = drawn.draw_now()
-        ctx.drawn, ctx.noise, ctx.step = drawn, noise, drawn.step
-        return w.detach()  # an alias: what is made of it must not outlive the buffer's step
+    def forward(ctx: Any, layer: _DrawnLayer, *parameters: Tensor) -> tuple[Tensor, ...]:
+        tensors, noises = layer.draw()
+        ctx.layer, ctx.noises, ctx.step = layer, noises, layer.step
+        # Aliases: what is made of them must not outlive the buffers' step.
+        return tuple(tensor.detach() for tensor in tensors)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, None]:
-        if ctx.step != ctx.drawn.step:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
+        if ctx.step != ctx.layer.step:
             raise RuntimeError("backward through weights that were drawn before the last step")
-        ctx.drawn.add(grad.contiguous(), ctx.noise)
-        return None, None, None
+        ctx.layer.add(grads, ctx.noises)
+        return (None,) * (1 + len(ctx.layer.parameters))
 
 
-def _of_scale(gradient: native.Gradient) -> Tensor:
-    if gradient.scale is not None:
-        return gradient.scale
-    assert gradient.noise is not None
-    return gradient.mean * gradient.noise
+def _both(gradient: native.Gradient) -> tuple[Tensor, Tensor]:
+    """With respect to mean and scale, `[groups, D]` each."""
+    given = gradient.scale if gradient.scale is not None else gradient.noise
+    assert given is not None
+    parts = [part.reshape(len(given), -1) for part in gradient[:2] if part is not None]
+    mean = torch.cat(parts, dim=1)
+    return mean, (given if gradient.scale is not None else mean * given)
 
 
 def _fill_gradients(entries: list[tuple[_Drawn, float]]) -> None:
@@ -211,10 +260,10 @@ def _fill_gradients(entries: list[tuple[_Drawn, float]]) -> None:
         kl_gradients = family.kl_gradients(prior_family, pairs)
         for (drawn, factor), block, (kl_a, kl_s) in zip(alike, blocks, kl_gradients, strict=True):
             assert drawn.gradient is not None
+            grad_mean, grad_scale = _both(drawn.gradient)
             per_nat = factor / block.prior_scale
-            grad_scale = kl_s.mul_(per_nat).add_(_of_scale(drawn.gradient))
-            block.mean.grad = kl_a.mul_(per_nat).add_(drawn.gradient.mean)
-            block.rho.grad = grad_scale.mul_(block.rho.sigmoid())
+            block.mean.grad = kl_a.mul_(per_nat).add_(grad_mean)
+            block.rho.grad = kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid())
 
 
 class _NativeAdam:

@@ -18,6 +18,7 @@ from vcl_radial import native
 from vcl_radial.nn.closed_form import native_divergence
 from vcl_radial.nn.lanes import LaneBlock, Lanes
 from vcl_radial.nn.weights import softplus
+from vcl_radial.posteriors import Radial
 
 _BETAS, _EPSILON = (0.9, 0.999), 1e-8
 
@@ -127,11 +128,8 @@ class LaneStep:
         noises: list[Tensor | None] = []
         losses = torch.zeros(lanes, device=x.device, dtype=x.dtype)
         for _ in range(self.samples):
-            drawn = self._noise(blocks)
-            leaves = [
-                torch.addcmul(b.mean, b.scale, n).requires_grad_()
-                for b, n in zip(blocks, drawn, strict=True)
-            ]
+            weights, drawn = self._draw(blocks)
+            leaves = [w.requires_grad_() for w in weights]
             fixed = {name: p.detach().requires_grad_() for name, p in points.items()}
             logits = self.lanes.logits(x, leaves, fixed, shared=False)
             nll = cross_entropy(logits.flatten(0, 1).float(), y, reduction="none")
@@ -146,13 +144,26 @@ class LaneStep:
             noises = [None] * len(new)
         return losses, total, noises
 
-    def _noise(self, blocks: list[LaneBlock]) -> list[Tensor]:
-        """Of every block; lane by lane in the order in which a network alone would draw."""
-        per_lane = [
-            [block.family(block.mean[i], block.scale[i]).noise(1, generator) for block in blocks]
-            for i, generator in enumerate(self.generators[: len(blocks[0].mean) if blocks else 0])
-        ]
-        return [torch.cat(draws) for draws in zip(*per_lane, strict=True)]
+    def _draw(self, blocks: list[LaneBlock]) -> tuple[list[Tensor], list[Tensor]]:
+        """Weights and noise of every block; lane by lane as a network alone would draw them."""
+        weights = [torch.empty_like(block.mean) for block in blocks]
+        noises = [torch.empty_like(block.mean) for block in blocks]
+        active = len(blocks[0].mean) if blocks else 0
+        for lane, generator in enumerate(self.generators[:active]):
+            for k, block in enumerate(blocks):
+                mean, scale, noise = block.mean[lane], block.scale[lane], noises[k][lane]
+                if self._native[k]:
+                    native.standard_normal(noise, generator)
+                    radius = None
+                    if issubclass(block.family, Radial):
+                        radius = torch.randn(len(mean), 1, generator=generator)
+                    native.draw(weights[k][lane], None, noise, radius, mean, scale)
+                else:
+                    noise.copy_(block.family(mean, scale).noise(1, generator)[0])
+        for k, block in enumerate(blocks):
+            if not self._native[k]:
+                torch.addcmul(block.mean, block.scale, noises[k], out=weights[k])
+        return weights, noises
 
     def _native_lanes(self, k: int, block: LaneBlock) -> list[native.AdamBlock]:
         """The compiled pass of each lane; none where it does not serve."""
@@ -194,7 +205,7 @@ class LaneStep:
                 _EPSILON,
                 settings.kl_factor,
                 block.scale[lane],
-                native.Gradient(mean, scale, own_noise),
+                native.Gradient(mean, None, scale, own_noise),
             )
 
     def _block_step(

@@ -61,7 +61,7 @@ class Lanes:
             name: torch.stack([lane[name].detach() for lane in points]) for name in points[0]
         }
         self._template = copy.deepcopy(networks[0]).requires_grad_(False)
-        self._template_blocks = _blocks(self._template, task)
+        self._template_layers = list(variational_weights(self._template, [task]))
 
     def logits(
         self, x: Tensor, weights: Sequence[Tensor], points: dict[str, Tensor], *, shared: bool
@@ -72,7 +72,7 @@ class Lanes:
         `[lanes, groups, D]` of each block, points `[lanes, ...]`.
         """
         per_lane = None if shared else 0
-        # The blocks hand out the weights that they are given only where gradients may be wanted.
+        # The layers hand out the weights that they are given only where gradients may be wanted.
         with torch.set_grad_enabled(True):
             mapped: Tensor = torch.vmap(self._logits_of_one, in_dims=(per_lane, 0, 0))(
                 x, list(weights), points
@@ -92,8 +92,10 @@ class Lanes:
     def _logits_of_one(
         self, x: Tensor, weights: Sequence[Tensor], points: dict[str, Tensor]
     ) -> Tensor:
-        for block, w in zip(self._template_blocks, weights, strict=True):
-            block.sampler = lambda w=w: w
+        left = iter(weights)
+        for layer in self._template_layers:
+            drawn = [next(left) for _ in layer.blocks]
+            layer.sampler = lambda layer=layer, drawn=drawn: layer.split(drawn)
         logits: Tensor = functional_call(self._template, points, (x, self.task))
         return logits
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import expm1, log
@@ -116,8 +116,6 @@ class PosteriorBlock(nn.Module):
         self.register_buffer("prior_mean", torch.zeros_like(mean))
         self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
         self.carried = False
-        self.sampler: Callable[[], Tensor] | None = None
-        """Where set, it draws in place of `posterior` when gradients are wanted."""
         self._held_scale: Tensor | None = None
 
     @property
@@ -129,8 +127,6 @@ class PosteriorBlock(nn.Module):
 
     def sample(self) -> Tensor:
         """Draw w ~ q(w), reparameterised, `[groups, D]`."""
-        if self.sampler is not None and torch.is_grad_enabled():
-            return self.sampler()
         return self.posterior.sample(1).squeeze(0)
 
     @torch.no_grad()
@@ -196,6 +192,8 @@ class VariationalWeights(nn.Module):
 
     all_in_blocks: ClassVar[bool] = True
     """Whether `posterior_blocks` are all that there is, and the KL is the sum of theirs."""
+    sampler: Callable[[], Layer] | None = None
+    """Where set, it draws in place of the posterior when gradients are wanted."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: PosteriorSettings) -> None:
         super().__init__()
@@ -211,7 +209,12 @@ class VariationalWeights(nn.Module):
 
     def sample(self) -> Layer:
         """Draw w ~ q(w), reparameterised: the weight `[out, ...]` and the bias `[out]` or None."""
-        blocks = [block.sample() for block in self.posterior_blocks()]
+        if self.sampler is not None and torch.is_grad_enabled():
+            return self.sampler()
+        return self.split([block.sample() for block in self.posterior_blocks()])
+
+    def split(self, blocks: Sequence[Tensor]) -> Layer:
+        """Weight and bias from blocks `[groups, D]`."""
         return self.grouping.split(blocks, self.shape)
 
     def mean(self) -> Layer:

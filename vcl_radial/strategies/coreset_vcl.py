@@ -24,7 +24,7 @@ from avalanche.models import MultiTaskModule, avalanche_forward
 from torch import Tensor
 from torch.optim import Optimizer
 
-from vcl_radial.nn import PosteriorBlock, consolidate, kl_divergence
+from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.task_model import TaskModel
@@ -113,7 +113,7 @@ class CoresetVCL(VCL):
         model = deepcopy(self.model).train()
         network = model.network if isinstance(model, TaskModel) else model
         for module in model.modules():
-            if isinstance(module, PosteriorBlock):
+            if isinstance(module, VariationalWeights):
                 module.sampler = None  # in the middle of a task, one that draws for its training
         x, y, tasks = self.coreset
         heads = torch.unique(tasks).tolist()
