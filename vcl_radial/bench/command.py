@@ -54,6 +54,8 @@ def bench(
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
     sizes = setting.QUICK if quick else setting.FULL
+    # Before anything is written: the page itself may lie in the checkout whose state this tells.
+    environment = _environment(device)
     command = " ".join(
         ["vcl-radial bench", *sections]
         + ([f"--repeats {repeats}"] if repeats else [])
@@ -73,7 +75,7 @@ def bench(
             results[name] = measures[name](told)
             print(page.to_text(results[name]), end="", flush=True)
     drawn = _draw(results, to)
-    text = page.to_markdown(results, command, images.description, _environment(device), drawn)
+    text = page.to_markdown(results, command, images.description, environment, drawn)
     write_atomically(to / "speed.csv", page.to_csv(results))
     write_atomically(to / "README.md", text)
     files = [file for figures in drawn.values() for file, _ in figures]
