@@ -47,7 +47,7 @@ def time_run(method: str, setting: Setting) -> dict[str, float]:
     """Seconds of the parts of one run, and of the whole."""
     keys = {"stream.dataset": setting.images.dataset, **setting.sizes.recipe, **setting.sizes.run}
     with TemporaryDirectory(dir=setting.scratch) as out:
-        command = [sys.executable, "-m", "vcl_radial.cli", "run", BENCHMARK, "--method", method]
+        command = [sys.executable, "-m", "vcl_radial", "run", BENCHMARK, "--method", method]
         command += ["--jobs", "1", "--device", setting.device, "--out", out]
         command += ["--set", *(f"{key}={value}" for key, value in keys.items())]
         if setting.images.folder is not None:

@@ -1,0 +1,55 @@
+"""The command line: `vcl-radial COMMAND`, one file per command. Heavy imports are late."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from vcl_radial import __version__
+from vcl_radial.cli import bench, check, listing, report, run
+from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
+from vcl_radial.errors import VclRadialError
+
+COMMANDS = (run, listing, report, check, bench)
+"""Modules with `add(commands)`, in the order of the help."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
+    options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code: int = options.command(options)
+    except VclRadialError as error:
+        print(f"vcl-radial: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print(
+            "vcl-radial: stopped; the same command goes on from the last finished tasks",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone, as in `vcl-radial list | head`
+        sys.stderr.close()
+        return FAILED
+    return code
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="vcl-radial",
+        description="Benchmarks of variational continual learning: radial against Gaussian "
+        "posteriors, and any method of your own.",
+    )
+    parser.add_argument("--version", action="version", version=f"vcl-radial {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+    for command in COMMANDS:
+        command.add(commands)
+    return parser

@@ -1,0 +1,65 @@
+"""What several commands share: exit codes, argument types and the choice of a device."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NoReturn
+
+from vcl_radial.errors import UserError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
+"""What `run` compares when no method is named, and what a report shows first."""
+
+DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, not the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Name the fault and leave with exit code 2."""
+        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def count(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return number
+
+
+def add_settings(parser: argparse.ArgumentParser, help: str) -> None:
+    """The argument `--set KEY=VALUE ...`, into `options.settings`."""
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help=help,
+    )
+
+
+def usable_device(choice: str) -> str:
+    """The device of "auto", "cpu" or "cuda".
+
+    Raises:
+        UserError: there is no CUDA device and "cuda" was asked for.
+    """
+    if choice == "cpu":
+        return choice
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if choice == "cuda":
+        raise UserError("--device cuda: PyTorch finds no CUDA device here; use --device cpu")
+    return "cpu"

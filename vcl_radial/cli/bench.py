@@ -1,0 +1,72 @@
+"""`vcl-radial bench`: speed and memory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcl_radial.bench import SECTIONS
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, count, usable_device
+
+if TYPE_CHECKING:
+    from vcl_radial.cli.arguments import Commands
+
+
+def add(commands: Commands) -> None:
+    """The command and its arguments."""
+    parser = commands.add_parser(
+        "bench",
+        help="measure speed and memory",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Measure speed and memory on one thread or a GPU. Sections (default: all):\n"
+        + "\n".join(f"  {name:8}{words}" for name, words in SECTIONS.items()),
+    )
+    parser.add_argument("sections", metavar="SECTION", nargs="*", type=_section)
+    parser.add_argument(
+        "--repeats", metavar="N", type=count, help="rounds that count (default: 7; quick: 2)"
+    )
+    parser.add_argument("--quick", action="store_true", help="a coarse look in about a minute")
+    parser.add_argument(
+        "--to",
+        metavar="DIR",
+        type=Path,
+        default=Path("reports/speed"),
+        help="where to write (default: reports/speed)",
+    )
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        type=Path,
+        help="where Fashion-MNIST lies (default: $VCL_RADIAL_DATA, else what was downloaded; "
+        "random images where it is nowhere)",
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    parser.set_defaults(command=_bench)
+
+
+def _section(text: str) -> str:
+    if text not in SECTIONS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SECTIONS)}")
+    return text
+
+
+def _bench(options: argparse.Namespace) -> int:
+    device = usable_device(options.device)
+
+    from vcl_radial.bench.command import bench
+
+    try:
+        bench(
+            list(dict.fromkeys(options.sections)) or list(SECTIONS),
+            options.to,
+            repeats=options.repeats,
+            quick=options.quick,
+            data_dir=options.data_dir,
+            device=device,
+        )
+    except KeyboardInterrupt:
+        print("vcl-radial: stopped; nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    return DONE

@@ -1,0 +1,97 @@
+"""`vcl-radial run`: methods on a benchmark, and its heatmaps."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcl_radial.cli.arguments import (
+    DONE,
+    FAILED,
+    MAIN_METHODS,
+    add_settings,
+    count,
+    usable_device,
+)
+
+if TYPE_CHECKING:
+    from vcl_radial.cli.arguments import Commands
+
+
+def add(commands: Commands) -> None:
+    """The command and its arguments."""
+    parser = commands.add_parser(
+        "run",
+        help="run methods on a benchmark and draw its heatmaps",
+        description="Run methods on a benchmark. Finished runs are kept, interrupted ones go on "
+        "from their last finished task, and the report is drawn anew at the end.",
+    )
+    parser.add_argument("benchmark", metavar="BENCHMARK", help="a name of `list`, or a .toml file")
+    parser.add_argument(
+        "--method",
+        dest="methods",
+        metavar="NAME|FILE",
+        nargs="+",
+        action="extend",
+        help="names of `list`, or .toml files (default: radial-vcl gaussian-vcl)",
+    )
+    parser.add_argument(
+        "--seeds", metavar="N", type=count, default=1, help="seeds 0 to N-1 (default: 1)"
+    )
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=count,
+        help="runs at a time, one thread each (default: one per core; on a GPU 1)",
+    )
+    parser.add_argument(
+        "--lanes",
+        metavar="N",
+        type=count,
+        help="runs of one shape, as seeds are, that train as one program (default: 1; on a GPU 64)",
+    )
+    add_settings(
+        parser, "override keys of the recipe (epochs=40) or of the stream (stream.tasks=2)"
+    )
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        type=Path,
+        help="where the data lie (default: $VCL_RADIAL_DATA, else downloaded once)",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("runs"), help="default: runs"
+    )
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto"
+    )
+    parser.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vcl_radial.experiments.catalogue import parse_setting, plan
+
+    methods = options.methods or MAIN_METHODS
+    settings = dict(parse_setting(text) for text in options.settings)
+    runs = plan(options.benchmark, methods, range(options.seeds), settings)
+
+    from vcl_radial.experiments.execute import Place
+    from vcl_radial.experiments.report import write_report
+    from vcl_radial.experiments.runner import perform
+
+    place = Place(options.out, options.data_dir, usable_device(options.device))
+    outcomes = perform(runs, place, options.jobs, options.lanes)
+    faults: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.fault is not None:
+            name = f"{outcome.run.method} seed {outcome.run.seed}"
+            faults.setdefault(outcome.fault, []).append(name)
+    for fault, names in faults.items():
+        print(f"vcl-radial: {', '.join(names)}: {fault}", file=sys.stderr)
+    if len(outcomes) == len(runs) and len(outcomes) == sum(map(len, faults.values())):
+        return FAILED
+    order = list(dict.fromkeys(run.method for run in runs))
+    write_report(options.out, options.out / "report", runs[0].benchmark, order)
+    return FAILED if faults else DONE
