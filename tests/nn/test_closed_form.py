@@ -203,6 +203,28 @@ def test_a_network_whose_rho_is_overwritten_draws_with_the_new_one():
     closed_form.release()
 
 
+@needs_compiler
+@pytest.mark.parametrize("overwritten", ["nothing", "mean", "rho", "prior_mean", "prior_scale"])
+def test_what_is_overwritten_between_steps_is_in_the_next_gradient(overwritten):
+    """The sums over a group are carried from step to step only where nobody has changed them."""
+    net = network("radial", "layer", True, torch.float32)
+    mine = blocks(net, [0, 1])
+    optimizer = Adam(net.parameters(), lr=1e-2)
+    closed_form = ClosedFormGradients(net)
+    closed_form.before_step(optimizer, mine, 1.0)
+    with torch.no_grad():
+        for block in mine:
+            if overwritten != "nothing":
+                getattr(block, overwritten).mul_(1.5)
+    parameters = [p for b in mine for p in (b.mean, b.rho)]
+    before = [optimizer.state[p]["exp_avg"].clone() for p in parameters]
+    expected = torch.autograd.grad(kl_divergence(net, [0, 1]), parameters)
+    closed_form.before_step(optimizer, mine, 1.0)
+    for parameter, old, gradient in zip(parameters, before, expected, strict=True):
+        found = (optimizer.state[parameter]["exp_avg"] - 0.9 * old) * 10
+        torch.testing.assert_close(found, gradient, rtol=2e-4, atol=2e-4)
+
+
 def test_a_block_without_draws_still_feels_its_kl_and_one_without_kl_stays():
     net = network("radial", "layer", True, torch.float32)
     before = {name: p.detach().clone() for name, p in net.named_parameters()}

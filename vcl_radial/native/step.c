@@ -238,12 +238,15 @@ static Moments radius_moments(double x) {
     return k;
 }
 
-/* One group of a radial to a radial: the sums over the group, then posteriors/radial_kl.py's
-   `gradient_coefficients`. */
-static Coefficients radial_coefficients(const float *restrict mean, const float *restrict scale,
-                                        const float *restrict prior_mean,
-                                        const float *restrict prior_scale, Count D) {
-    double A = 0.0, S = 0.0, mixed = 0.0, fourth = 0.0;
+/* Over a group: A = sum a^2, S = sum s^2, mixed = sum a^2 s^2, fourth = sum s^4 */
+typedef struct {
+    double A, S, mixed, fourth;
+} Sums;
+
+static Sums sums_of_group(const float *restrict mean, const float *restrict scale,
+                          const float *restrict prior_mean, const float *restrict prior_scale,
+                          Count D) {
+    Sums sums = {0.0, 0.0, 0.0, 0.0};
     for (Count start = 0; start < D; start += CHUNK) {
         const Count end = start + CHUNK < D ? start + CHUNK : D;
         float pA = 0.0f, pS = 0.0f, pm = 0.0f, pf = 0.0f;
@@ -257,17 +260,23 @@ static Coefficients radial_coefficients(const float *restrict mean, const float 
             pm += a2 * s2;
             pf += s2 * s2;
         }
-        A += pA;
-        S += pS;
-        mixed += pm;
-        fourth += pf;
+        sums.A += pA;
+        sums.S += pS;
+        sums.mixed += pm;
+        sums.fourth += pf;
     }
-    S /= D;
+    return sums;
+}
+
+/* One group of a radial to a radial: posteriors/radial_kl.py's `gradient_coefficients`. */
+static Coefficients radial_coefficients(Sums sums, Count D) {
+    double A = sums.A;
+    const double S = sums.S / D;
     const double smallest = 4 * 1.17549435e-38; /* a shift too small to be squared is none */
     const int shifted = A > smallest;
     if (!shifted) A = 0.0;
-    const double beta = shifted ? mixed / (A * S) : 0.0;
-    const double unequal = fourth / D / (S * S) - 1.0;
+    const double beta = shifted ? sums.mixed / (A * S) : 0.0;
+    const double unequal = sums.fourth / D / (S * S) - 1.0;
     const double spread = unequal > 0.0 ? unequal : 0.0;
 
     const double delta = sqrt(A / S);
@@ -318,31 +327,19 @@ typedef struct {
     const float *grad_first, *grad_second; /* of the mean NLL with respect to the weights drawn */
     const float *grad_scale;          /* null: that with respect to the weights * noise */
     const float *noise;               /* null if grad_scale is given */
+    Sums *sums;                       /* of the groups, for KL_RADIAL; else null */
     Count groups, D, D_first;
     int divergence;
+    int sums_known;                   /* from the last step, with nothing changed since */
     float kl_factor;                  /* KL weight / N */
     float beta1, beta2, root_correction, epsilon; /* root_correction = 1 / sqrt(1 - beta2^step) */
 } Step;
 
-#define STEP_LOOP(AMSGRAD, GRAD_SCALE)                                                             \
-    _Pragma("omp simd") for (Count i = at; i < at + n; i++) {                                      \
-        const float sigma = scale[i], inverse = 1.0f / prior_scale[i];                             \
-        const float a = (mean[i] - prior_mean[i]) * inverse, s = sigma * inverse;                  \
-        const float n2 = c.inv_A * a * a, t = c.inv_S * s * s;                                     \
-        const float kl_a = a * (c.a0 + c.a1 * t);                                                  \
-        const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - 1.0f) / s;                         \
-        const float g_mean = grad[i - at] + kl_factor * inverse * kl_a;                            \
-        const float g_scale = (GRAD_SCALE) + kl_factor * inverse * kl_s;                           \
-        const float g_rho = g_scale * sigmoid(rho[i]);                                             \
-        mean[i] = adam(&M, i, g_mean, beta1, beta2, root, epsilon, AMSGRAD);                       \
-        const float new_rho = adam(&R, i, g_rho, beta1, beta2, root, epsilon, AMSGRAD);            \
-        rho[i] = new_rho;                                                                          \
-        scale[i] = softplus(new_rho);                                                              \
-    }
-
-/* n weights of one group, from `at` on; their gradient lies by itself */
-static void step_part(const Step *step, Coefficients c, Count at, Count n,
-                      const float *restrict grad) {
+/* n <= CHUNK weights of one group, from `at` on; their gradient lies by itself. What is constant in
+   the calls below is folded into a loop of its own. */
+static inline __attribute__((always_inline)) void
+step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *restrict grad,
+           const int amsgrad, const int given_scale, Sums *sums) {
     const Adam M = step->mean, R = step->rho;
     float *const restrict mean = M.value, *const restrict rho = R.value;
     float *const restrict scale = step->scale;
@@ -352,16 +349,59 @@ static void step_part(const Step *step, Coefficients c, Count at, Count n,
     const float *const restrict noise = step->noise;
     const float beta1 = step->beta1, beta2 = step->beta2, root = step->root_correction;
     const float epsilon = step->epsilon, kl_factor = step->kl_factor;
-    const int amsgrad = M.max_exp_avg_sq != NULL;
+    float pA = 0.0f, pS = 0.0f, pm = 0.0f, pf = 0.0f;
+#pragma omp simd reduction(+ : pA, pS, pm, pf)
+    for (Count i = at; i < at + n; i++) {
+        const float sigma = scale[i], inverse = 1.0f / prior_scale[i];
+        const float a = (mean[i] - prior_mean[i]) * inverse, s = sigma * inverse;
+        const float n2 = c.inv_A * a * a, t = c.inv_S * s * s;
+        const float kl_a = a * (c.a0 + c.a1 * t);
+        const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - 1.0f) / s;
+        const float g = grad[i - at];
+        const float g_mean = g + kl_factor * inverse * kl_a;
+        const float g_scale = (given_scale ? grad_scale[i] : g * noise[i]) +
+                              kl_factor * inverse * kl_s;
+        const float g_rho = g_scale * sigmoid(rho[i]);
+        const float new_mean = adam(&M, i, g_mean, beta1, beta2, root, epsilon, amsgrad);
+        const float new_rho = adam(&R, i, g_rho, beta1, beta2, root, epsilon, amsgrad);
+        const float new_scale = softplus(new_rho);
+        mean[i] = new_mean;
+        rho[i] = new_rho;
+        scale[i] = new_scale;
+        if (sums) { /* what the next step begins with, while it is at hand */
+            const float moved = (new_mean - prior_mean[i]) * inverse, next = new_scale * inverse;
+            const float a2 = moved * moved, s2 = next * next;
+            pA += a2;
+            pS += s2;
+            pm += a2 * s2;
+            pf += s2 * s2;
+        }
+    }
+    if (sums) {
+        sums->A += pA;
+        sums->S += pS;
+        sums->mixed += pm;
+        sums->fourth += pf;
+    }
+}
 
-    if (amsgrad && grad_scale) {
-        STEP_LOOP(1, grad_scale[i])
-    } else if (amsgrad) {
-        STEP_LOOP(1, grad[i - at] * noise[i])
-    } else if (grad_scale) {
-        STEP_LOOP(0, grad_scale[i])
-    } else {
-        STEP_LOOP(0, grad[i - at] * noise[i])
+static void step_part(const Step *step, Coefficients c, Count at, Count n,
+                      const float *restrict grad, Sums *sums) {
+    const int amsgrad = step->mean.max_exp_avg_sq != NULL, given = step->grad_scale != NULL;
+    for (Count start = 0; start < n; start += CHUNK) {
+        const Count i = at + start, m = start + CHUNK < n ? CHUNK : n - start;
+        const float *g = grad + start;
+        if (sums) {
+            if (amsgrad && !given) step_chunk(step, c, i, m, g, 1, 0, sums);
+            else if (amsgrad) step_chunk(step, c, i, m, g, 1, 1, sums);
+            else if (!given) step_chunk(step, c, i, m, g, 0, 0, sums);
+            else step_chunk(step, c, i, m, g, 0, 1, sums);
+        } else {
+            if (amsgrad && !given) step_chunk(step, c, i, m, g, 1, 0, NULL);
+            else if (amsgrad) step_chunk(step, c, i, m, g, 1, 1, NULL);
+            else if (!given) step_chunk(step, c, i, m, g, 0, 0, NULL);
+            else step_chunk(step, c, i, m, g, 0, 1, NULL);
+        }
     }
 }
 
@@ -370,12 +410,18 @@ void vcl_step(const Step *step) {
     for (Count g = 0; g < step->groups; g++) {
         const Count at = g * D;
         Coefficients c = {1, 0, 1, 0, 0, 0, 1};
+        Sums *const sums = step->sums ? step->sums + g : NULL;
         if (step->divergence == KL_QUADRATIC) c.inv_S = 1.0f / (float)D;
-        if (step->divergence == KL_RADIAL)
-            c = radial_coefficients(step->mean.value + at, step->scale + at,
-                                    step->prior_mean + at, step->prior_scale + at, D);
-        step_part(step, c, at, D_first, step->grad_first + g * D_first);
+        if (step->divergence == KL_RADIAL) {
+            if (!step->sums_known)
+                *sums = sums_of_group(step->mean.value + at, step->scale + at,
+                                      step->prior_mean + at, step->prior_scale + at, D);
+            c = radial_coefficients(*sums, D);
+            *sums = (Sums){0.0, 0.0, 0.0, 0.0};
+        }
+        step_part(step, c, at, D_first, step->grad_first + g * D_first, sums);
         if (D_first < D)
-            step_part(step, c, at + D_first, D - D_first, step->grad_second + g * (D - D_first));
+            step_part(step, c, at + D_first, D - D_first, step->grad_second + g * (D - D_first),
+                      sums);
     }
 }

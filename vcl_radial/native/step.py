@@ -74,10 +74,12 @@ class _Step(Structure):
         ("grad_second", c_void_p),
         ("grad_scale", c_void_p),
         ("noise", c_void_p),
+        ("sums", c_void_p),
         ("groups", c_ssize_t),
         ("D", c_ssize_t),
         ("D_first", c_ssize_t),
         ("divergence", c_int),
+        ("sums_known", c_int),
         ("kl_factor", c_float),
         ("beta1", c_float),
         ("beta2", c_float),
@@ -150,6 +152,11 @@ class AdamBlock:
         self._native = native
         self._tensors = (mean, rho, prior)  # whose memory the addresses are of
         groups, D = mean[0].shape
+        self._summed = mean[0], rho[0], *prior
+        self._left: tuple[int, ...] | None = None
+        # Of the step before: what the KL of a radial needs of a group, summed on the way.
+        self._sums = torch.empty(groups, 4, dtype=torch.float64)
+        radial = divergence is Divergence.RADIAL
         self._step = _Step(
             *(
                 _Adam(value.data_ptr(), *map(_address, moments), 0.0)
@@ -160,6 +167,7 @@ class AdamBlock:
             groups=groups,
             D=D,
             divergence=divergence,
+            sums=self._sums.data_ptr() if radial else None,
         )
         self._by_reference = byref(self._step)
 
@@ -185,6 +193,10 @@ class AdamBlock:
         step.root_correction = (1 - beta2**number) ** -0.5
         step.beta1, step.beta2, step.epsilon, step.kl_factor = beta1, beta2, epsilon, kl_factor
         step.scale = scale.data_ptr()
+        # Nobody has written to them since the last step, as far as PyTorch counts.
+        found = (step.scale, scale._version, *(t._version for t in self._summed))
+        step.sums_known = found == self._left
+        self._left = found
         step.D_first = gradient.first.numel() // step.groups
         step.grad_first, step.grad_second, step.grad_scale, step.noise = map(_address, gradient)
         self._native.vcl_step(self._by_reference)

@@ -279,6 +279,7 @@ class _NativeAdam:
         block = drawn.block
         groups = [self.group_of.get(p) for p in (block.mean, block.rho)]
         if drawn.divergence is None or not _alike(groups):
+            self.blocks.pop(block, None)  # what it knows of the last step will be out of date
             return False
         compiled = self.blocks.get(block)
         if compiled is None or not compiled.is_of(block.mean, block.rho):
