@@ -89,6 +89,15 @@ def test_epochs_are_told_task_by_task():
     assert told == [(task, epoch) for task in (1, 2) for epoch in (1, 2, 3)]
 
 
+def test_the_first_task_may_have_epochs_of_its_own():
+    told: list[tuple[int, int]] = []
+    stream = StreamSettings(dataset="digits", tasks=2)
+    longer = recipe(epochs=1, first_task_epochs=3)
+    finished(stream, longer, 0, on_epoch=lambda *epoch: told.append(epoch))
+    assert told == [(1, 1), (1, 2), (1, 3), (2, 1)]
+    assert longer.epochs_until(2) == len(told)
+
+
 def test_a_run_that_goes_on_from_a_state_ends_as_if_it_had_not_stopped():
     """The second run has its own generators, and others have drawn from the global ones."""
     whole = finished(SINGLE_HEAD, recipe(), 3)

@@ -92,10 +92,12 @@ def test_lanes_may_differ_in_all_that_leaves_the_shape():
         recipe(epochs=3, kl_weight=0.1, rho_learning_rate=1e-2),
         recipe(epochs=2, initial_noise=0.01, prior_scale=2.0),
         recipe(epochs=3, initial_rho=-3.0),
+        recipe(epochs=2, first_task_epochs=4, schedule="cosine"),
     ]
     assert len({shape(r) for r in recipes}) == 1
-    runs = together(MULTI_HEAD, recipes, [0, 0, 3, 0])
-    for lane, own, seed in zip(runs.lanes, recipes, [0, 0, 3, 0], strict=True):
+    seeds = [0, 0, 3, 0, 1]
+    runs = together(MULTI_HEAD, recipes, seeds)
+    for lane, own, seed in zip(runs.lanes, recipes, seeds, strict=True):
         assert_same(lane, alone(MULTI_HEAD, own, seed))
 
 

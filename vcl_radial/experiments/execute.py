@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -15,6 +16,8 @@ from vcl_radial.experiments.specification import Run
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from vcl_radial.tracks.continual import ContinualRun
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,23 @@ class Event:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run computes, reads and writes."""
+    """Where a run computes, reads and writes.
+
+    Attributes:
+        out: the folder of all runs.
+        data_dir: where the data lie; None for the usual places.
+        device: "cpu" or "cuda".
+        threads: of one run.
+        log: loggers to attach, by their names in `vcl_radial.tracks.loggers`.
+        command: what was asked for, in words, to stand with the results.
+    """
 
     out: Path
     data_dir: Path | None = None
     device: str = "cpu"
     threads: int = 1
+    log: tuple[str, ...] = ()
+    command: str | None = None
 
 
 def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
@@ -63,7 +77,7 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
     folder = RunFolder(place.out, run)
 
     def on_epoch(task: int, epoch: int) -> None:
-        tell(event("epoch", task, (task - 1) * run.recipe.epochs + epoch))
+        tell(event("epoch", task, run.recipe.epochs_until(task - 1) + epoch))
 
     track = ContinualRun(
         run.stream,
@@ -74,7 +88,7 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
         device=place.device,
         on_epoch=on_epoch,
     )
-    total = run.recipe.epochs * track.trainings
+    total = run.recipe.epochs_until(track.trainings)
 
     def event(
         kind: Literal["start", "epoch", "task"],
@@ -85,15 +99,41 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
         return Event(kind, task, track.tasks, epoch, total, accuracy)
 
     def epochs_done() -> int:
-        return min(track.tasks_done * run.recipe.epochs, total)
+        return min(run.recipe.epochs_until(track.tasks_done), total)
 
     folder.start()  # only now: a spec that does not fit its data leaves no folder behind
     go_on(folder, track)
     tell(event("start", track.tasks_done, epochs_done()))
-    for done in track.finish_tasks():
-        folder.save_checkpoint(track.state_dict())
-        tell(event("task", done, epochs_done(), track.average_accuracy()))
-    finish(folder, track, track.device_name, place.threads, track.stream.task_names)
+    with _logged(track, folder, place.log) as log_task:
+        for done in track.finish_tasks():
+            log_task()
+            folder.save_checkpoint(track.state_dict())
+            tell(event("task", done, epochs_done(), track.average_accuracy()))
+    finish(
+        folder,
+        track,
+        track.device_name,
+        place.threads,
+        track.stream.task_names,
+        parameters=track.parameters,
+        command=place.command,
+    )
+
+
+@contextmanager
+def _logged(
+    track: ContinualRun, folder: RunFolder, loggers: Sequence[str]
+) -> Iterator[Callable[[], None]]:
+    """Log a run into its folder where there are loggers; gives what to call after a task."""
+    if not loggers:
+        yield lambda: None
+        return
+    from vcl_radial.tracks.loggers import logged
+
+    run = folder.run
+    name = f"{run.benchmark}/{run.method}/seed-{run.seed}"
+    with logged(track, loggers, folder.path, name, run.settings()) as log_task:
+        yield log_task
 
 
 class Resumable(Protocol):
@@ -126,9 +166,16 @@ def go_on(folder: RunFolder, run: Resumable) -> None:
 
 
 def finish(
-    folder: RunFolder, run: Resumable, device: str, threads: int, tasks: Sequence[str]
+    folder: RunFolder,
+    run: Resumable,
+    device: str,
+    threads: int,
+    tasks: Sequence[str],
+    *,
+    parameters: int | None = None,
+    command: str | None = None,
 ) -> None:
-    """Write a finished run's result files."""
+    """Write a finished run's result files; None is what is not known."""
     from vcl_radial.experiments import environment
     from vcl_radial.metrics import summary
 
@@ -139,7 +186,14 @@ def finish(
             "accuracy.csv": tidy.to_csv(index=False),
             "metrics.json": json.dumps(summary(tidy), indent=2) + "\n",
             "environment.json": json.dumps(
-                where | {"tasks": list(tasks), "seconds": run.seconds, "finished": _timestamp()},
+                where
+                | {
+                    "tasks": list(tasks),
+                    "parameters": parameters,
+                    "seconds": run.seconds,
+                    "finished": _timestamp(),
+                    "command": command,
+                },
                 indent=2,
             )
             + "\n",

@@ -46,11 +46,11 @@ def execute_lanes(
 
     def event(lane: int, kind: str, task: int, epoch: int) -> Event:
         accuracy = together.lanes[lane].average_accuracy() if kind == "task" else None
-        total = together.tasks * recipes[lane].epochs
+        total = recipes[lane].epochs_until(together.tasks)
         return Event(kind, task, together.tasks, epoch, total, accuracy)  # type: ignore[arg-type]
 
     def on_epoch(lane: int, task: int, epoch: int) -> None:
-        done = (task - 1) * recipes[lane].epochs + epoch
+        done = recipes[lane].epochs_until(task - 1) + epoch
         tell(runs[lane], event(lane, "epoch", task, done))
 
     together = LaneRuns(
@@ -74,13 +74,13 @@ def execute_lanes(
             together.leave_out(lane)
             continue
         done = own.tasks_done
-        tell(run, event(lane, "start", done, done * run.recipe.epochs))
+        tell(run, event(lane, "start", done, run.recipe.epochs_until(done)))
     for finished in together.finish_tasks():
         for lane in finished:
             own = together.lanes[lane]
             folders[lane].save_checkpoint(own.state_dict())
             done = own.tasks_done
-            tell(runs[lane], event(lane, "task", done, done * recipes[lane].epochs))
+            tell(runs[lane], event(lane, "task", done, recipes[lane].epochs_until(done)))
     names = together.stream.task_names
     for lane, folder in enumerate(folders):
         own = together.lanes[lane]

@@ -38,7 +38,7 @@ class Progress:
         self._bar_of: dict[str, TaskID] = {}
         # Epochs done and to come, by run: what the bar over all runs adds up.
         self._done = dict.fromkeys(map(_name, runs), 0)
-        self._to_come = {_name(run): run.recipe.epochs * run.stream.tasks for run in runs}
+        self._to_come = {_name(run): run.recipe.epochs_until(run.stream.tasks) for run in runs}
         kept_words = f", {kept} kept from before" if kept else ""
         self._say(
             f"{runs[0].benchmark}: {len(runs)} run{'s' * (len(runs) > 1)} to do, "

@@ -69,14 +69,21 @@ class LaneStep:
         self.moments = [
             tuple(torch.zeros_like(p) for _ in range(3 if amsgrad else 2)) for p in self.parameters
         ]
-        self.rate = x.new_tensor([s.learning_rate for s in settings])
-        self.rho_rate = x.new_tensor([s.rho_learning_rate for s in settings])
+        self.rate, self.rho_rate = x.new_zeros(len(settings)), x.new_zeros(len(settings))
+        self.scale_rates([1.0] * len(settings))
         self.kl_factor = x.new_tensor([s.kl_factor for s in settings])
         self.number = torch.zeros((), device=x.device, dtype=torch.float64)
         """Steps made, where the device can count them."""
         self.steps = 0
         """The same, where Python can see them."""
         self._native = [self._native_lanes(k, block) for k, block in enumerate(lanes.blocks)]
+
+    def scale_rates(self, factors: Sequence[float]) -> None:
+        """Multiply the learning rates of the first lanes by these, from the next step on."""
+        active = list(zip(self.settings, factors, strict=False))
+        self.rates = [(f * s.learning_rate, f * s.rho_learning_rate) for s, f in active]
+        rates = self.rate.new_tensor(self.rates)
+        self.rate[: len(active)], self.rho_rate[: len(active)] = rates[:, 0], rates[:, 1]
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Make a step of the first lanes on the rows `[lanes, B]`; their losses `[lanes]`."""
@@ -195,15 +202,14 @@ class LaneStep:
     ) -> None:
         given = [None if g is None else g.contiguous() for g in (*grad, noise)]
         for lane in range(len(block.mean)):
-            settings = self.settings[lane]
             mean, scale, own_noise = (None if g is None else g[lane] for g in given)
             assert mean is not None
             native_lanes[lane].step(
                 self.steps,
-                (settings.learning_rate, settings.rho_learning_rate),
+                self.rates[lane],
                 _BETAS,
                 _EPSILON,
-                settings.kl_factor,
+                self.settings[lane].kl_factor,
                 block.scale[lane],
                 native.Gradient(mean, None, scale, own_noise),
             )

@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 from vcl_radial.errors import Diverged
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.strategies.callbacks import StepCallbacks
+from vcl_radial.strategies.schedules import Schedule, constant
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.streams import TensorLoading, TensorStream
 
@@ -46,6 +47,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
             from; without it Avalanche's own loaders serve.
         loss_value: whether the loss holds the penalty's value, for whoever reads it. Without it a
             method may give only the penalty's gradient, which can be cheaper.
+        schedule: factor of the learning rates in an epoch, given the share of the task's epochs
+            that is done.
         drop_last: leave out the last, incomplete batch of each training epoch.
         settings: those of Avalanche's `SupervisedTemplate`: `train_mb_size`, `train_epochs`,
             `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`.
@@ -71,6 +74,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         eval_samples: int = 100,
         eval_seed: int = 0,
         loss_value: bool = True,
+        schedule: Schedule = constant,
         drop_last: bool = False,
         tensor_stream: TensorStream | None = None,
         **settings: Any,
@@ -87,6 +91,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         self.penalty_weight = penalty_weight
         self.train_samples = train_samples
         self.loss_value = loss_value
+        self.schedule = schedule
         self.drop_last = drop_last
         self.tensor_stream = tensor_stream
         self.mb_logits: Tensor | None = None
@@ -164,6 +169,14 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         """Batches cut from one tensor where the benchmark allows it, else Avalanche's loader."""
         drop_last = self.drop_last if drop_last is None else drop_last
         super().make_train_dataloader(shuffle=shuffle, drop_last=drop_last, **kwargs)
+
+    def _before_training_epoch(self, **kwargs: Any) -> None:
+        super()._before_training_epoch(**kwargs)
+        if self.schedule is constant:  # somebody else may schedule them
+            return
+        factor = self.schedule(self.clock.train_exp_epochs / self.train_epochs)
+        for group in self.optimizer.param_groups:
+            group["lr"] = factor * group.setdefault("task_lr", group["lr"])
 
     def _after_training_epoch(self, **kwargs: Any) -> None:
         if not torch.isfinite(self.loss):

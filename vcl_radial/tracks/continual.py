@@ -28,6 +28,7 @@ from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
+from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.streams import TensorStream, build_stream, to_avalanche
 from vcl_radial.tracks.settings import Recipe, StreamSettings
@@ -98,6 +99,16 @@ class ContinualRun:
         return 1 if self.strategy.needs_whole_stream else self.tasks
 
     @property
+    def iterations(self) -> int:
+        """The training steps made so far."""
+        return int(self.strategy.clock.train_iterations)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network trains; a Gaussian weight has two."""
+        return sum(p.numel() for p in self.strategy.network.parameters())
+
+    @property
     def device_name(self) -> str:
         """The device, in words."""
         device = self.strategy.device
@@ -111,6 +122,7 @@ class ContinualRun:
             at_once = self.tasks if self.strategy.needs_whole_stream else 1
             experiences = self.train_experiences[self.tasks_done : self.tasks_done + at_once]
             self._seed_task(self.tasks_done + at_once)
+            self.strategy.train_epochs = self.recipe.epochs_of(self.tasks_done + 1)
             started = time.perf_counter()
             self.strategy.train(experiences, eval_streams=[])
             self.seconds["training"] += time.perf_counter() - started
@@ -135,6 +147,7 @@ class ContinualRun:
             "strategy": self.strategy.state_dict(),
             "rows": self.rows,
             "tasks_done": self.tasks_done,
+            "iterations": self.iterations,
             "seconds": self.seconds,
         }
 
@@ -143,6 +156,8 @@ class ContinualRun:
         self.strategy.load_state_dict(state["strategy"])
         self.rows = [tuple(row) for row in state["rows"]]
         self.tasks_done, self.seconds = state["tasks_done"], state["seconds"]
+        # The clock decides nothing but where a logger puts a point; lanes do not keep it.
+        self.strategy.clock.train_iterations = state.get("iterations", 0)
 
     def _evaluate(self) -> None:
         started = time.perf_counter()
@@ -253,6 +268,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             eval_samples=1 if recipe.posterior == "none" else recipe.eval_samples,
             drop_last=recipe.drop_last,
             loss_value=False,
+            schedule=SCHEDULES[recipe.schedule],
             **recipe.options,
             **settings,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -21,6 +23,10 @@ class Replayed:
     def __init__(self, step: LaneStep) -> None:
         self.step = step
         self._recorded: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
+
+    def scale_rates(self, factors: Sequence[float]) -> None:
+        """As `LaneStep.scale_rates`; what is recorded reads the rates anew."""
+        self.step.scale_rates(factors)
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Make a step on the rows `[lanes, B]`; the losses `[lanes]`."""

@@ -23,6 +23,7 @@ from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.predict import own_randomness
+from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import SCORES
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.streams import build_stream
@@ -48,6 +49,8 @@ MAY_DIFFER = {
     "initial_noise",
     "prior_scale",
     "epochs",
+    "first_task_epochs",
+    "schedule",
 }
 """Keys of a recipe in which lanes of one program may differ; the others make its shape."""
 
@@ -182,7 +185,8 @@ class LaneRuns:
         """Train a task (from 0) in lanes that have come so far, and consolidate it."""
         started = time.perf_counter()
         # Those with most epochs first: the active ones are always the first so many.
-        lanes = sorted(lanes, key=lambda lane: -lane.recipe.epochs)
+        epochs = {lane: lane.recipe.epochs_of(task + 1) for lane in lanes}
+        lanes = sorted(lanes, key=lambda lane: -epochs[lane])
         recipe, label = lanes[0].recipe, self.stream.task_label(task)
         x, y = self.stream.inputs(task, "train"), self.stream.labels(task, "train")
         seeds = [task_seed(lane.seed, task + 1) for lane in lanes]
@@ -209,8 +213,11 @@ class LaneRuns:
                 amsgrad=recipe.optimizer == "amsgrad",
             )
         )
-        for epoch in range(1, recipe.epochs + 1):
-            active = [lane for lane in lanes if lane.recipe.epochs >= epoch]
+        for epoch in range(1, epochs[lanes[0]] + 1):
+            active = [lane for lane in lanes if epochs[lane] >= epoch]
+            step.scale_rates(
+                [SCHEDULES[x.recipe.schedule]((epoch - 1) / epochs[x]) for x in active]
+            )
             losses = self._epoch(step, orders[: len(active)], len(y), recipe)
             finite = torch.isfinite(losses).tolist()
             for lane, is_finite, loss in zip(active, finite, losses.tolist(), strict=True):

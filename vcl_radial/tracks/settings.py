@@ -43,10 +43,20 @@ class Recipe(Settings):
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
     learning_rate: Positive = 1e-3
     rho_learning_rate: Positive | None = None
+    schedule: Literal["constant", "cosine"] = "constant"
     epochs: Count = 20
+    first_task_epochs: Count | None = None
     batch_size: Count = 1024
     drop_last: bool = True
     train_samples: Count = 1
     eval_samples: Count = 100
     precision: Literal["float32", "bfloat16"] = "float32"
     options: dict[str, Any] = {}
+
+    def epochs_of(self, task: int) -> int:
+        """Epochs of a task (from 1)."""
+        return self.first_task_epochs or self.epochs if task == 1 else self.epochs
+
+    def epochs_until(self, task: int) -> int:
+        """Epochs of the first so many tasks together."""
+        return sum(map(self.epochs_of, range(1, task + 1)))
