@@ -70,7 +70,7 @@ class Sizes:
     lane_images: int = 5400
     many_runs: Mapping[str, tuple[int, Mapping[str, Any]]] = field(
         default_factory=lambda: {
-            "fashion network": (4, {}),
+            "fashion network": (4, {"epochs": 10, "eval_samples": 20}),
             "small network": (8, {"epochs": 400}),
         }
     )
