@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.bench import SECTIONS, kl, many_runs, memory
+from vcl_radial.bench import SECTIONS, growth, many_runs, memory, record
 from vcl_radial.cli import main
 from vcl_radial.experiments.runner import perform
 
@@ -62,7 +62,8 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(
 def test_only_the_sections_named_are_measured(tiny, capsys):
     to = tiny.scratch / "speed"
     assert main(["bench", "kl", "kl", "--quick", "--repeats", "3", "--to", str(to)]) == 0
-    assert sorted(p.name for p in to.iterdir()) == ["README.md", "kl.png", "kl.svg", "speed.csv"]
+    files = ["README.md", "kl.json", "kl.png", "kl.svg", "speed.csv"]
+    assert sorted(p.name for p in to.iterdir()) == files
     with (to / "speed.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {(r["section"], r["repeats"]) for r in rows} == {("kl", "3")}
@@ -83,15 +84,25 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
     assert "'steps' is none of step, peers, run, growth, kl, lanes" in line
 
 
-def test_ctrl_c_says_that_nothing_was_written(tiny, monkeypatch, capsys):
+def test_a_section_joins_those_that_were_measured_before(tiny, capsys):
+    to = tiny.scratch / "speed"
+    for section in ("kl", "step"):
+        assert main(["bench", section, "--quick", "--to", str(to)]) == 0
+    text = (to / "README.md").read_text()
+    assert text.index("`vcl-radial bench step --quick`") < text.index("`vcl-radial bench kl")
+    assert all(f"![{name}" not in text and f"]({name}.png)" in text for name in ("step", "kl"))
+
+
+def test_ctrl_c_keeps_the_sections_that_were_done(tiny, monkeypatch, capsys):
     def interrupted(told):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kl, "measure", interrupted)
+    monkeypatch.setattr(growth, "measure", interrupted)
     to = tiny.scratch / "speed"
-    assert main(["bench", "kl", "--quick", "--to", str(to)]) == 130
-    assert capsys.readouterr().err == "vcl-radial: stopped; nothing was written\n"
-    assert not to.exists()
+    assert main(["bench", "kl", "growth", "--quick", "--to", str(to)]) == 130
+    assert capsys.readouterr().err == "vcl-radial: stopped; sections that were done are kept\n"
+    assert list(record.read(to)) == ["kl"]
+    assert "## kl" in (to / "README.md").read_text()
 
 
 def test_a_run_that_fails_is_told_of_in_its_own_words(tiny, monkeypatch, capsys):

@@ -3,8 +3,9 @@ import io
 
 import pytest
 
-from vcl_radial.bench import page
-from vcl_radial.bench.setting import Result, Row, row
+from vcl_radial.bench import page, record
+from vcl_radial.bench.record import Record
+from vcl_radial.bench.setting import Row, row
 
 ROWS = [
     Row("step", "floor", "", "seconds per epoch", 0.05, 0.049, 0.0513, 7),
@@ -19,8 +20,8 @@ GROWTH = [
 
 
 def test_the_csv_holds_every_number_in_full():
-    results = {"step": Result(ROWS, []), "growth": Result(GROWTH, [])}
-    header, *lines = csv.reader(io.StringIO(page.to_csv(results)))
+    records = {"step": recorded(ROWS), "growth": recorded(GROWTH)}
+    header, *lines = csv.reader(io.StringIO(page.to_csv(records)))
     assert ",".join(header) == "section,variant,size,metric,median,low,high,repeats"
     read = [Row(*line[:4], *map(float, line[4:7]), int(line[7])) for line in lines]
     assert read == ROWS + GROWTH
@@ -49,27 +50,34 @@ def test_a_table_says_how_many_rounds_there_were():
     assert [t.header[0] for t in page.tables(many)] == ["7 rounds", "7 rounds"]
 
 
+ENVIRONMENT = {
+    "commit": "abc123",
+    "device": "cpu",
+    "processor": "a processor",
+    "threads": 1,
+    "python": "3.11",
+    "packages": {"torch": "2.4", "bayesian-torch": None},
+}
+
+
+def recorded(rows, notes=(), command="vcl-radial bench step"):
+    return Record(list(rows), list(notes), command, "Fashion-MNIST", ENVIRONMENT)
+
+
 def test_the_page_says_where_its_numbers_come_from():
-    environment = {
-        "commit": "abc123",
-        "device": "cpu",
-        "processor": "a processor",
-        "threads": 1,
-        "python": "3.11",
-        "packages": {"torch": "2.4", "bayesian-torch": None},
-    }
     text = page.to_markdown(
-        {"step": Result(ROWS, ["a note"])},
-        "vcl-radial bench step",
-        "Fashion-MNIST",
-        environment,
+        {
+            "step": recorded(ROWS, ["a note"]),
+            "growth": recorded(GROWTH, command="vcl-radial bench growth"),
+        },
         {"step": [("step.png", "ratios"), ("more.png", "more ratios")]},
     )
     for words in (
         "`vcl-radial bench step`",
+        "`vcl-radial bench growth`",
         "Fashion-MNIST",
         "abc123",
-        "a processor; 1 thread(s)",
+        "(a processor), 1 thread(s)",
         "torch 2.4",
         "![ratios](step.png)",
         "![more ratios](more.png)",
@@ -81,8 +89,19 @@ def test_the_page_says_where_its_numbers_come_from():
     assert "bayesian-torch" not in text
 
 
+def test_what_is_kept_is_read_as_it_was_and_what_is_damaged_is_named(tmp_path, capsys):
+    kept = recorded(ROWS, ["a note"])
+    record.write(tmp_path, "growth", recorded(GROWTH))
+    record.write(tmp_path, "step", kept)
+    assert list(record.read(tmp_path)) == ["step", "growth"]
+    assert record.read(tmp_path)["step"] == kept
+    (tmp_path / "growth.json").write_text('{"rows": [')
+    assert list(record.read(tmp_path)) == ["step"]
+    assert "growth.json: damaged" in capsys.readouterr().err
+
+
 def test_the_terminal_shows_the_same_cells_in_columns():
-    lines = page.to_text(Result(ROWS, ["a note"])).splitlines()
+    lines = page.to_text(ROWS, ["a note"]).splitlines()
     assert lines[2].split() == ["ours", "0.06", "1.2", "(1.1", "-", "1.3)"]
     assert lines[0].index("ratio") + len("ratio to the floor") == len(lines[0]) == len(lines[2])
     assert lines[-1].strip() == "a note"

@@ -109,6 +109,8 @@ def test_a_run_that_goes_on_from_a_state_ends_as_if_it_had_not_stopped():
     torch.rand(17)
     assert list(second.finish_tasks()) == [3, 4, 5]
     assert second.rows == whole.rows
+    assert second.layers == whole.layers
+    assert second.movement().task_trained.tolist() == [t for t in range(1, 6) for _ in range(2)]
 
 
 def test_the_state_is_plain_enough_to_be_read_without_unpickling(tmp_path: Path):

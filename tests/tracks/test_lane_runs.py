@@ -51,6 +51,9 @@ def assert_same(lane, run, tolerance=1e-4):
     a, b = lane.accuracy(), run.accuracy()
     cells = ["task_trained", "task_evaluated", "metric"]
     pd.testing.assert_frame_equal(a[cells], b[cells])
+    moved = [run.movement().drop(columns="units_at_rest") for run in (lane, run)]
+    assert moved[0].empty == (run.recipe.posterior == "none")
+    pd.testing.assert_frame_equal(*moved, rtol=100 * tolerance, atol=tolerance)
     nll = a.metric == "nll"
     torch.testing.assert_close(
         torch.tensor(a.value[nll].values),

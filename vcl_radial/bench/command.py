@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from vcl_radial.bench import page, pictures, setting
+from vcl_radial.bench import page, pictures, record, setting
 from vcl_radial.bench.data import fashion_or_noise
+from vcl_radial.bench.record import Record
 from vcl_radial.bench.sections import SECTIONS
 from vcl_radial.bench.setting import Result, Row, Setting
 from vcl_radial.experiments import environment
@@ -37,11 +38,12 @@ def bench(
     data_dir: Path | None = None,
     device: str = "cpu",
 ) -> None:
-    """Measure the sections, print each as it is done, then write table, page and figures.
+    """Measure the sections, and with each draw table, page and figures of all that were measured.
 
     Args:
         sections: names of `SECTIONS`.
-        to: the folder for `speed.csv`, `README.md` and the figures.
+        to: the folder for a file per section, `speed.csv`, `README.md` and the figures; sections
+            that were measured before stay.
         repeats: rounds that count; None for as many as the sizes say.
         quick: a coarse look in about a minute.
         data_dir: where Fashion-MNIST lies; noise of its shape is taken where it is nowhere.
@@ -69,17 +71,23 @@ def bench(
         images = fashion_or_noise(data_dir, Path(scratch), sizes.train_images, sizes.test_images)
         told = Setting(sizes, repeats or sizes.repeats, images, Path(scratch), device)
         print(f"data: {images.description}")
-        results: dict[str, Result] = {}
         for name in sections:
             print(f"\n{name}: {SECTIONS[name]}", flush=True)
-            results[name] = measures[name](told)
-            print(page.to_text(results[name]), end="", flush=True)
-    drawn = _draw(results, to)
-    text = page.to_markdown(results, command, images.description, environment, drawn)
-    write_atomically(to / "speed.csv", page.to_csv(results))
-    write_atomically(to / "README.md", text)
-    files = [file for figures in drawn.values() for file, _ in figures]
+            result = measures[name](told)
+            print(page.to_text(result.rows, result.notes), end="", flush=True)
+            found = Record(result.rows, result.notes, command, images.description, environment)
+            record.write(to, name, found)
+            files = _write_page(to)
     print(f"\n{to / 'README.md'}, " + ", ".join(["speed.csv", *files]))
+
+
+def _write_page(to: Path) -> list[str]:
+    """Table, page and figures of all that the folder holds; the figures' files."""
+    records = record.read(to)
+    drawn = _draw(records, to)
+    write_atomically(to / "speed.csv", page.to_csv(records))
+    write_atomically(to / "README.md", page.to_markdown(records, drawn))
+    return [file for figures in drawn.values() for file, _ in figures]
 
 
 def _measures() -> dict[str, Callable[[Setting], Result]]:
@@ -96,11 +104,11 @@ def _measures() -> dict[str, Callable[[Setting], Result]]:
     }
 
 
-def _draw(results: dict[str, Result], to: Path) -> dict[str, list[tuple[str, str]]]:
+def _draw(records: dict[str, Record], to: Path) -> dict[str, list[tuple[str, str]]]:
     """Save the figures of every section; their files and what they show."""
     drawn: dict[str, list[tuple[str, str]]] = {}
-    for name, result in results.items():
-        for file, title, figure in _figures(name, result.rows):
+    for name, found in records.items():
+        for file, title, figure in _figures(name, found.rows):
             save(figure, to / file)
             drawn.setdefault(name, []).append((f"{file}.png", title))
     return drawn

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from vcl_radial.bench.record import Record
 from vcl_radial.bench.sections import SECTIONS
-from vcl_radial.bench.setting import Result, Row
+from vcl_radial.bench.setting import Row
 
 
 class Table(NamedTuple):
@@ -19,13 +20,13 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
 
-def to_csv(results: dict[str, Result]) -> str:
+def to_csv(records: Mapping[str, Record]) -> str:
     """All numbers, tidy and in full precision."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Row._fields)
-    for result in results.values():
-        writer.writerows(result.rows)
+    for record in records.values():
+        writer.writerows(record.rows)
     return text.getvalue()
 
 
@@ -37,10 +38,10 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     return [_table(kind, group) for kind, group in by_kind.items()]
 
 
-def to_text(result: Result) -> str:
+def to_text(rows: Sequence[Row], notes: Sequence[str]) -> str:
     """The tables of a section in aligned columns, and its notes."""
     lines: list[str] = []
-    for table in tables(result.rows):
+    for table in tables(rows):
         if table.heading:
             lines.append(f"  over {table.heading}")
         cells = [table.header, *table.rows]
@@ -49,26 +50,18 @@ def to_text(result: Result) -> str:
             padded = (cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))
             lines.append("  ".join(["", line[0].ljust(widths[0]), *padded]).rstrip())
         lines.append("")
-    return "\n".join([*lines, *(f"  {note}" for note in result.notes)]).rstrip() + "\n"
+    return "\n".join([*lines, *(f"  {note}" for note in notes)]).rstrip() + "\n"
 
 
 def to_markdown(
-    results: dict[str, Result],
-    command: str,
-    images: str,
-    environment: dict[str, Any],
-    pictures: dict[str, list[tuple[str, str]]],
+    records: Mapping[str, Record], pictures: Mapping[str, Sequence[tuple[str, str]]]
 ) -> str:
-    """The page: where the numbers come from, then every section with its tables.
+    """The page: every section with its tables, and where its numbers come from.
 
     Args:
-        results: of the sections, by name.
-        command: what was typed.
-        images: the data, in words.
-        environment: as `vcl_radial.experiments.environment.describe` gives it.
+        records: of the sections, by name.
         pictures: file and description of every figure of a section.
     """
-    packages = ", ".join(f"{name} {v}" for name, v in environment["packages"].items() if v)
     lines = [
         "# Speed",
         "",
@@ -77,25 +70,28 @@ def to_markdown(
         "round. A first round does not count, but for whole runs, and denormal numbers are "
         "flushed to zero. Times are those of the processor for this process; on a GPU, and for "
         "whole runs and worker processes, of the wall clock.",
-        "",
-        f"- Command: `{command}`",
-        f"- Data: {images}",
-        f"- Commit: {environment['commit'] or 'none (no checkout)'}",
-        f"- Device: {environment['device']}; processor: {environment['processor']}; "
-        f"{environment['threads']} thread(s)",
-        f"- Python {environment['python']}, {packages}",
     ]
-    for name, result in results.items():
+    for name, record in records.items():
         lines += ["", f"## {name}: {SECTIONS[name]}"]
         for file, description in pictures.get(name, []):
             lines += ["", f"![{description}]({file})"]
-        for table in tables(result.rows):
+        for table in tables(record.rows):
             rule = ["---", *("---:" for _ in table.header[1:])]
             lines.append("")
             lines += [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *table.rows)]
-        if result.notes:
-            lines += ["", *(f"- {note}" for note in result.notes)]
+        lines += ["", *(f"- {note}" for note in record.notes), _origin(record)]
     return "\n".join([*lines, ""])
+
+
+def _origin(record: Record) -> str:
+    where = record.environment
+    device = f"{where['device']} ({where['processor']}), {where['threads']} thread(s)"
+    packages = ", ".join(f"{name} {v}" for name, v in where["packages"].items() if v)
+    return (
+        f"- `{record.command}`; data: {record.data}; commit: "
+        f"{where['commit'] or 'none (no checkout)'}; device: {device}; "
+        f"Python {where['python']}, {packages}"
+    )
 
 
 def number(value: float) -> str:

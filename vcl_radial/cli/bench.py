@@ -67,6 +67,6 @@ def _bench(options: argparse.Namespace) -> int:
             device=device,
         )
     except KeyboardInterrupt:
-        print("vcl-radial: stopped; nothing was written", file=sys.stderr)
+        print("vcl-radial: stopped; sections that were done are kept", file=sys.stderr)
         return INTERRUPTED
     return DONE

@@ -22,6 +22,7 @@ from vcl_radial.errors import Diverged
 from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.movement import LayerMovement, movement
 from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import SCORES
@@ -31,6 +32,7 @@ from vcl_radial.tracks.continual import (
     EVAL_BATCH,
     check_batches,
     make_network,
+    movement_table,
     newest_classes,
     share_predicted_as,
     task_seed,
@@ -73,6 +75,7 @@ class Lane:
     def __init__(self, recipe: Recipe, seed: int, model: TaskModel, on_epoch: Any) -> None:
         self.recipe, self.seed, self.model, self.on_epoch = recipe, seed, model, on_epoch
         self.rows: list[tuple[int, int, str, float]] = []
+        self.layers: list[tuple[int, LayerMovement]] = []
         self.tasks_done = 0
         self.seconds = {"training": 0.0, "evaluation": 0.0}
         self.fault: Diverged | None = None
@@ -83,6 +86,7 @@ class Lane:
         return {
             "strategy": {"model": self.model.state_dict()},
             "rows": self.rows,
+            "layers": [(task, *layer) for task, layer in self.layers],
             "tasks_done": self.tasks_done,
             "seconds": self.seconds,
         }
@@ -91,6 +95,7 @@ class Lane:
         """Go on from what `state_dict` gave."""
         self.model.load_state_dict(state["strategy"]["model"])
         self.rows = [tuple(row) for row in state["rows"]]
+        self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
         self.tasks_done, self.seconds = state["tasks_done"], dict(state["seconds"])
 
     def accuracy(self) -> pd.DataFrame:
@@ -98,6 +103,10 @@ class Lane:
         return pd.DataFrame(
             self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
         )
+
+    def movement(self) -> pd.DataFrame:
+        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
+        return movement_table(self.layers)
 
     def average_accuracy(self) -> float:
         """The mean accuracy over the tasks trained so far, in per cent."""
@@ -230,8 +239,10 @@ class LaneRuns:
         stacked.write_back()
         seconds = (time.perf_counter() - started) / len(lanes)
         for lane in lanes:
-            consolidate(lane.model.network, [label])
             lane.tasks_done += 1
+            lane.model.meet(label, self.stream.n_classes)
+            lane.layers += [(lane.tasks_done, x) for x in movement(lane.model.network, [label])]
+            consolidate(lane.model.network, [label])
             lane.seconds["training"] += seconds
 
     def _epoch(

@@ -1,0 +1,81 @@
+"""How far a posterior has gone from its prior, layer by layer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.nn.carry import variational_weights
+from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+
+AT_REST = 0.1
+"""A unit whose weights have moved by less than this, as `LayerMovement.moved`, is at rest."""
+
+
+class LayerMovement(NamedTuple):
+    """A layer's posterior against its prior, in units that hold for every family.
+
+    The noise of a weight is the standard deviation of its draws: the scale of a Gaussian, scale /
+    sqrt(D) of a radial posterior.
+    """
+
+    layer: str
+    """the name in the network; `head` for the head of whatever task"""
+    kl: float
+    """KL(q || p) in nats"""
+    moved: float
+    """root mean square over the weights of |mean - mean_p| / noise_p"""
+    noise: float
+    """geometric mean of the noise of a weight"""
+    noise_to_prior: float
+    """geometric mean of noise / noise_p"""
+    units_at_rest: float
+    """per cent of the units whose incoming weights have moved by less than `AT_REST`"""
+
+
+@torch.no_grad()
+def movement(network: nn.Module, tasks: Collection[int]) -> list[LayerMovement]:
+    """The movement of the body's layers and of the heads of these tasks, in the network's order.
+
+    Layers that are not made of blocks of a family alone (`VariationalWeights.all_in_blocks`) are
+    left out.
+    """
+    used = set(variational_weights(network, tasks))
+    return [
+        _movement(re.sub(r"(\.heads\.\d+|\.output)?\.weights$", "", name), module)
+        for name, module in network.named_modules()
+        if module in used and isinstance(module, VariationalWeights) and module.all_in_blocks
+    ]
+
+
+def _movement(layer: str, weights: VariationalWeights) -> LayerMovement:
+    blocks = weights.posterior_blocks()
+    moved = [(b.mean - b.prior_mean).abs() / _noise(b, b.prior_scale, prior=True) for b in blocks]
+    noises = [_noise(b, b.scale()) for b in blocks]
+    ratios = [
+        noise / _noise(b, b.prior_scale, prior=True)
+        for b, noise in zip(blocks, noises, strict=True)
+    ]
+    of_units, _ = weights.split(moved)
+    at_rest = of_units.flatten(1).square().mean(1).sqrt() < AT_REST
+    return LayerMovement(
+        layer,
+        float(weights.kl()),
+        float(_all(moved).square().mean().sqrt()),
+        float(_all(noises).log().mean().exp()),
+        float(_all(ratios).log().mean().exp()),
+        100 * float(at_rest.double().mean()),
+    )
+
+
+def _noise(block: PosteriorBlock, scale: Tensor, *, prior: bool = False) -> Tensor:
+    family = block.prior_family if prior else block.family
+    return scale / family.scale_for_weight_noise(1.0, scale.shape[-1])
+
+
+def _all(blocks: list[Tensor]) -> Tensor:
+    return torch.cat([block.flatten() for block in blocks]).double()
