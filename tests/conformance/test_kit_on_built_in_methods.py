@@ -14,7 +14,7 @@ KNOWN = {
 }
 
 
-AT_MOST = {"posterior_samples": 5, "coreset_epochs": 2}
+AT_MOST = {"coreset_epochs": 2}
 """Sizes that some methods have of their own."""
 
 

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from vcl_radial.curvature import Quadratic, diagonal_fisher, parameters_in_use
-from vcl_radial.nn import MLP
+from vcl_radial.curvature import Quadratic, diagonal_fisher
 
 SHAPES = {"weight": (3, 4), "bias": (3,)}
 
@@ -210,16 +209,3 @@ def test_the_penalty_of_logistic_regression_is_the_second_order_term_of_its_loss
             up, down = ({**weights, name: weights[name] + s * shift} for s in (1, -1))
             second = loss(up) + loss(down) - 2 * loss(weights)
             assert 2 * past.penalty(up).item() == pytest.approx(second.item(), rel=1e-4)
-
-
-def test_parameters_in_use_are_the_bodys_and_the_heads_of_the_tasks():
-    network = MLP(6, 2, hidden=(5,), posterior=None)
-    network.head.adapt([0, 1, 10])
-    network.body[0].bias.requires_grad_(False)
-    assert set(parameters_in_use(network, [1])) == {
-        "body.0.weight",
-        "head.heads.1.weight",
-        "head.heads.1.bias",
-    }
-    single = MLP(6, 2, hidden=(5,), multi_head=False, posterior=None)
-    assert parameters_in_use(single, [7]) == dict(single.named_parameters())

@@ -1,10 +1,19 @@
+import json
+import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from tiny_runs import SINGLE_HEAD, finished, tiny_run
+from tiny_runs import ENVIRONMENT, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.results import COLUMNS, gather, results_table
+from vcl_radial.experiments.results import (
+    COLUMNS,
+    gather,
+    notices,
+    results_table,
+    runs_costs,
+)
 from vcl_radial.experiments.run_folder import RunFolder
 
 
@@ -13,7 +22,7 @@ def test_runs_are_gathered_by_benchmark_method_and_seed(tmp_path: Path):
         for seed in (1, 0):
             finished(tmp_path, tiny_run(method, seed=seed))
     runs, passed_over = gather(tmp_path)
-    names = [(run.method, run.spec["seed"]) for run in runs]
+    names = [(run.method, run.spec.seed) for run in runs]
     assert names == [("joint", 0), ("joint", 1), ("naive", 0), ("naive", 1)]
     assert passed_over == []
     table = results_table(runs)
@@ -66,23 +75,118 @@ def test_what_is_not_a_finished_run_is_passed_over_by_name(tmp_path: Path):
     (no_spec.path / "spec.toml").unlink()
     foreign = tmp_path / "somebody" / "seed-data"
     foreign.mkdir(parents=True)
+    (tmp_path / "somebody" / "seed-file").write_text("not a folder")
     runs, passed_over = gather(tmp_path)
-    assert [run.spec["seed"] for run in runs] == [0]
+    assert [run.spec.seed for run in runs] == [0]
     expected = {
-        unfinished.path: "not finished",
-        altered.path: "was altered after the run",
-        gaps.path: "is not a run folder of this suite",
-        columns.path: "columns a, b",
-        environment.path: "'processor'",
-        no_table.path: "is not a run folder of this suite",
-        no_spec.path: "is missing",
-        foreign: "not finished",
+        unfinished.path: "not finished; the command that began it goes on with it",
+        altered.path: ": accuracy.csv was altered after the run",
+        gaps.path: "the tasks evaluated must be 1 to 2",
+        columns.path: "(accuracy.csv: it has the columns a, b)",
+        environment.path: "(environment.json: the key 'processor' is missing)",
+        no_table.path: "is not a run folder of this suite (environment.json: ",
+        no_spec.path: "is not a run folder of this suite (it has no spec.toml)",
+        foreign: "is not a run folder of this suite (it has no spec.toml)",
     }
     assert len(passed_over) == len(expected)
     for path, words in expected.items():
-        (line,) = (line for line in passed_over if str(path) in line)
+        (line,) = (line for line in passed_over if line.startswith(f"{path}: "))
         assert words in line
         assert len(line.splitlines()) == 1
+
+
+def tidy_with(**changed: object) -> str:
+    """Made-up scores on two tasks, a value of which is not what it should be."""
+    rows = [(i, j, "accuracy", 50.0) for i in range(3) for j in (1, 2)]
+    table = pd.DataFrame(rows, columns=COLUMNS).astype(object)
+    for column, value in changed.items():
+        table.loc[len(table) - 1, column] = value
+    return table.to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    ("tidy", "words"),
+    [
+        (tidy_with(value=None), "a value that is not a number"),
+        (tidy_with(value=101.0), "not between 0 and 100"),
+        (tidy_with(value="high"), "accuracy.csv: "),
+        (tidy_with(task_evaluated=10**12), "it holds 1000000000000 tasks"),  # and no memory for it
+        (tidy_with(task_evaluated="two"), "accuracy.csv: "),
+        (tidy_with(task_trained=1), "occurs twice"),
+        ("", "accuracy.csv: No columns"),
+        ("\0\0", "accuracy.csv: "),
+    ],
+)
+def test_damaged_scores_are_passed_over_by_name(tmp_path: Path, tidy, words):
+    finished(tmp_path, tiny_run(seed=1))
+    damaged = finished(tmp_path, tiny_run(seed=0), tidy=tidy)
+    runs, (line,) = gather(tmp_path)
+    assert [run.spec.seed for run in runs] == [1]
+    assert line.startswith(f"{damaged.path}: is not a run folder of this suite (accuracy.csv: ")
+    assert words in line
+    assert len(line.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"tasks": "0, 1"}, "'tasks'"),
+        ({"tasks": ["one"]}, "it holds 2 tasks, and environment.json names 1"),
+        ({"seconds": {"training": math.inf}}, "'seconds.training'"),
+        ({"parameters": -1}, "'parameters'"),
+        ({"packages": [1]}, "'packages'"),
+    ],
+)
+def test_a_damaged_environment_is_passed_over_by_name(tmp_path: Path, changed, words):
+    finished(tmp_path, tiny_run(seed=1))
+    finished(tmp_path, tiny_run(seed=0), environment=ENVIRONMENT | changed)
+    _, (line,) = gather(tmp_path)
+    assert words in line
+
+
+def test_json_that_nests_without_end_is_passed_over(tmp_path: Path):
+    finished(tmp_path, tiny_run(seed=1))
+    folder = finished(tmp_path, tiny_run(seed=0))
+    deep = "[" * 100_000
+    files = {name: (folder.path / name).read_text() for name in ("accuracy.csv", "metrics.json")}
+    folder.finish(files | {"environment.json": deep})
+    _, (line,) = gather(tmp_path)
+    assert "environment.json" in line
+
+
+def test_names_are_on_one_line_and_hide_nothing(tmp_path: Path):
+    name = "a\nb\x1b[31m\u202e\x00 日本"
+    folder = finished(tmp_path, tiny_run())
+    spec = (folder.path / "spec.toml").read_text()
+    (folder.path / "spec.toml").write_text(
+        spec.replace('method = "naive"', f"method = {json.dumps(name)}")
+    )
+    files = {n: (folder.path / n).read_text() for n in ("accuracy.csv", "environment.json")}
+    folder.finish(files | {"metrics.json": "{}"})
+    runs, _ = gather(tmp_path)
+    assert runs[0].method == r"a\nb\x1b[31m\u202e\x00 日本"
+
+
+def test_costs_are_nan_where_an_older_version_did_not_write_them_down(tmp_path: Path):
+    seconds = {"training": 3.0, "evaluation": 1}
+    told = ENVIRONMENT | {"parameters": 17, "seconds": seconds}
+    finished(tmp_path, tiny_run(seed=0), environment=told)
+    finished(tmp_path, tiny_run(seed=1), environment=ENVIRONMENT | {"seconds": {}})
+    costs = runs_costs(gather(tmp_path)[0])
+    assert costs.iloc[0, 2:].tolist() == [0, 3.0, 1.0, 17.0]
+    assert costs.iloc[1, 3:].isna().all()
+
+
+def test_a_reader_is_told_of_settings_shown_apart_and_of_commits_put_together(tmp_path: Path):
+    for epochs in (1, 2):
+        finished(tmp_path, tiny_run("radial-vcl", epochs=epochs))
+    for seed in (0, 1):
+        environment = ENVIRONMENT | {"commit": f"commit-{seed}"}
+        finished(tmp_path, tiny_run("naive", seed=seed), environment=environment)
+    finished(tmp_path, tiny_run("joint"))
+    apart, together = notices(gather(tmp_path)[0])
+    assert "radial-vcl have 2 different settings" in apart
+    assert together == "runs of several commits are put together: naive"
 
 
 def test_a_copy_of_a_run_is_not_counted_twice(tmp_path: Path):
@@ -94,12 +198,14 @@ def test_a_copy_of_a_run_is_not_counted_twice(tmp_path: Path):
     runs, passed_over = gather(tmp_path)
     assert len(runs) == 1
     (line,) = passed_over
-    assert f"is the same run as {runs[0].path}" in line
+    assert line == f"{copy}: is the same run as {runs[0].path}"
 
 
 def test_a_folder_without_finished_runs_is_named(tmp_path: Path):
     with pytest.raises(UserError, match="nowhere: there is no such folder"):
         gather(tmp_path / "nowhere")
     RunFolder(tmp_path, tiny_run()).start()
-    with pytest.raises(UserError, match=f"{tmp_path}: holds no finished run; give a folder"):
+    RunFolder(tmp_path, tiny_run(seed=1)).start()
+    words = f"{tmp_path}: holds no finished run; give a folder .*not finished; .*, and 1 more"
+    with pytest.raises(UserError, match=words):
         gather(tmp_path)

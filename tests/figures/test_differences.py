@@ -1,9 +1,13 @@
 """Methods against one of them, paired by seed."""
 
+import math
+
 import pandas as pd
 import pytest
+from scipy import stats
 
 from vcl_radial.figures import paired_differences
+from vcl_radial.figures.differences import in_words
 
 
 def results(scores):
@@ -36,3 +40,41 @@ def test_swapping_the_reference_turns_the_sign():
 
 def test_one_seed_is_no_comparison():
     assert paired_differences(results({("a", 0): 90.0, ("b", 0): 93.0}), "a").empty
+
+
+def test_the_effect_size_is_that_of_the_paired_t_test():
+    differences = [1.0, 2.5, -0.5, 4.0]
+    scores = {("a", s): 80.0 for s in range(4)} | {
+        ("b", s): 80.0 + d for s, d in enumerate(differences)
+    }
+    (row,) = paired_differences(results(scores), "a").itertuples()
+    t = stats.ttest_1samp(differences, 0.0).statistic
+    assert row.effect == pytest.approx(t / math.sqrt(4))
+
+
+@pytest.mark.parametrize(("gain", "effect"), [(0.1, math.inf), (-0.3, -math.inf)])
+def test_the_same_difference_for_all_seeds_has_no_end_of_an_effect(gain, effect):
+    scores = {(m, s): 70.1 + 3.3 * s + gain * (m == "b") for m in "ab" for s in range(3)}
+    (row,) = paired_differences(results(scores), "a").itertuples()
+    assert row.effect == effect
+
+
+def test_no_difference_at_all_has_no_effect_size():
+    scores = {(m, s): 70.1 + s for m in "ab" for s in range(3)}
+    (row,) = paired_differences(results(scores), "a").itertuples()
+    assert math.isnan(row.effect)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4, 5])
+def test_too_few_seeds_are_said_to_be_so_however_clear_the_difference(seeds):
+    scores = {(m, s): 50.0 + 7 * s + 20 * (m == "b") for m in "ab" for s in range(seeds)}
+    (row,) = paired_differences(results(scores), "a").itertuples()
+    assert row.p == 2 / 2**seeds
+    assert row.words == f"too few seeds: with {seeds}, p is at least {row.p:.4g}"
+
+
+def test_from_six_seeds_on_a_difference_can_be_shown():
+    assert in_words(6, 1.0, 2 / 2**6) == "higher"
+    assert in_words(6, -1.0, 2 / 2**6) == "lower"
+    assert in_words(6, 1.0, 4 / 2**6) == "no difference shown"
+    assert in_words(21, 1.0, math.nan) == "no exact test for so many seeds"

@@ -5,8 +5,8 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP
-from vcl_radial.optimizers import GaussianNetwork
+from vcl_radial.nn import MLP, GaussianNetwork
+from vcl_radial.optimizers import effective_sample_size
 from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.optimizers.vogn import VOGN, GradientSquares
 
@@ -152,3 +152,9 @@ def test_a_parameter_without_gradient_stays_where_it_is(network):
             moved = not name.startswith("head.heads.1")
             assert torch.equal(q.mean, mean) is not moved
             assert torch.equal(q.precision, precision) is not moved
+
+
+def test_tempering_multiplies_the_data():
+    assert effective_sample_size(100, 0.25) == 400
+    with pytest.raises(UserError, match="kl_weight = 0"):
+        effective_sample_size(100, 0.0)

@@ -1,10 +1,18 @@
 import pytest
 import torch
 
+from vcl_radial.installed import GROUP
 from vcl_radial.nn import MLP, PosteriorSettings
 from vcl_radial.streams import build_stream, to_avalanche
 
 SETTINGS = {"kind": "split", "dataset": "digits", "tasks": 5}
+
+
+@pytest.fixture(autouse=True)
+def ivon_package(request):
+    """Its package is optional."""
+    if "ivon" in request.node.name.lower():
+        pytest.importorskip("ivon")
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +54,22 @@ def make_network():
         )
 
     return make
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Make packages that look installed, each with entry points; give the folder of each."""
+
+    def install(package, **points):
+        folder = tmp_path / package
+        metadata = folder / f"{package}-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
+        )
+        lines = [f"{name} = {target}" for name, target in points.items()]
+        (metadata / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]))
+        monkeypatch.syspath_prepend(folder)
+        return folder
+
+    return install

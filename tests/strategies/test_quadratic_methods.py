@@ -9,9 +9,10 @@ from avalanche.models import MTSimpleMLP
 from avalanche.training.plugins import EvaluationPlugin
 from torch.optim import SGD, Adam
 
-from vcl_radial.curvature import diagonal_fisher, output_sensitivity, parameters_in_use
+from vcl_radial.curvature import diagonal_fisher, output_sensitivity
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP
+from vcl_radial.nn import MLP, parameters_in_use
+from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.strategies import Scores
 from vcl_radial.strategies.ewc import EWC
 from vcl_radial.strategies.ewc_separate import SeparateEWC
@@ -286,6 +287,8 @@ def test_it_trains_on_avalanches_own_loaders_and_multi_head_model(method, multi_
 def test_a_network_with_a_posterior_is_refused_in_words(method, make_network):
     with pytest.raises(UserError, match="set posterior = 'none'"):
         make(method, make_network("gaussian"))
+    with pytest.raises(UserError, match="set posterior = 'none'"):
+        make(method, MLP(64, 2, hidden=(8,), posterior=RDPSettings()))
 
 
 @pytest.mark.parametrize(

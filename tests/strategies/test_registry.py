@@ -4,7 +4,7 @@ import pytest
 
 from vcl_radial.errors import UserError
 from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.registry import GROUP, built_in, find_strategy, installed, names
+from vcl_radial.strategies.registry import built_in, find_strategy, installed, names
 
 
 def test_every_method_is_found_by_the_name_of_its_file():
@@ -51,24 +51,6 @@ def test_what_is_wrong_with_a_strategy_is_named(name, words, user_module):
         find_strategy(name)
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Make packages that look installed, each with entry points."""
-
-    def install(package, **points):
-        folder = tmp_path / package
-        metadata = folder / f"{package}-1.0.dist-info"
-        metadata.mkdir(parents=True)
-        (metadata / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
-        )
-        lines = [f"{name} = {target}" for name, target in points.items()]
-        (metadata / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]))
-        monkeypatch.syspath_prepend(folder)
-
-    return install
-
-
 def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_point(
     user_module, install
 ):
@@ -90,7 +72,9 @@ def test_an_installed_package_does_not_take_a_built_in_name(user_module, install
 def test_a_name_that_two_packages_offer_is_asked_about(user_module, install):
     install("theirs", mine="their_methods:Mine")
     install("others", mine="other_methods:Mine")
-    with pytest.raises(UserError, match="choose one of 'other_methods:Mine', 'their_methods:Mine'"):
+    with pytest.raises(
+        UserError, match=r"write strategy = 'other_methods:Mine' \(others 1.0\) or 'their_m"
+    ):
         find_strategy("mine")
 
 

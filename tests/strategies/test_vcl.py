@@ -6,6 +6,7 @@ from avalanche.core import SupervisedPlugin
 from avalanche.evaluation.metrics import accuracy_metrics, forgetting_metrics, loss_metrics
 from avalanche.logging import TextLogger
 from avalanche.training.plugins import EvaluationPlugin, ReplayPlugin
+from learners import loss_of_an_epoch
 from torch.optim import Adam
 
 from vcl_radial.errors import Diverged
@@ -61,30 +62,13 @@ def test_it_learns_a_task_and_the_posterior_becomes_the_prior(
     assert kl_divergence(vcl.network, [0, 1]).item() == pytest.approx(0, abs=1e-3)
 
 
-def losses_of_an_epoch(vcl, experience):
-    """The losses of one pass over an experience, all under the same draw of the weights."""
-    recorded = []
-
-    class Recorder(SupervisedPlugin):
-        def before_forward(self, strategy, **kwargs):
-            torch.manual_seed(5)
-
-        def before_backward(self, strategy, **kwargs):
-            recorded.append(strategy.loss.detach() * len(strategy.mb_y))
-
-    vcl.plugins.append(Recorder())
-    vcl.optimizer_step = lambda: None  # the weights stay
-    vcl.train(experience, eval_streams=[])
-    return torch.stack(recorded).sum() / len(experience.dataset)
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_loss_does_not_depend_on_the_batch_size(
     family, make_network, multi_head_stream, multi_head_benchmark
 ):
     experience = multi_head_benchmark.train_stream[0]
     losses = [
-        losses_of_an_epoch(
+        loss_of_an_epoch(
             strategy(make_network(family), multi_head_stream, train_mb_size=size), experience
         )
         for size in (8, 50, 1000)
@@ -127,7 +111,7 @@ def test_the_penalty_weight_tempers_the_kl(make_network, multi_head_stream, mult
 
     def loss(weight):
         vcl = strategy(make_network(), multi_head_stream, penalty_weight=weight)
-        return losses_of_an_epoch(vcl, experience)
+        return loss_of_an_epoch(vcl, experience)
 
     none, half, full = loss(0.0), loss(0.5), loss(1.0)
     torch.testing.assert_close(half - none, 0.5 * (full - none))

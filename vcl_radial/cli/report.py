@@ -1,8 +1,9 @@
-"""`vcl-radial report`: tables and heatmaps of finished runs."""
+"""`vcl-radial report`: tables, pictures and a page of finished runs."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ def add(commands: Commands) -> None:
     """The command and its arguments."""
     parser = commands.add_parser(
         "report",
-        help="tables and heatmaps of finished runs",
-        description="Draw the tables and heatmaps of all finished runs below a folder.",
+        help="tables, pictures and a page of finished runs",
+        description="Draw the tables and pictures of all finished runs below a folder, and put "
+        "them on one HTML page that needs nothing beside it.",
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="a folder given to --out")
     parser.add_argument(
@@ -36,5 +38,13 @@ def add(commands: Commands) -> None:
 def _report(options: argparse.Namespace) -> int:
     from vcl_radial.experiments.report import write_report
 
-    write_report(options.folder, options.to or options.folder / "report", first=options.first)
+    words = ["vcl-radial", "report", str(options.folder)]
+    words += ["--to", str(options.to)] if options.to else []
+    words += ["--first", *options.first] if tuple(options.first) != MAIN_METHODS else []
+    write_report(
+        options.folder,
+        options.to or options.folder / "report",
+        first=options.first,
+        command=shlex.join(words),
+    )
     return DONE

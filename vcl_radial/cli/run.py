@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +16,12 @@ from vcl_radial.cli.arguments import (
     count,
     usable_device,
 )
+from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
+
+LOGGERS = ("tensorboard", "wandb")
 
 
 def add(commands: Commands) -> None:
@@ -67,6 +71,15 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto"
     )
+    parser.add_argument(
+        "--log",
+        choices=LOGGERS,
+        nargs="+",
+        action="extend",
+        default=[],
+        help="log the curves of each run into its folder; wandb stays offline unless $WANDB_MODE "
+        "says otherwise",
+    )
     parser.set_defaults(command=_run)
 
 
@@ -76,13 +89,22 @@ def _run(options: argparse.Namespace) -> int:
     methods = options.methods or MAIN_METHODS
     settings = dict(parse_setting(text) for text in options.settings)
     runs = plan(options.benchmark, methods, range(options.seeds), settings)
+    loggers = tuple(dict.fromkeys(options.log))
+    if loggers and (options.lanes or 1) > 1:
+        raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
 
     from vcl_radial.experiments.execute import Place
     from vcl_radial.experiments.report import write_report
     from vcl_radial.experiments.runner import perform
 
-    place = Place(options.out, options.data_dir, usable_device(options.device))
-    outcomes = perform(runs, place, options.jobs, options.lanes)
+    place = Place(
+        options.out,
+        options.data_dir,
+        usable_device(options.device),
+        log=loggers,
+        command=_in_words(options),
+    )
+    outcomes = perform(runs, place, options.jobs, 1 if loggers else options.lanes)
     faults: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.fault is not None:
@@ -95,3 +117,13 @@ def _run(options: argparse.Namespace) -> int:
     order = list(dict.fromkeys(run.method for run in runs))
     write_report(options.out, options.out / "report", runs[0].benchmark, order)
     return FAILED if faults else DONE
+
+
+def _in_words(options: argparse.Namespace) -> str:
+    """The command, with what decides the numbers."""
+    words = ["vcl-radial", "run", options.benchmark]
+    words += ["--method", *options.methods] if options.methods else []
+    words += ["--seeds", str(options.seeds)] if options.seeds > 1 else []
+    words += ["--lanes", str(options.lanes)] if options.lanes else []
+    words += ["--set", *options.settings] if options.settings else []
+    return shlex.join(words)

@@ -2,10 +2,10 @@
 
 In a test of your own:
 
-from vcl_radial.conformance import check, recipe_for
+    from vcl_radial.conformance import check, recipe_for
 
-for verdict in check(recipe_for("my_methods:L2", {"posterior": "none"})):
-    assert verdict.outcome != "fault", verdict
+    for verdict in check(recipe_for("my_methods:L2", {"posterior": "none"})):
+        assert verdict.outcome != "fault", verdict
 """
 
 from vcl_radial.conformance.kit import CHECKS, Check, check

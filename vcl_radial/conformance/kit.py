@@ -13,7 +13,8 @@ from vcl_radial.conformance.running import data, finite, learns, runs, shapes
 from vcl_radial.conformance.scale import penalty
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
-from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, in_words
+from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict
+from vcl_radial.strategies.faults import in_words
 from vcl_radial.tracks.settings import Recipe
 
 

@@ -21,9 +21,9 @@ def heads(subject: Subject) -> str:
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: all heads at once")
     assert main.trial is not None
-    if getattr(subject.method, "memoryless", False) and len({*map(id, main.models)}) > 1:
+    if subject.method.memoryless and len({*map(id, main.models)}) > 1:
         raise NotApplicable("trains a network of its own for each task")
-    old_too = getattr(subject.method, "trains_old_heads", False)
+    old_too = subject.method.trains_old_heads
     for now in range(1, len(main.states)):
         before, after = main.states[now - 1], main.states[now]
         for head, start in main.trial.names_of_heads().items():
@@ -54,7 +54,7 @@ def consolidates(subject: Subject) -> str:
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: there is no past")
     method = subject.method
-    memoryless = getattr(method, "memoryless", False)
+    memoryless = method.memoryless
     if memoryless and subject.remembers:
         raise Fault(
             "the class says memoryless = True, but task 2 is trained otherwise after task 1 than "

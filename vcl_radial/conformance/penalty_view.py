@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.conformance.trial import Trial, digits, seed
+from vcl_radial.strategies.upkeep import malformed
 
 BATCHES = 16, 64
 """Batch sizes to compare, in points."""
@@ -75,13 +76,7 @@ class PenaltyView:
     @property
     def malformed(self) -> str | None:
         """What is wrong with what `penalty()` gives, if it is not one number that is a tensor."""
-        given = self.returned
-        if isinstance(given, Tensor):
-            shape = tuple(given.shape)
-            return None if given.numel() == 1 else f"gives shape {shape}: sum it to one number"
-        if not isinstance(given, int | float):
-            return f"gives {type(given).__name__}: return one number as a tensor"
-        return f"gives {given:.6g} as a plain number, which has no gradient" if given else None
+        return malformed(self.returned)
 
     @property
     def without_gradient(self) -> bool:

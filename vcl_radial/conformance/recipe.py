@@ -27,12 +27,13 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     Raises:
         UserError: the target or a key is unknown, or a value impossible; with the nearest name.
     """
-    if target.endswith(".toml") or target in catalogue.names("method"):
+    recipes = [*catalogue.names("method"), *(o.name for o in catalogue.installed() if o.recipe)]
+    if target.endswith(".toml") or target in recipes:
         table = catalogue.load("method", target).table
     elif ":" in target or target in registry.names():
         table = {"strategy": target}
     else:
-        known = sorted({*catalogue.names("method"), *registry.names()})
+        known = sorted({*recipes, *registry.names()})
         nearest = get_close_matches(target, known, 1, cutoff=0.0)[0]
         raise UserError(
             f"unknown method {target!r}; the nearest is {nearest!r} (or give "

@@ -8,7 +8,7 @@ logarithm of a Gaussian N(c, 1/P) up to a constant. L2, EWC, SI and MAS differ i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MultiHead
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn import VariationalWeights, parameters_in_use
 
 
 class Quadratic:
@@ -144,24 +143,6 @@ class _Penalty(torch.autograd.Function):
         return None, None, None, *torch._foreach_mul(ctx.slope, grad)
 
 
-def parameters_in_use(network: nn.Module, tasks: Collection[int]) -> dict[str, nn.Parameter]:
-    """The trainable parameters that these tasks use, by name: the body's and their own heads'."""
-    labels = {str(task) for task in tasks}
-    others = {
-        id(parameter)
-        for module in network.modules()
-        if isinstance(module, MultiHead)
-        for label, head in module.heads.items()
-        if label not in labels
-        for parameter in head.parameters()
-    }
-    return {
-        name: parameter
-        for name, parameter in network.named_parameters()
-        if parameter.requires_grad and id(parameter) not in others
-    }
-
-
 class QuadraticMemory:
     """Mixin for a strategy whose past is one `Quadratic`: its penalty, its state, its data.
 
@@ -184,7 +165,7 @@ class QuadraticMemory:
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        if any(isinstance(module, PosteriorBlock) for module in self.network.modules()):
+        if any(isinstance(module, VariationalWeights) for module in self.network.modules()):
             raise UserError(
                 f"{type(self).__name__} anchors point estimates: set posterior = 'none'"
             )

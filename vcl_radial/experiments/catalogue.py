@@ -1,4 +1,4 @@
-"""The benchmarks and methods there are: shipped TOMLs by name, and a user's own by path."""
+"""The benchmarks and methods there are: TOMLs by name, and a user's own by path."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.specification import Run, validated
+from vcl_radial.installed import Offer, offer, offers
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = {"benchmark": "benchmarks", "method": "baselines"}
@@ -42,19 +43,23 @@ def names(kind: str) -> list[str]:
     return sorted(path.stem for path in folder(kind).glob("*.toml"))
 
 
+def installed() -> list[Offer]:
+    """The methods of installed packages, but for those whose name the suite has itself."""
+    strategies = [path.stem for path in (_PACKAGE / "strategies").glob("*.py")]
+    own = {*names("method"), *strategies}
+    return [each for each in offers() if each.name not in own]
+
+
 def load(kind: str, name: str) -> Entry:
-    """A shipped TOML by its name, or a user's own by its path (ending in .toml).
+    """A TOML by its name, or a user's own by its path (ending in .toml).
+
+    A name is that of a shipped one, or for a method that of an installed package's, whose recipe
+    lies beside its class.
 
     Raises:
         UserError: it is not there, not readable or not TOML.
     """
-    path = Path(name) if name.endswith(".toml") else folder(kind) / f"{name}.toml"
-    if not name.endswith(".toml") and name not in names(kind):
-        nearest = get_close_matches(name, names(kind), 1, cutoff=0.0)[0]
-        raise UserError(
-            f"unknown {kind} {name!r}; the nearest is {nearest!r} (see `vcl-radial list`, or give "
-            "the path of a .toml file)"
-        )
+    path = _path(kind, name)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -64,6 +69,29 @@ def load(kind: str, name: str) -> Entry:
     except ValueError as error:  # not TOML, or a number beyond Python's limits
         raise UserError(f"{path}: not valid TOML: {error}") from None
     return Entry(path.stem, path, table)
+
+
+def _path(kind: str, name: str) -> Path:
+    if name.endswith(".toml"):
+        return Path(name)
+    if name in names(kind):
+        return folder(kind) / f"{name}.toml"
+    theirs = installed() if kind == "method" else []
+    offered = offer(name) if name in {each.name for each in theirs} else None
+    if offered is not None and offered.recipe is not None:
+        return offered.recipe
+    if offered is not None or (kind == "method" and ":" in name):
+        whose = f" of the package {offered.package}" if offered else ""
+        raise UserError(
+            f"{name!r} is a strategy{whose} without a recipe: write one with strategy = {name!r}, "
+            "and give the path of the .toml file"
+        )
+    known = [*names(kind), *(each.name for each in theirs if each.recipe)]
+    nearest = get_close_matches(name, known, 1, cutoff=0.0)[0]
+    raise UserError(
+        f"unknown {kind} {name!r}; the nearest is {nearest!r} (see `vcl-radial list`, or give "
+        "the path of a .toml file)"
+    )
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

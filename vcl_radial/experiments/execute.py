@@ -147,6 +147,9 @@ class Resumable(Protocol):
     def accuracy(self) -> pd.DataFrame:
         """The scores so far."""
 
+    def movement(self) -> pd.DataFrame:
+        """How far the posterior of each layer went in each task; empty where there is none."""
+
 
 def go_on(folder: RunFolder, run: Resumable) -> None:
     """Load the folder's checkpoint where there is one.
@@ -181,8 +184,10 @@ def finish(
 
     tidy = run.accuracy()
     where = environment.describe(device, threads)
+    layers = run.movement()
     folder.finish(
-        {
+        ({} if layers.empty else {"layers.csv": layers.to_csv(index=False)})
+        | {
             "accuracy.csv": tidy.to_csv(index=False),
             "metrics.json": json.dumps(summary(tidy), indent=2) + "\n",
             "environment.json": json.dumps(

@@ -1,115 +1,183 @@
-"""The report of a folder of runs: tables, heatmaps and where the numbers came from."""
+"""The report of a folder of runs: tables, pictures, one page, and where the numbers came from."""
 
 from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
+import tomli_w
 
-from vcl_radial.experiments.results import FinishedRun, gather, results_table
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.experiments.provenance import behind
+from vcl_radial.experiments.results import (
+    FinishedRun,
+    gather,
+    notices,
+    results_table,
+    runs_costs,
+)
 from vcl_radial.experiments.run_folder import not_written, write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from vcl_radial.figures.page import Section
 
 
 def write_report(
-    folder: Path, to: Path, benchmark: str | None = None, first: Sequence[str] = ()
+    folder: Path,
+    to: Path,
+    benchmark: str | None = None,
+    first: Sequence[str] = (),
+    command: str | None = None,
 ) -> None:
     """Write the report of each benchmark below a folder, print its table and where it lies.
 
+    What cannot be shown is named on stderr and on the page, and the rest goes on.
+
     Args:
         folder: what was given to `--out`.
-        to: where to write; each benchmark gets a folder of its own in it.
+        to: where to write; each benchmark gets a folder of its own in it, and all of them one
+            HTML page, `index.html`, or `<benchmark>.html` where only one was asked for.
         benchmark: only this one; None for all.
         first: methods to show first, in this order; the others follow by name.
-    """
-    from vcl_radial import figures
+        command: what made the page, in words.
 
+    Raises:
+        UserError: there is nothing to show, or a file cannot be written.
+    """
     runs, passed_over = gather(folder if benchmark is None else folder / benchmark)
     for words in passed_over:
         print(f"passed over: {words}", file=sys.stderr)
+    parts: list[_Part] = []
+    used: set[str] = set()
     for name in sorted({run.benchmark for run in runs}):
         chosen = [run for run in runs if run.benchmark == name]
-        chosen.sort(key=lambda run: _place(run.spec["method"], first))
-        results = results_table(chosen)
-        tasks = chosen[0].environment["tasks"]
-        table = figures.summary_table(results)
-        place = to / _file_name(name)
-        write_atomically(place / "results.csv", results.to_csv(index=False))
-        write_atomically(place / "summary.csv", figures.to_csv(table))
-        tables = figures.to_markdown(table) + _differences(results)
-        write_atomically(place / "summary.md", _page(name, tables, chosen))
-        pictures = {"final-model": figures.final_bars(results, tasks=tasks)}
-        methods = figures.method_names(results)
-        for method in methods:
-            pictures[_unused(f"heatmap-{_file_name(method)}", pictures)] = figures.heatmap(
-                results, method, tasks=tasks
-            )
-        if len(methods) > 1:
-            pictures["heatmaps"] = figures.heatmap_sheet(results, tasks=tasks)
-        print(f"\n{name}\n{figures.to_text(table)}")
-        for stem, picture in pictures.items():
-            try:
-                paths = figures.save(picture, place / stem)
-            except OSError as error:
-                raise not_written(place / stem, error) from None
+        chosen.sort(key=lambda run: _place(run.spec.method, first))
+        stem = _unused(_file_name(name), used)
+        used.add(stem)
+        try:
+            parts.append(_part(chosen, to / stem, folder))
+        except DataError as error:
+            passed_over.append(f"{name}: {error}")
+            print(f"passed over: {passed_over[-1]}", file=sys.stderr)
+    if not parts:
+        raise UserError(f"{folder}: holds no finished run that can be shown")
+    page = to / ("index.html" if benchmark is None else f"{_file_name(benchmark)}.html")
+    _write_page(page, parts, passed_over, folder, command)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What has been written of a benchmark, and what the page shows of it."""
+
+    name: str
+    section: Section
+
+
+def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
+    """Write the files of one benchmark.
+
+    Raises:
+        DataError: its tables do not fit together.
+        UserError: a file cannot be written.
+    """
+    from vcl_radial import figures
+    from vcl_radial.figures.page import Detail, Section
+
+    name, tasks = runs[0].benchmark, runs[0].environment.tasks
+    results, costs = results_table(runs), runs_costs(runs)
+    table = figures.summary_table(results)
+    lines = notices(runs)
+    for line in lines:
+        print(f"{name}: {line}", file=sys.stderr)
+    section = Section(
+        results=results,
+        costs=costs,
+        tasks=tasks,
+        details={
+            method: Detail(_spec(of_method[0]), {r.spec.seed: _path(r, folder) for r in of_method})
+            for method in figures.method_names(results)
+            if (of_method := [run for run in runs if run.method == method])
+        },
+        facts=behind(runs),
+        notices=lines,
+    )
+    files = figures.report_files(results, costs, tasks, behind(runs))
+    for file, content in files.items():
+        write_atomically(place / file, content)
+    print(f"\n{name}\n{figures.to_text(table)}")
+    with warnings.catch_warnings():
+        # A name in letters that the font does not have is drawn as boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        for stem, picture in _pictures(results, tasks).items():
+            paths = _save(picture, place / stem)
             print(f"  {paths[0]}  (and .{paths[1].suffix[1:]})")
-        print(f"  {place / 'summary.md'}, results.csv, summary.csv")
+        others = [*files]
+        if len(tasks) > 1:
+            _save(figures.accuracy_curves(results), place / "accuracy-over-tasks")
+            others += ["accuracy-over-tasks.png", "accuracy-over-tasks.svg"]
+    print(f"  {place / 'summary.md'}, {', '.join(file for file in others if file != 'summary.md')}")
+    return _Part(name, section)
 
 
-def _differences(results: pd.DataFrame) -> str:
-    """The other methods against the first, where there are seeds to compare, as Markdown."""
-    from vcl_radial.figures import method_names, paired_differences
+def _pictures(results: pd.DataFrame, tasks: Sequence[str]) -> dict[str, Figure]:
+    from vcl_radial import figures
 
-    reference = method_names(results)[0]
-    rows = [
-        f"| {d.method} | {d.seeds} | {d.difference:+.2f} ± {d.difference_se:.2f} | {d.p:.4f} |"
-        for d in paired_differences(results, reference).itertuples()
-    ]
-    if not rows:
-        return ""
-    head = [
-        f"\nAverage accuracy against {reference}, paired by seed; p of the exact sign-flip test:\n",
-        "| method | seeds | difference | p |",
-        "| --- | ---: | ---: | ---: |",
-    ]
-    return "\n".join([*head, *rows, ""])
+    pictures = {"final-model": figures.final_bars(results, tasks=tasks)}
+    methods = figures.method_names(results)
+    for method in methods:
+        stem = _unused(f"heatmap-{_file_name(method)}", pictures)
+        pictures[stem] = figures.heatmap(results, method, tasks=tasks)
+    if len(methods) > 1:
+        pictures["heatmaps"] = figures.heatmap_sheet(results, tasks=tasks)
+    return pictures
 
 
-def _page(name: str, tables: str, runs: list[FinishedRun]) -> str:
-    """The tables with what stands behind them."""
-    commits = sorted({str(run.environment.get("commit") or "none (no checkout)") for run in runs})
-    devices = sorted(
-        {
-            f"{run.environment['device']} ({run.environment['processor']}), "
-            f"{run.environment['threads']} thread(s) a run, torch "
-            f"{run.environment['packages']['torch']}"
-            for run in runs
-        }
+def _save(picture: Figure, stem: Path) -> list[Path]:
+    from vcl_radial import figures
+
+    try:
+        return figures.save(picture, stem)
+    except OSError as error:
+        raise not_written(stem, error) from None
+
+
+def _write_page(
+    path: Path,
+    parts: Sequence[_Part],
+    passed_over: Sequence[str],
+    folder: Path,
+    command: str | None,
+) -> None:
+    from vcl_radial import __version__
+    from vcl_radial.figures.page import html_page
+
+    facts = [("folder", [str(folder)]), ("made by", [f"vcl-radial {__version__}"])]
+    if command is not None:
+        facts.insert(0, ("command", [command]))
+    title = parts[0].name if len(parts) == 1 else f"Results in {folder.resolve().name or folder}"
+    page = html_page(
+        [part.section for part in parts], title=title, facts=facts, passed_over=passed_over
     )
-    hours = sum(sum(run.environment["seconds"].values()) for run in runs) / 3600
-    seeds = sorted({run.spec["seed"] for run in runs})
-    days = sorted({run.environment["finished"][:10] for run in runs})
-    return "\n".join(
-        [
-            f"# {name}",
-            "",
-            tables.rstrip(),
-            "",
-            f"Evaluated on: {', '.join(sorted({run.spec['evaluate_on'] for run in runs}))} data. "
-            "Accuracy, forgetting, transfer and ECE in per cent, NLL in nats; mean ± standard "
-            "error over seeds.",
-            "",
-            f"- seeds: {', '.join(map(str, seeds))}",
-            f"- commit: {', '.join(commits)}",
-            f"- device: {'; '.join(devices)}",
-            f"- finished: {days[0] if len(days) == 1 else f'{days[0]} to {days[-1]}'}; "
-            f"{hours:.2f} hours of training and evaluation in all",
-            "",
-        ]
-    )
+    write_atomically(path, page)
+    print(f"\nall of it on one page: {path}")
+
+
+def _spec(run: FinishedRun) -> str:
+    """The resolved spec of a method's runs, but for the seed."""
+    return tomli_w.dumps(run.spec.model_dump(exclude={"seed"}, exclude_none=True))
+
+
+def _path(run: FinishedRun, folder: Path) -> str:
+    return str(run.path.relative_to(folder))
 
 
 def _place(method: str, first: Sequence[str]) -> int:
@@ -119,7 +187,9 @@ def _place(method: str, first: Sequence[str]) -> int:
 def _file_name(name: str) -> str:
     """A name with its settings, as a file name: `radial-vcl_epochs=5_hidden=8-8`."""
     words = re.sub(r"(?<=\d), (?=\d)", "-", name)
-    return re.sub(r"[^\w.=-]+", "_", words).strip("_")[:100]
+    stem = re.sub(r"[^\w.=-]+", "_", words).strip("_").lstrip(".")
+    # A file system counts bytes; some room is left for what is put before and after.
+    return stem.encode()[:100].decode(errors="ignore") or "unnamed"
 
 
 def _unused(stem: str, used: Container[str]) -> str:

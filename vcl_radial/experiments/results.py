@@ -7,9 +7,10 @@ import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.experiments.run_folder import finished_fault, read_spec
@@ -17,8 +18,43 @@ from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
 
-_SPEC_KEYS = ("benchmark", "method", "seed", "evaluate_on", "recipe", "stream")
-_ENVIRONMENT_KEYS = ("device", "processor", "threads", "packages", "seconds", "finished", "tasks")
+Name = Annotated[str, Field(min_length=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Told(BaseModel):
+    """What a report reads of a file; older and newer versions may have written more."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class Spec(_Told):
+    """What a run was."""
+
+    benchmark: Name
+    method: Name
+    seed: int
+    evaluate_on: str
+    recipe: dict[str, Any]
+    stream: dict[str, Any]
+
+
+class Environment(_Told):
+    """Where a run's numbers came from; None is what an older version did not write down."""
+
+    device: str
+    processor: str
+    threads: int
+    packages: dict[str, str | None]
+    tasks: list[str]
+    seconds: dict[str, Seconds]
+    finished: str
+    commit: str | None = None
+    parameters: Annotated[int, Field(ge=0)] | None = None
+    command: str | None = None
+
+
+Told = TypeVar("Told", bound=_Told)
 
 
 @dataclass(frozen=True)
@@ -36,8 +72,8 @@ class FinishedRun:
     """
 
     path: Path
-    spec: dict[str, Any]
-    environment: dict[str, Any]
+    spec: Spec
+    environment: Environment
     tidy: pd.DataFrame
     benchmark: str
     method: str
@@ -51,49 +87,109 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder")
-    runs, passed_over = [], []
+    runs: list[FinishedRun] = []
+    passed_over: list[str] = []
     first: dict[str, FinishedRun] = {}
     for path in sorted(path for path in folder.glob("**/seed-*") if path.is_dir()):
-        fault = finished_fault(path)
-        if fault is None:
-            try:
-                run = _read(path)
-                twin = first.setdefault(repr(run.spec), run)
-                if twin is run:
-                    runs.append(run)
-                    continue
-                fault = f"{path} is the same run as {twin.path}"
-            except (OSError, ValueError, LookupError, TypeError, DataError) as error:
-                fault = f"{path} is not a run folder of this suite ({error})"
-        passed_over.append(f"{path}: {fault}" if fault == "not finished" else fault)
+        try:
+            run = _read(path)
+        except DataError as error:
+            passed_over.append(str(error))
+            continue
+        twin = first.setdefault(repr(run.spec), run)
+        if twin is run:
+            runs.append(run)
+        else:
+            passed_over.append(f"{path}: is the same run as {twin.path}")
     if not runs:
-        raise UserError(f"{folder}: holds no finished run; give a folder that was given to --out")
+        raise UserError(_nothing_in(folder, passed_over))
     # Other tasks or other data are another measurement, other settings of a recipe another method.
-    words = _what_differs(runs, ("stream",), lambda run: (run.benchmark, run.spec["evaluate_on"]))
+    words = _what_differs(runs, ("stream",), lambda run: (run.benchmark, run.spec.evaluate_on))
     runs = [replace(r, benchmark=r.benchmark + w) for r, w in zip(runs, words, strict=True)]
     words = _what_differs(runs, ("recipe",), lambda run: (run.benchmark, run.method))
     runs = [replace(r, method=r.method + w) for r, w in zip(runs, words, strict=True)]
-    return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec["seed"])), passed_over
+    return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+
+
+def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
+    words = f"{folder}: holds no finished run; give a folder that was given to --out"
+    if not passed_over:
+        return words
+    more = f", and {len(passed_over) - 1} more" if len(passed_over) > 1 else ""
+    return f"{words} (passed over: {passed_over[0]}{more})"
 
 
 def _read(path: Path) -> FinishedRun:
-    spec = read_spec(path)
-    tidy = pd.read_csv(io.StringIO((path / "accuracy.csv").read_text()))
+    """What a run folder holds.
+
+    Raises:
+        DataError: it holds no finished run, or what no run of this suite writes.
+    """
+    if not (path / "spec.toml").exists():
+        raise DataError(f"{path}: is not a run folder of this suite (it has no spec.toml)")
+    if (fault := finished_fault(path)) is not None:
+        mend = "; the command that began it goes on with it" if fault == "not finished" else ""
+        raise DataError(f"{path}: {fault.removeprefix(f'{path}/')}{mend}")
+    file = "spec.toml"
+    try:
+        spec = _told(Spec, read_spec(path))
+        file = "environment.json"
+        environment = _told(Environment, json.loads((path / file).read_text()))
+        file = "accuracy.csv"
+        tidy = pd.read_csv(io.StringIO((path / file).read_text()))
+        _check_scores(tidy, len(environment.tasks))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, DataError) as error:
+        words = " ".join(str(error).split())
+        raise DataError(f"{path}: is not a run folder of this suite ({file}: {words})") from None
+    scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
+    names = _visible(spec.benchmark) + scored_on, _visible(spec.method)
+    return FinishedRun(path, spec, environment, tidy, *names)
+
+
+def _visible(name: str) -> str:
+    """A name on one line, every character of it to be seen: a control character as its code."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+
+
+def _told(kind: type[Told], table: Any) -> Told:
+    """A file's content.
+
+    Raises:
+        DataError: a key is missing or of another type; it names the key.
+    """
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(str(part) for part in fault["loc"])
+        said = "is missing" if fault["type"] == "missing" else f"is wrong: {fault['msg']}"
+        raise DataError(f"the key {key!r} {said}" if key else fault["msg"]) from None
+
+
+def _check_scores(tidy: pd.DataFrame, tasks: int) -> None:
+    """Refuse a table that is damaged or has gaps.
+
+    Raises:
+        DataError: it is.
+    """
     if list(tidy.columns) != COLUMNS:
-        raise ValueError(f"accuracy.csv has the columns {', '.join(map(str, tidy.columns))}")
-    environment = json.loads((path / "environment.json").read_text())
-    for table, keys in ((spec, _SPEC_KEYS), (environment, _ENVIRONMENT_KEYS)):
-        for key in keys:
-            table[key]
-    summary(tidy)  # refuses a table that is damaged or has gaps
-    scored_on = "" if spec["evaluate_on"] == "test" else f" ({spec['evaluate_on']} data)"
-    return FinishedRun(path, spec, environment, tidy, spec["benchmark"] + scored_on, spec["method"])
+        raise DataError(f"it has the columns {', '.join(map(str, tidy.columns))}")
+    # Asked first: what follows lays out as many tasks as the table names.
+    named = tidy["task_evaluated"].max()
+    if named != tasks:
+        raise DataError(f"it holds {named} tasks, and environment.json names {tasks}")
+    if tidy["value"].isna().any():
+        raise DataError("it holds a value that is not a number")
+    accuracies = tidy.loc[tidy["metric"] == "accuracy", "value"]
+    if not accuracies.between(0.0, 100.0).all():
+        raise DataError("it holds an accuracy that is not between 0 and 100 %")
+    summary(tidy)
 
 
 def results_table(runs: list[FinishedRun]) -> pd.DataFrame:
     """One tidy table of many runs: `benchmark, method, seed` and the columns of accuracy.csv."""
     tables = [
-        run.tidy.assign(benchmark=run.benchmark, method=run.method, seed=run.spec["seed"])
+        run.tidy.assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
         for run in runs
     ]
     return pd.concat(tables, ignore_index=True)[["benchmark", "method", "seed", *COLUMNS]]
@@ -103,7 +199,7 @@ def _what_differs(
     runs: Sequence[FinishedRun], tables: Sequence[str], group: Callable[[FinishedRun], Hashable]
 ) -> list[str]:
     """For each run, what tells it from others of its group in these tables of the spec, or ""."""
-    settings = [_flat({table: run.spec[table] for table in tables}) for run in runs]
+    settings = [_flat({table: getattr(run.spec, table) for table in tables}) for run in runs]
     groups: dict[Hashable, list[dict[str, Any]]] = {}
     for run, table in zip(runs, settings, strict=True):
         groups.setdefault(group(run), []).append(table)
@@ -132,3 +228,39 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + key] = value
     return flat
+
+
+def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """What runs cost: `benchmark, method, seed`, seconds and parameters; nan where not known."""
+    rows = [
+        {
+            "benchmark": run.benchmark,
+            "method": run.method,
+            "seed": run.spec.seed,
+            "training_seconds": run.environment.seconds.get("training"),
+            "evaluation_seconds": run.environment.seconds.get("evaluation"),
+            "parameters": run.environment.parameters,
+        }
+        for run in runs
+    ]
+    numbers = ("training_seconds", "evaluation_seconds", "parameters")
+    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+
+
+def notices(runs: Sequence[FinishedRun]) -> list[str]:
+    """What a reader of the tables of one benchmark has to know of its runs, a line each."""
+    names: dict[str, set[str]] = {}
+    commits: dict[str, set[str]] = {}
+    for run in runs:
+        names.setdefault(_visible(run.spec.method), set()).add(run.method)
+        commits.setdefault(run.method, set()).add(run.environment.commit or "none")
+    lines = [
+        f"the runs of {method} have {len(apart)} different settings; they are shown apart, named "
+        "after what differs"
+        for method, apart in names.items()
+        if len(apart) > 1
+    ]
+    mixed = [method for method, different in commits.items() if len(different) > 1]
+    if mixed:
+        lines.append(f"runs of several commits are put together: {', '.join(mixed)}")
+    return lines

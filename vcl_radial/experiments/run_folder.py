@@ -74,7 +74,7 @@ class RunFolder:
         """Write the result files, then the marker that holds their checksums."""
         for name, content in files.items():
             write_atomically(self.path / name, content)
-        sums = {name: _sha256(self.path / name) for name in RESULT_FILES}
+        sums = {name: _sha256(self.path / name) for name in {*RESULT_FILES, *files}}
         write_atomically(self.path / "done", json.dumps(sums, indent=2) + "\n")
         self.checkpoint.unlink(missing_ok=True)
 
@@ -123,7 +123,7 @@ def finished_fault(path: Path) -> str | None:
     """Why a folder holds no finished run ("not finished", or what is damaged), or None."""
     try:
         sums = json.loads((path / "done").read_text())
-        for name in RESULT_FILES:
+        for name in {*RESULT_FILES, *sums}:
             if _sha256(path / name) != sums[name]:
                 return f"{path / name} was altered after the run"
     except FileNotFoundError as error:

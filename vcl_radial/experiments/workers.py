@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from vcl_radial.errors import VclRadialError
+from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import execute_lanes
+from vcl_radial.experiments.run_folder import RunFolder, write_atomically
 from vcl_radial.experiments.specification import Run
+
+TRACEBACK = "traceback.txt"
+"""Of a fault in the code, in the folder of its run."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: `fault` is None if it is finished, else one line (or a traceback)."""
+    """How a run ended: `fault` is None if it is finished, else one line."""
 
     run: Run
     fault: str | None
@@ -130,6 +134,9 @@ def _attempt(
 ) -> list[Outcome]:
     """Carry a batch out and give the fault of each run in words, or None."""
     faults: Sequence[str | None]
+    for run in batch:
+        with suppress(OSError):  # of an earlier attempt
+            (RunFolder(place.out, run).path / TRACEBACK).unlink()
     try:
         with warnings.catch_warnings():
             # Deprecations inside other people's packages are nothing a user of ours can mend.
@@ -143,7 +150,23 @@ def _attempt(
         faults = [str(error)] * len(batch)
     except BrokenPipeError:  # the parent is gone
         raise
-    except Exception:
-        fault = f"a fault of the suite or of a user's strategy:\n{traceback.format_exc()}"
-        faults = [fault] * len(batch)
+    except (Exception, SystemExit) as error:  # a user's strategy may fail in any way
+        faults = [_unexpected(error, run, place) for run in batch]
     return [Outcome(run, fault) for run, fault in zip(batch, faults, strict=True)]
+
+
+def _unexpected(error: BaseException, run: Run, place: Place) -> str:
+    """A fault that is nobody's but the code's, in one line; its traceback goes to the folder."""
+    from vcl_radial.strategies.faults import in_words
+    from vcl_radial.strategies.registry import find_strategy
+
+    with suppress(UserError):  # a full disk has been told of, or will be
+        text = "".join(traceback.format_exception(error))
+        write_atomically(RunFolder(place.out, run).path / TRACEBACK, text)
+    method = None
+    with suppress(UserError):
+        method = find_strategy(run.recipe.strategy)
+    words = f"{in_words(error, method)}; the traceback is in {TRACEBACK} of the run's folder"
+    if method is None or method.__module__.startswith("vcl_radial."):
+        return words
+    return f"{words}, and `vcl-radial check` looks closer at the method"

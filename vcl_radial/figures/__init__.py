@@ -1,15 +1,18 @@
 """Pictures and tables of results: pure functions of tidy accuracy tables."""
 
+from vcl_radial.figures.curves import accuracy_curves
 from vcl_radial.figures.differences import paired_differences
 from vcl_radial.figures.final_bars import final_bars
 from vcl_radial.figures.heatmap import heatmap, heatmap_sheet
 from vcl_radial.figures.over_seeds import AccuracyOverSeeds, accuracy_over_seeds, method_names
+from vcl_radial.figures.report_files import report_files
 from vcl_radial.figures.style import MethodStyle, house_style, method_styles, save
 from vcl_radial.figures.tables import summary_table, to_csv, to_markdown, to_text
 
 __all__ = [
     "AccuracyOverSeeds",
     "MethodStyle",
+    "accuracy_curves",
     "accuracy_over_seeds",
     "final_bars",
     "heatmap",
@@ -18,6 +21,7 @@ __all__ = [
     "method_names",
     "method_styles",
     "paired_differences",
+    "report_files",
     "save",
     "summary_table",
     "to_csv",

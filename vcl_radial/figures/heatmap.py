@@ -123,7 +123,7 @@ def _draw(
 ) -> Figure:
     T = max(summary.tasks for summary in summaries)
     cell = _cell(T)
-    scale = Normalize(*(limits or _limits(summaries)))
+    scale = Normalize(*(limits or accuracy_limits(summaries)))
     sheet = subtitle is None
     width = (T + _GAP + 1) * cell.width
     per_line = balanced_per_line(len(summaries), 3 if T <= 6 else 2)
@@ -175,8 +175,11 @@ def _cell(T: int) -> _Cell:
     return _Cell(0.35, 0.26, mean_size=6.0, spread_size=None)
 
 
-def _limits(summaries: Sequence[AccuracyOverSeeds]) -> tuple[float, float]:
-    """Two fixed scales only, so that most figures can be compared with each other."""
+def accuracy_limits(summaries: Sequence[AccuracyOverSeeds]) -> tuple[float, float]:
+    """The accuracies at the ends of the colour scale: 50 to 100 %, or 0 to 100 % where needed.
+
+    Two fixed scales only, so that most figures can be compared with each other.
+    """
     lowest = min(float(summary.learnt.min(initial=100.0)) for summary in summaries)
     return (50.0, 100.0) if lowest >= 50.0 else (0.0, 100.0)
 

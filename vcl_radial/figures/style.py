@@ -96,6 +96,36 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
     return {name: _STYLES[_FIXED.get(name, chosen.get(name, 0))] for name in methods}
 
 
+@dataclass(frozen=True)
+class LineLook:
+    """How one method looks as a line.
+
+    Attributes:
+        style: Colour and marker.
+        dashes: 0 for a plain line, 1 to 3 for dashed ones.
+    """
+
+    style: MethodStyle
+    dashes: int
+
+
+def line_looks(methods: Sequence[str]) -> dict[str, LineLook]:
+    """A look for the line of each method: that of `method_styles`, and dashes where they run out.
+
+    Args:
+        methods: Names of methods, in the order of the figure.
+
+    Returns:
+        Looks by name. Distinct up to 32 methods, then they repeat.
+    """
+    taken = {_FIXED[name] for name in methods if name in _FIXED}
+    looks = [LineLook(style, dashes) for dashes in range(4) for style in _STYLES]
+    free = [look for i, look in enumerate(looks) if i not in taken]
+    others = [name for name in methods if name not in _FIXED]
+    chosen = {name: free[k % len(free)] for k, name in enumerate(others)}
+    return {name: looks[_FIXED[name]] if name in _FIXED else chosen[name] for name in methods}
+
+
 def colour_map() -> Colormap:
     """The map of all heatmaps: perceptually uniform, and the darker the higher, in grey too."""
     # Viridis without its darkest tenth, where the colours of high accuracies run together.

@@ -3,9 +3,11 @@
 from vcl_radial.nn.carry import consolidate, kl_divergence, variational_weights
 from vcl_radial.nn.closed_form import ClosedFormGradients
 from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
+from vcl_radial.nn.gaussian_network import GaussianNetwork, WeightPosterior
 from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
+from vcl_radial.nn.parameters import parameters_in_use
 from vcl_radial.nn.weights import PosteriorBlock, PosteriorSettings, VariationalWeights
 
 __all__ = [
@@ -13,6 +15,7 @@ __all__ = [
     "BayesianConv2d",
     "BayesianLinear",
     "ClosedFormGradients",
+    "GaussianNetwork",
     "MultiHead",
     "PointConv2d",
     "PointLinear",
@@ -20,7 +23,9 @@ __all__ = [
     "PosteriorSettings",
     "SingleHead",
     "VariationalWeights",
+    "WeightPosterior",
     "consolidate",
     "kl_divergence",
+    "parameters_in_use",
     "variational_weights",
 ]

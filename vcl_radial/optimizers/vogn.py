@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from vcl_radial.errors import UserError
-from vcl_radial.optimizers import WeightPosterior
+from vcl_radial.nn import WeightPosterior
+from vcl_radial.optimizers.natural_gradient import NaturalGradient
 
 
 class GradientSquares:
@@ -78,32 +77,24 @@ class GradientSquares:
             hook.remove()
 
 
-class VOGN(Optimizer):
+class VOGN(NaturalGradient):
     """Natural-gradient variational inference with the squares of single rows' gradients.
 
-    With g and h the mean gradient and the mean squared row gradient at weights drawn from q, and
-    delta = prior_precision / ess:
+    As `NaturalGradient`, with the mean squared gradient of single rows as the curvature:
 
-        s    <- beta2 s + (1 - beta2) h
-        m    <- beta1 m + (1 - beta1) (g + delta (mean - prior_mean))
-        mean <- mean - lr m / (1 - beta1^t) / (s + delta + damping)
-        precision = ess (s + delta)
+        h = 1/B sum_i g_i^2,    metric = s + delta + damping
 
     The fixed point is stationary for E_q[mean NLL] + KL(q || p) / ess with the Hessian of the NLL
     replaced by the sum of squared row gradients.
 
-    Source: Khan et al. 2018 (VOGN); momentum and damping as in Osawa et al. 2019. The prior
-    N(0, 1/prior_precision) is widened here to one with a mean and a precision for each weight, and
-    the momentum has Adam's correction for its start at 0.
+    Source: Khan et al. 2018 (VOGN); momentum and damping as in Osawa et al. 2019. The momentum has
+    Adam's correction for its start at 0.
 
     Args:
-        posteriors: of the parameters to train; s starts where it gives their present precision.
+        posteriors: of the parameters to train.
         squares: gathers h.
-        lr: the step, about 1 at most.
-        ess: effective sample size, N if nothing is tempered.
-        beta1: decay of the momentum.
-        beta2: decay of the curvature.
         damping: added to the curvature in the step only.
+        settings: those of `NaturalGradient`; an `lr` of 1 is a whole natural-gradient step.
     """
 
     def __init__(
@@ -111,34 +102,16 @@ class VOGN(Optimizer):
         posteriors: Sequence[WeightPosterior],
         squares: GradientSquares,
         *,
-        lr: float,
-        ess: float,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
         damping: float = 0.0,
+        **settings: float,
     ) -> None:
-        super().__init__([q.mean for q in posteriors], {"lr": lr})
-        self.posteriors, self.squares, self.ess = posteriors, squares, ess
-        self.beta1, self.beta2, self.damping = beta1, beta2, damping
-        self.steps = 0
-        for q in posteriors:
-            curvature = (q.precision - q.prior_precision) / ess
-            self.state[q.mean] = {"curvature": curvature, "momentum": torch.zeros_like(q.mean)}
+        super().__init__(posteriors, **settings)
+        self.gradient_squares, self.damping = squares, damping
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move means and precisions by the gradients of the last backward pass."""
-        self.steps += 1
-        step_size = self.param_groups[0]["lr"] / (1 - self.beta1**self.steps)
-        squares = self.squares.take()
-        for q in self.posteriors:
-            if q.mean.grad is None:
-                continue
-            state = self.state[q.mean]
-            delta = q.prior_precision / self.ess
-            curvature = state["curvature"].lerp_(squares[q.mean], 1 - self.beta2)
-            gradient = torch.addcmul(q.mean.grad, delta, q.mean - q.prior_mean)
-            momentum = state["momentum"].lerp_(gradient, 1 - self.beta1)
-            precision = curvature + delta
-            q.mean.addcdiv_(momentum, precision + self.damping, value=-step_size)
-            q.precision = precision.mul_(self.ess)
+    def squares(self) -> Mapping[Tensor, Tensor]:
+        """The mean squared gradients of the rows of the passes since the last step."""
+        return self.gradient_squares.take()
+
+    def metric(self, curvature: Tensor, delta: Tensor) -> Tensor:
+        """The curvature with the prior in it, s + delta, damped."""
+        return curvature + delta + self.damping

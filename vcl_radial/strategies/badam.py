@@ -27,7 +27,8 @@ from torch import Tensor, nn
 from torch.optim import Adam
 
 from vcl_radial.errors import UserError
-from vcl_radial.optimizers import GaussianNetwork, check_decays
+from vcl_radial.nn import GaussianNetwork
+from vcl_radial.optimizers import check_decays
 from vcl_radial.strategies.base import ContinualStrategy
 
 
@@ -41,13 +42,15 @@ class BAdam(ContinualStrategy):
         prior_scale: the first prior is N(0, prior_scale^2).
         beta2: Adam's decay of the second moment.
         accumulate: whether the prior's precision is a term of the posterior's.
-        posterior_samples: weight samples in a prediction, in place of `eval_samples`; 0: predict
-            at the means.
+        predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
         settings: those of `ContinualStrategy`.
 
     Raises:
-        UserError: the optimiser is not Adam, or an option is out of its range.
+        UserError: the optimiser is not Adam, an option is out of its range, or the weights have a
+            posterior already.
     """
+
+    recipe_keys = frozenset({"eval_samples", "prior_scale"})
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class BAdam(ContinualStrategy):
         prior_scale: float = 1.0,
         beta2: float = 0.999,
         accumulate: bool = True,
-        posterior_samples: int = 100,
+        predict_at_means: bool = False,
         **settings: Any,
     ) -> None:
         check_decays(beta2=beta2)
@@ -64,9 +67,11 @@ class BAdam(ContinualStrategy):
             model,
             prior_scale=prior_scale,
             noisy_training=False,
-            noisy_prediction=posterior_samples > 0,
+            noisy_prediction=not predict_at_means,
         )
-        super().__init__(model=network, **settings | {"eval_samples": max(posterior_samples, 1)})
+        if predict_at_means:
+            settings["eval_samples"] = 1
+        super().__init__(model=network, **settings)
         if not isinstance(self.optimizer, Adam):
             raise UserError('BAdam reads the second moment of Adam: set optimizer = "adam"')
         self.posterior, self.beta2, self.accumulate = network, beta2, accumulate

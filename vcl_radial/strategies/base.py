@@ -8,7 +8,7 @@ benchmark, with stock plugins, metrics and loggers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -19,6 +19,7 @@ from torch.nn.functional import nll_loss
 from torch.optim import Optimizer
 
 from vcl_radial.errors import Diverged
+from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.strategies.callbacks import StepCallbacks
 from vcl_radial.strategies.schedules import Schedule, constant
@@ -63,6 +64,10 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
     """Whether the method carries nothing from task to task, by design."""
     trains_old_heads: ClassVar[bool] = False
     """Whether the heads of earlier tasks go on changing, by design."""
+    recipe_keys: ClassVar[frozenset[str]] = frozenset()
+    """What the method takes of a recipe beside the settings below, where it keeps a posterior of
+    its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
+    constructor has, and "eval_samples" where its predictions draw."""
 
     def __init__(
         self,
@@ -95,6 +100,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         self.drop_last = drop_last
         self.tensor_stream = tensor_stream
         self.mb_logits: Tensor | None = None
+        self.movement: Sequence[LayerMovement] = ()
+        """Of the last task's posterior against its prior, where the method has one."""
 
     def penalty(self) -> Tensor | float:
         """What the past asks of the weights, a scalar in nats; 0 for a method without memory."""

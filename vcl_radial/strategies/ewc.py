@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vcl_radial.curvature import QuadraticMemory, diagonal_fisher
-from vcl_radial.curvature.fisher import fisher_directions
+from vcl_radial.curvature import QuadraticMemory, diagonal_fisher, fisher_directions
 from vcl_radial.errors import UserError
 from vcl_radial.strategies.base import ContinualStrategy
 
@@ -42,7 +41,7 @@ class EWC(QuadraticMemory, ContinualStrategy):
     def __init__(self, *, gamma: float = 1.0, fisher: str = "empirical", **settings: Any) -> None:
         super().__init__(**settings)
         if not 0 <= gamma <= 1:
-            raise UserError(f"gamma = {gamma} must be from 0 to 1")
+            raise UserError(f"options.gamma = {gamma} must be from 0 to 1")
         fisher_directions(fisher)
         self.gamma, self.fisher = gamma, fisher
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vcl_radial.curvature import QuadraticMemory, diagonal_fisher
-from vcl_radial.curvature.fisher import fisher_directions
+from vcl_radial.curvature import QuadraticMemory, diagonal_fisher, fisher_directions
 from vcl_radial.strategies.base import ContinualStrategy
 
 

@@ -52,7 +52,7 @@ class GVCL(VCL):
     def __init__(self, *, strength: float = 1.0, **settings: Any) -> None:
         super().__init__(**settings)
         if not strength >= 0:
-            raise UserError(f"strength = {strength} must be at least 0")
+            raise UserError(f"options.strength = {strength} must be at least 0")
         self.strength = strength
         self.first_scales: dict[str, Tensor] = {}
         """The scale of each block's first prior, by the block's name."""

@@ -24,67 +24,38 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.optim import Optimizer
 
 from vcl_radial.errors import UserError
-from vcl_radial.optimizers import (
-    GaussianNetwork,
-    WeightPosterior,
-    check_decays,
-    effective_sample_size,
-    learning_rate_of,
-)
+from vcl_radial.nn import WeightPosterior
+from vcl_radial.optimizers import NaturalGradientMemory
 from vcl_radial.strategies.base import ContinualStrategy
 
 
-class IVON(ContinualStrategy):
+class IVON(NaturalGradientMemory, ContinualStrategy):
     """Train by IVON; the posterior of the body and of the trained heads becomes their prior.
 
-    Of `optimizer` only the learning rate is taken, in the package's unit: the step of the means is
-    learning rate * (initial hessian + first weight decay) / (hessian + weight decay). The Hessian
-    is that of the mean NLL. `penalty_weight` tempers the KL.
+    The learning rate is in the package's unit: the step of the means is learning rate * (initial
+    hessian + first weight decay) / (hessian + weight decay). The Hessian is that of the mean NLL.
 
     Args:
-        model: a network of point parameters: the means.
-        prior_scale: the first prior is N(0, prior_scale^2).
         initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
-        beta1: decay of the momentum.
-        beta2: decay of the Hessian.
         train_samples: weight samples in a step, each with a backward pass of its own.
-        posterior_samples: weight samples in a prediction, in place of `eval_samples`; 0: predict
-            at the means (IVON@mean).
-        settings: those of `ContinualStrategy`.
+        settings: those of `NaturalGradientMemory` and `ContinualStrategy`.
 
     Raises:
         UserError: the package is not there, or an option is out of its range.
     """
 
+    draws_in_training = False
+
     def __init__(
-        self,
-        *,
-        model: nn.Module,
-        prior_scale: float = 1.0,
-        initial_noise: float = 0.03,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        train_samples: int = 1,
-        posterior_samples: int = 100,
-        **settings: Any,
+        self, *, initial_noise: float = 0.03, train_samples: int = 1, **settings: Any
     ) -> None:
-        check_decays(beta1=beta1, beta2=beta2)
         if math.isinf(initial_noise):
-            raise UserError("options.initial_noise = inf: IVON's first Hessian must be above 0")
-        network = GaussianNetwork(
-            model,
-            prior_scale=prior_scale,
-            initial_noise=initial_noise,
-            noisy_training=False,  # the package draws
-            noisy_prediction=posterior_samples > 0,
-        )
-        super().__init__(model=network, **settings | {"eval_samples": max(posterior_samples, 1)})
-        self.posterior = network
-        self.learning_rate = learning_rate_of(self.optimizer)
-        self.hyperparameters = {"beta1": beta1, "beta2": beta2}
+            raise UserError("initial_noise = inf: IVON's first Hessian must be above 0")
+        super().__init__(initial_noise=initial_noise, **settings)
         self.draws = train_samples
         try:
             self._optimizer_class = import_module("ivon").IVON
@@ -97,25 +68,24 @@ class IVON(ContinualStrategy):
         self._draw: AbstractContextManager[None] | None = None
         self._kl: Tensor | float = 0.0
 
-    def make_optimizer(self, **kwargs: Any) -> None:
-        """Start IVON afresh on the body and the heads of the experience."""
-        self._parts = self.posterior.start(self.tasks)
-        ess = effective_sample_size(len(self.adapted_dataset), self.penalty_weight)
+    def natural_optimizer(self, posteriors: Sequence[WeightPosterior], ess: float) -> Optimizer:
+        """The package's optimiser on these posteriors, each weight with a decay of its own."""
         initial = self.posterior.initial_precision / ess
+        self._parts = posteriors
         self._ivon = self._optimizer_class(
-            [q.mean for q in self._parts],
+            [q.mean for q in posteriors],
             # As the package scales it for its one weight decay; with one for each weight it would
             # scale each weight's step by another factor.
             lr=self.learning_rate * (initial + self.posterior.prior_precision / ess),
             rescale_lr=False,
             ess=ess,
             hess_init=initial,
-            **self.hyperparameters,
+            **self.decays,
         )
-        decay = torch.cat([q.prior_precision.flatten() for q in self._parts]) / ess
+        decay = torch.cat([q.prior_precision.flatten() for q in posteriors]) / ess
         self._ivon.param_groups[0]["weight_decay"] = decay
-        self.optimizer = self._ivon
-        self.optimized_param_id = {}
+        optimizer: Optimizer = self._ivon
+        return optimizer
 
     def forward(self) -> Tensor:
         """The output, in training under one draw that holds until the backward pass is done."""
@@ -162,8 +132,4 @@ class IVON(ContinualStrategy):
         """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
         if self._draw is not None:
             return self._kl
-        return self.posterior.kl(self.tasks) if self.loss_value else 0.0
-
-    def consolidate(self, experience: Any) -> None:
-        """Make the posterior the prior; heads of other tasks keep theirs."""
-        self.posterior.carry(experience.task_labels)
+        return super().penalty()

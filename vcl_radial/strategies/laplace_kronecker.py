@@ -17,53 +17,35 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from vcl_radial.curvature import QuadraticMemory, parameters_in_use
-from vcl_radial.curvature.gauss_newton import linear_layers
-from vcl_radial.curvature.kronecker import (
+from vcl_radial.curvature import (
     KroneckerFactors,
     KroneckerQuadratic,
+    LaplaceMemory,
     kronecker_factors,
+    linear_layers,
 )
-from vcl_radial.errors import UserError
+from vcl_radial.nn import parameters_in_use
 from vcl_radial.strategies.base import ContinualStrategy
 
 
-class LaplaceKronecker(QuadraticMemory, ContinualStrategy):
+class LaplaceKronecker(LaplaceMemory, ContinualStrategy):
     """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t layer by layer.
 
-    Memory and the time of a step grow with the number of finished tasks.
-
-    Args:
-        prior_precision: of the first prior N(0, 1/prior_precision), which a weight has until it is
-            trained; 0 for a flat one.
-        hessian_weight: the paper's lambda.
-        settings: those of `ContinualStrategy`.
+    Memory and the time of a step grow with the number of finished tasks. Options are those of
+    `LaplaceMemory`, settings those of `ContinualStrategy`.
 
     Raises:
-        UserError: the network has trained weights outside of linear layers.
+        UserError: the network has trained weights outside of linear layers, or an option is out of
+            its range.
     """
 
     past: KroneckerQuadratic
 
-    def __init__(
-        self, *, prior_precision: float = 1.0, hessian_weight: float = 1.0, **settings: Any
-    ) -> None:
+    def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        if not prior_precision >= 0:
-            raise UserError(f"prior_precision = {prior_precision} must not be below 0")
-        if not hessian_weight >= 0:
-            raise UserError(f"hessian_weight = {hessian_weight} must not be below 0")
         linear_layers(self.network, parameters_in_use(self.network, []))
-        self.prior_precision, self.hessian_weight = prior_precision, hessian_weight
         self.past = KroneckerQuadratic()
-
-    def penalty(self) -> Tensor | float:
-        """1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}) of the body and the heads in use, in nats."""
-        weights = parameters_in_use(self.network, self.tasks)
-        new = [w.square().sum() for name, w in weights.items() if name not in self.past.precision]
-        return self.past.penalty(weights, self.loss_value) + sum(new) * self.prior_precision / 2
 
     def consolidate(self, experience: Any) -> None:
         """Move the mode, and add the curvature of the body and of the trained heads."""

@@ -48,7 +48,7 @@ class LwF(ContinualStrategy):
     def __init__(self, *, strength: float = 1.0, temperature: float = 2.0, **settings: Any) -> None:
         super().__init__(**settings)
         if not temperature > 0:
-            raise UserError(f"temperature = {temperature} must be above 0")
+            raise UserError(f"options.temperature = {temperature} must be above 0")
         if not isinstance(self.model, TaskModel):
             raise UserError(
                 f"lwf cannot tell the heads of a {type(self.model).__name__} apart: give it a "

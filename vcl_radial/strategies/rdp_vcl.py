@@ -29,7 +29,7 @@ class RDPVCL(VCL):
     """VCL for networks whose weights have an RDP; the KL is differentiated by autograd.
 
     Raises:
-        UserError: No layer of the network has an RDP.
+        UserError: no layer of the network has an RDP.
     """
 
     def __init__(self, **settings: Any) -> None:

@@ -7,18 +7,27 @@ import inspect
 import pkgutil
 import sys
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 import vcl_radial.strategies
 from vcl_radial.errors import UserError
+from vcl_radial.installed import offer, offers
 from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.faults import why_not_imported
 
-GROUP = "vcl_radial.strategies"
-"""The entry-point group in which an installed package offers methods of its own."""
-
-_NOT_METHODS = {"base", "callbacks", "registry", "scores", "task_model"}
+_NOT_METHODS = {
+    "base",
+    "callbacks",
+    "faults",
+    "options",
+    "registry",
+    "schedules",
+    "scores",
+    "task_model",
+    "upkeep",
+}
+"""What is in the folder beside the methods."""
 
 
 def built_in() -> list[str]:
@@ -29,7 +38,7 @@ def built_in() -> list[str]:
 
 def installed() -> list[str]:
     """The names under which installed packages offer methods, but for those that are built in."""
-    return sorted({point.name for point in entry_points(group=GROUP)} - set(built_in()))
+    return sorted({offer.name for offer in offers()} - set(built_in()))
 
 
 def names() -> list[str]:
@@ -54,8 +63,8 @@ def find_strategy(name: str) -> type[ContinualStrategy]:
         found = _named(name, name)
     elif name in built_in():
         found = _the_one_of(f"vcl_radial.strategies.{name}")
-    elif name in installed():
-        found = _named(name, _entry_point(name).value)
+    elif (offered := offer(name)) is not None:
+        found = _named(name, offered.target)
     else:
         nearest = get_close_matches(name, names(), 1, cutoff=0.0)[0]
         others = f"; installed: {', '.join(installed())}" if installed() else ""
@@ -68,23 +77,15 @@ def find_strategy(name: str) -> type[ContinualStrategy]:
     return found
 
 
-def _entry_point(name: str) -> EntryPoint:
-    points = list(entry_points(group=GROUP, name=name))
-    if len({point.value for point in points}) > 1:
-        raise UserError(
-            f"strategy = {name!r}: several installed packages offer it; choose one of "
-            f"{', '.join(sorted(repr(point.value) for point in points))}"
-        )
-    return points[0]
-
-
 def _named(name: str, target: str) -> Any:
     """What `package.module:Class` stands for; `name` is what the user wrote for it."""
     module_name, _, class_name = target.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # a user's module may fail in any way
-        raise UserError(f"strategy = {name!r}: cannot import {module_name!r}: {error}") from error
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way
+        raise UserError(
+            f"strategy = {name!r}: cannot import {module_name!r}: {why_not_imported(error)}"
+        ) from error
     found = getattr(module, class_name, None)
     if found is None:
         raise UserError(f"strategy = {name!r}: {module_name!r} has no class {class_name!r}")

@@ -45,10 +45,11 @@ class Replay(ContinualStrategy):
     ) -> None:
         super().__init__(**settings)
         if buffer_size < 1:
-            raise UserError(f"buffer_size = {buffer_size} must be at least 1")
+            raise UserError(f"options.buffer_size = {buffer_size} must be at least 1")
         if selection not in SELECTIONS:
             raise UserError(
-                f"selection = {selection!r} is not known: choose from {', '.join(SELECTIONS)}"
+                f"options.selection = {selection!r} is not known: choose from "
+                f"{', '.join(SELECTIONS)}"
             )
         self.buffer_size, self.selection = buffer_size, selection
         self.buffer: tuple[Tensor, ...] = ()

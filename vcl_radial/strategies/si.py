@@ -31,8 +31,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.curvature import QuadraticMemory, parameters_in_use
+from vcl_radial.curvature import QuadraticMemory
 from vcl_radial.errors import UserError
+from vcl_radial.nn import parameters_in_use
 from vcl_radial.strategies.base import ContinualStrategy
 
 
@@ -49,7 +50,7 @@ class SI(QuadraticMemory, ContinualStrategy):
     def __init__(self, *, xi: float = 0.1, **settings: Any) -> None:
         super().__init__(**settings)
         if not xi > 0:
-            raise UserError(f"xi = {xi} must be above 0")
+            raise UserError(f"options.xi = {xi} must be above 0")
         self.xi = xi
         self.omega: dict[str, Tensor] = {}
         """The path integral of the experience at hand so far, in nats per training point."""

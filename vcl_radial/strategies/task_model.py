@@ -27,6 +27,8 @@ class TaskModel(MultiTaskModule):
 
     def __init__(self, network: nn.Module, eval_samples: int = 100, eval_seed: int = 0) -> None:
         super().__init__()
+        self.known_train_tasks_labels: set[int]
+        self.max_class_label: int
         self.network = network
         self.eval_samples, self.eval_seed = eval_samples, eval_seed
 
@@ -41,6 +43,11 @@ class TaskModel(MultiTaskModule):
         for module in self.network.modules():
             if isinstance(module, MultiHead):
                 module.adapt(experience.task_labels)
+
+    def meet(self, task: int, classes: int) -> None:
+        """Remember a task that was trained without Avalanche, as `adaptation` would."""
+        self.known_train_tasks_labels = {*self.known_train_tasks_labels, task}
+        self.max_class_label = max(self.max_class_label, classes)
 
     def logits(self, x: Tensor, task: int | Tensor) -> Tensor:
         """Logits `[B, C]` under one draw of the weights."""
@@ -64,3 +71,12 @@ class TaskModel(MultiTaskModule):
     def forward_single_task(self, x: Tensor, task_label: int) -> Any:
         """As `forward`, for one task."""
         return self.forward(x, task_label)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """The task labels and the classes met in training; part of the state dict."""
+        return {"tasks": sorted(self.known_train_tasks_labels), "classes": self.max_class_label}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take over what `get_extra_state` gave."""
+        self.known_train_tasks_labels = set(state["tasks"])
+        self.max_class_label = state["classes"]

@@ -27,6 +27,7 @@ from vcl_radial.nn import (
     kl_divergence,
     variational_weights,
 )
+from vcl_radial.nn.movement import movement
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.callbacks import listens
 
@@ -58,6 +59,7 @@ class VCL(ContinualStrategy):
 
     def consolidate(self, experience: Any) -> None:
         """Make the posterior the prior; heads of other tasks keep theirs."""
+        self.movement = movement(self.network, experience.task_labels)
         consolidate(self.network, experience.task_labels)
 
     def optimizer_step(self) -> None:

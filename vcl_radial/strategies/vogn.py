@@ -12,83 +12,42 @@ its precision enter each step (`vcl_radial.optimizers.vogn`), not the loss.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from vcl_radial.optimizers import (
-    GaussianNetwork,
-    check_decays,
-    effective_sample_size,
-    learning_rate_of,
-    vogn,
-)
+from vcl_radial.nn import WeightPosterior
+from vcl_radial.optimizers import NaturalGradientMemory, vogn
 from vcl_radial.strategies.base import ContinualStrategy
 
 
-class VOGN(ContinualStrategy):
+class VOGN(NaturalGradientMemory, ContinualStrategy):
     """Train by VOGN; the posterior of the body and of the trained heads becomes their prior.
 
-    Of `optimizer` only the learning rate is taken. `penalty_weight` tempers the KL.
-
     Args:
-        model: a network of point parameters in linear layers: the means.
-        prior_scale: the first prior is N(0, prior_scale^2).
-        initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
-        beta1: decay of the momentum.
-        beta2: decay of the curvature.
         damping: added to the curvature in the step of the means only.
-        posterior_samples: weight samples in a prediction, in place of `eval_samples`; 0: predict
-            at the means.
-        settings: those of `ContinualStrategy`.
+        settings: those of `NaturalGradientMemory` and `ContinualStrategy`.
 
     Raises:
-        UserError: an option is out of its range.
+        UserError: an option is out of its range, or the network has other layers than linear ones.
     """
 
-    def __init__(
-        self,
-        *,
-        model: nn.Module,
-        prior_scale: float = 1.0,
-        initial_noise: float = 0.03,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        damping: float = 1e-3,
-        posterior_samples: int = 100,
-        **settings: Any,
-    ) -> None:
-        check_decays(beta1=beta1, beta2=beta2)
-        network = GaussianNetwork(
-            model,
-            prior_scale=prior_scale,
-            initial_noise=initial_noise,
-            noisy_prediction=posterior_samples > 0,
-        )
-        super().__init__(model=network, **settings | {"eval_samples": max(posterior_samples, 1)})
-        self.posterior = network
-        self.learning_rate = learning_rate_of(self.optimizer)
-        self.hyperparameters = {"beta1": beta1, "beta2": beta2, "damping": damping}
+    def __init__(self, *, damping: float = 1e-3, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.damping = damping
         self._squares: vogn.GradientSquares | None = None
 
-    def make_optimizer(self, **kwargs: Any) -> None:
-        """Start VOGN afresh on the body and the heads of the experience."""
+    def natural_optimizer(self, posteriors: Sequence[WeightPosterior], ess: float) -> Optimizer:
+        """VOGN on these posteriors, with the heads that there are now."""
         if self._squares is not None:
             self._squares.close()
         self._squares = vogn.GradientSquares(self.posterior.network)
-        self.optimizer = vogn.VOGN(
-            self.posterior.start(self.tasks),
+        return vogn.VOGN(
+            posteriors,
             self._squares,
             lr=self.learning_rate,
-            ess=effective_sample_size(len(self.adapted_dataset), self.penalty_weight),
-            **self.hyperparameters,
+            ess=ess,
+            damping=self.damping,
+            **self.decays,
         )
-        self.optimized_param_id = {}
-
-    def penalty(self) -> Tensor | float:
-        """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
-        return self.posterior.kl(self.tasks) if self.loss_value else 0.0
-
-    def consolidate(self, experience: Any) -> None:
-        """Make the posterior the prior; heads of other tasks keep theirs."""
-        self.posterior.carry(experience.task_labels)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.strategies.base import ContinualStrategy
@@ -85,6 +86,7 @@ class ContinualRun:
             plugins=[_EpochCallback(on_epoch)],
         )
         self.rows: list[tuple[int, int, str, float]] = []
+        self.layers: list[tuple[int, LayerMovement]] = []
         self.tasks_done = 0
         self.seconds = {"training": 0.0, "evaluation": 0.0}
 
@@ -127,6 +129,7 @@ class ContinualRun:
             self.strategy.train(experiences, eval_streams=[])
             self.seconds["training"] += time.perf_counter() - started
             self.tasks_done += at_once
+            self.layers += [(self.tasks_done, layer) for layer in self.strategy.movement]
             self._evaluate()
             yield self.tasks_done
 
@@ -135,6 +138,10 @@ class ContinualRun:
         return pd.DataFrame(
             self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
         )
+
+    def movement(self) -> pd.DataFrame:
+        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
+        return movement_table(self.layers)
 
     def average_accuracy(self) -> float:
         """The mean accuracy over the tasks trained so far, in per cent."""
@@ -146,6 +153,7 @@ class ContinualRun:
         return {
             "strategy": self.strategy.state_dict(),
             "rows": self.rows,
+            "layers": [(task, *layer) for task, layer in self.layers],
             "tasks_done": self.tasks_done,
             "iterations": self.iterations,
             "seconds": self.seconds,
@@ -155,6 +163,7 @@ class ContinualRun:
         """Go on from what `state_dict` gave."""
         self.strategy.load_state_dict(state["strategy"])
         self.rows = [tuple(row) for row in state["rows"]]
+        self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
         self.tasks_done, self.seconds = state["tasks_done"], state["seconds"]
         # The clock decides nothing but where a logger puts a point; lanes do not keep it.
         self.strategy.clock.train_iterations = state.get("iterations", 0)
@@ -176,6 +185,12 @@ class ContinualRun:
 
     def _seed_task(self, task: int) -> None:
         RNGManager.set_random_seeds(task_seed(self.seed, task))
+
+
+def movement_table(layers: Sequence[tuple[int, LayerMovement]]) -> pd.DataFrame:
+    """A row for each task and layer; none for a method without a posterior and a prior."""
+    columns = ["task_trained", *LayerMovement._fields]
+    return pd.DataFrame([(task, *layer) for task, layer in layers], columns=columns)
 
 
 class _EpochCallback(SupervisedPlugin):

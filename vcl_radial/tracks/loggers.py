@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from avalanche.evaluation.metrics import EpochAccuracy
 from avalanche.evaluation.metrics.loss import LossPluginMetric
-from avalanche.logging import BaseLogger, TensorboardLogger, WandBLogger
+from avalanche.logging import TensorboardLogger, WandBLogger
 from torch.nn.functional import cross_entropy
 from torch.utils.tensorboard import SummaryWriter
 
@@ -65,8 +65,8 @@ def logged(
     made: list[RunLogger] = []
     failed = True
     try:
-        for logger in loggers:
-            made.append(LOGGERS[logger](folder, name, spec, run))
+        for kind in loggers:
+            made.append(LOGGERS[kind](folder, name, spec, run))
         evaluator = run.strategy.evaluator
         evaluator.loggers = [*evaluator.loggers, *made]
         evaluator.metrics += [_EpochNLL(), EpochAccuracy()]
@@ -112,7 +112,7 @@ class _TensorBoard(TensorboardLogger):
                 self.writer.add_text("spec", _as_markdown(name, spec), 0)
 
     def _make_writer(self, tb_log_dir: Any, filename_suffix: str) -> SummaryWriter:
-        return SummaryWriter(  # type: ignore[no-untyped-call]
+        return SummaryWriter(
             tb_log_dir, filename_suffix=filename_suffix, purge_step=self.first_step
         )
 
@@ -188,7 +188,8 @@ def _disk(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"{folder}: cannot be written: {error.strerror or error}; free space, or leave out --log"
+            f"{folder}: cannot be written: {error.strerror or error}; free space, or run without "
+            "--log"
         ) from None
 
 

@@ -7,8 +7,8 @@ from torch import nn
 from torch.distributions import Normal, kl_divergence
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP
-from vcl_radial.optimizers import GaussianNetwork, effective_sample_size
+from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings
+from vcl_radial.nn.rdp import RDPSettings
 
 
 def linear(features=400, **settings):
@@ -132,11 +132,21 @@ def test_moving_the_network_moves_the_posteriors_that_an_optimiser_holds():
 
 @pytest.mark.parametrize("name", ["prior_scale", "initial_noise"])
 def test_a_scale_that_is_not_above_zero_is_named(name):
-    with pytest.raises(UserError, match=rf"options\.{name} = 0"):
+    with pytest.raises(UserError, match=rf"^{name} = 0"):
         linear(**{name: 0.0})
 
 
-def test_tempering_multiplies_the_data():
-    assert effective_sample_size(100, 0.25) == 400
-    with pytest.raises(UserError, match="kl_weight = 0"):
-        effective_sample_size(100, 0.0)
+@pytest.mark.parametrize("posterior", [PosteriorSettings("gaussian"), RDPSettings()])
+def test_weights_that_have_a_posterior_already_are_refused(posterior):
+    network = MLP(4, 2, hidden=(3,), posterior=posterior)
+    with pytest.raises(UserError, match="set posterior = 'none'"):
+        GaussianNetwork(network)
+
+
+def test_frozen_parameters_are_constants():
+    network = nn.Linear(3, 2)
+    network.bias.requires_grad_(False)
+    gaussian = GaussianNetwork(network)
+    assert list(gaussian.posteriors([])) == ["weight"]
+    zeros = torch.zeros(4, 3)
+    assert torch.equal(gaussian(zeros), network(zeros))

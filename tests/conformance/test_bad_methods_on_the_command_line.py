@@ -1,0 +1,260 @@
+"""A user's faulty method: one line from `run` as from `check`, and the other runs go on."""
+
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.experiments import report
+
+METHODS = """
+import sys
+
+import torch
+from broken_methods import Good
+
+
+class DoesNotSum(Good):
+    def penalty(self):
+        return super().penalty() * torch.ones(2)
+
+
+class WantsACapacity(Good):
+    def __init__(self, *, capacity, **settings):
+        super().__init__(**settings)
+
+
+class WantsItsOwnWay(Good):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(strength=strength, **settings)
+        if strength > 5:
+            raise ValueError("strength must be 5 at most")
+
+
+class Quits(Good):
+    def consolidate(self, experience):
+        sys.exit("enough")
+
+
+class SaysMuch(Good):
+    def consolidate(self, experience):
+        raise RuntimeError("several\\nlines\\n  of words")
+
+
+class NotAStrategy:
+    pass
+"""
+
+
+@pytest.fixture
+def command(capsys, tmp_path, monkeypatch):
+    """Call the command line where `theirs.py` lies; give exit code, output and error lines."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: None)
+    handler = signal.getsignal(signal.SIGTERM)
+    Path("theirs.py").write_text(METHODS)
+    Path("broken.py").write_text("class Mine(:\n    pass\n")
+    Path("raising.py").write_text("import math\n\n\nmath.no_such_thing\n")
+    Path("quitting.py").write_text("raise SystemExit('not here')\n")
+
+    def call(*arguments):
+        capsys.readouterr()
+        code = main(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err.splitlines()
+
+    yield call
+    signal.signal(signal.SIGTERM, handler)
+    for module in ("theirs", "broken", "raising", "quitting"):
+        sys.modules.pop(module, None)
+
+
+def recipe(strategy, options="", name="bad"):
+    path = Path(f"{name}.toml")
+    path.write_text(f'strategy = "{strategy}"\nposterior = "none"\n[options]\n{options}\n')
+    return path.name
+
+
+def run(*methods):
+    sizes = ["epochs=1", "hidden=[8]", "stream.tasks=2"]
+    return (
+        "run",
+        "split-digits-multi-head",
+        "--jobs",
+        "1",
+        "--device",
+        "cpu",
+        "--method",
+        *methods,
+        "--set",
+        *sizes,
+    )
+
+
+def finished():
+    return {path.parents[1].name for path in Path("runs").rglob("done")}
+
+
+WRITTEN = [
+    (
+        "broken_methods:LacksAMethod",
+        r"AttributeError: 'LacksAMethod' object has no attribute 'importance' \(broken_methods.py, "
+        r"line \d+, in consolidate\); the traceback is in traceback.txt of the run's folder, and "
+        r"`vcl-radial check` looks closer at the method",
+    ),
+    ("broken_methods:PenaltyIsNaN", r"penalty\(\) of PenaltyIsNaN is nan at the start of task 2"),
+    (
+        "broken_methods:GivesANumber",
+        r"penalty\(\) of GivesANumber gives [\d.e-]+ as a plain number, which has no",
+    ),
+    (
+        "broken_methods:ReturnsNothing",
+        r"penalty\(\) of ReturnsNothing gives NoneType: return one number as a tensor",
+    ),
+    ("theirs:DoesNotSum", r"penalty\(\) of DoesNotSum gives shape \(2,\): sum it to one number"),
+    (
+        "broken_methods:ConsolidatesNaN",
+        "ConsolidatesNaN: network.body.0.bias holds nan or inf after task 1, and did not when its "
+        r"training ended: look at consolidate\(\)",
+    ),
+    (
+        "broken_methods:Reshapes",
+        r"Reshapes: network.body.0.bias had shape \(8,\) and has \(1, 8\) after task 1: write into "
+        r"parameters with copy_\(\)",
+    ),
+    (
+        "broken_methods:DropsAParameter",
+        "DropsAParameter: network.body.0.bias is gone after task 1: keep what",
+    ),
+    (
+        "broken_methods:ForgetsToConsolidate",
+        r"ForgetsToConsolidate has a penalty\(\) that says nothing about the weights in task 2, "
+        r"and its consolidate\(\) left state_dict\(\) as it was: store there",
+    ),
+    ("theirs:Quits", r"SystemExit: enough \(theirs.py, line \d+, in consolidate\); the traceback"),
+    (
+        "theirs:SaysMuch",
+        r"RuntimeError: several lines of words \(theirs.py, line \d+, in consolidate\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), WRITTEN)
+def test_what_a_class_does_wrong_is_one_line_and_the_other_runs_go_on(name, words, command):
+    bad, good = recipe(name), recipe("theirs:Good", name="good")
+    code, _, err = command(*run(bad, good))
+    assert (code, len(err)) == (1, 1), err
+    assert re.match(rf"vcl-radial: bad seed 0: {words}", err[0]), err[0]
+    assert finished() == {"good"}
+
+
+@pytest.mark.parametrize("name", ["Quits", "SaysMuch"])
+def test_the_traceback_waits_in_the_runs_folder_until_the_next_attempt(name, command):
+    bad = recipe(f"theirs:{name}")
+    command(*run(bad, "naive"))
+    (path,) = Path("runs").rglob("traceback.txt")
+    assert path.parents[1].name == "bad"
+    assert path.read_text().startswith("Traceback (most recent call last):\n")
+    assert "in consolidate" in path.read_text()
+    Path("theirs.py").write_text(
+        METHODS.replace(f"class {name}(Good):", f"class {name}(Good): pass\nclass _(Good):")
+    )
+    sys.modules.pop("theirs")
+    assert command(*run(bad))[0] == 0
+    assert not path.exists()
+    assert finished() == {"bad", "naive"}
+
+
+def test_seeds_that_fail_alike_are_one_line(command):
+    code, _, err = command(*run(recipe("broken_methods:LacksAMethod")), "--seeds", "2")
+    assert (code, len(err)) == (1, 1)
+    assert err[0].startswith("vcl-radial: bad seed 0, bad seed 1: AttributeError: ")
+
+
+NAMED = [
+    (
+        "no_such:Mine",
+        "",
+        "strategy = 'no_such:Mine': cannot import 'no_such': No module named 'no_such'",
+    ),
+    ("theirs:Mine", "", "strategy = 'theirs:Mine': 'theirs' has no class 'Mine'"),
+    (
+        "broken:Mine",
+        "",
+        "strategy = 'broken:Mine': cannot import 'broken': invalid syntax (broken.py, line 1)",
+    ),
+    (
+        "raising:Mine",
+        "",
+        "strategy = 'raising:Mine': cannot import 'raising': module 'math' has no attribute "
+        "'no_such_thing' (AttributeError in raising.py, line 4)",
+    ),
+    ("quitting:Mine", "", "cannot import 'quitting': not here (SystemExit in quitting.py, line 1)"),
+    (
+        "theirs:NotAStrategy",
+        "",
+        "'theirs:NotAStrategy' is not a vcl_radial.strategies.ContinualStrategy",
+    ),
+    (
+        "theirs:Good",
+        "memory = 3",
+        "unknown option 'memory' of strategy = 'theirs:Good': its options are strength",
+    ),
+    (
+        "ewc",
+        "gama = 1\nmemory = 3",
+        "unknown option 'gama' of strategy = 'ewc': its options are gamma, fisher",
+    ),
+    ("naive", "memory = 3", "unknown option 'memory' of strategy = 'naive': it has no options"),
+    (
+        "theirs:WantsACapacity",
+        "",
+        "strategy = 'theirs:WantsACapacity' wants options.capacity, which the recipe does not have",
+    ),
+    (
+        "theirs:WantsItsOwnWay",
+        "strength = 7",
+        "strategy = 'theirs:WantsItsOwnWay' with options {'strength': 7}: ValueError: strength "
+        "must be 5 at most (theirs.py, line",
+    ),
+    (
+        "theirs:Good",
+        "eval_samples = 3",
+        "options.eval_samples is no option: a run gives eval_samples to every method",
+    ),
+    ("ewc", "gamma = 2", "options.gamma = 2 must be from 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("strategy", "options", "words"), NAMED)
+def test_what_a_recipe_names_wrongly_is_the_same_line_from_run_and_check(
+    strategy, options, words, command
+):
+    bad = recipe(strategy, options)
+    code, _, err = command(*run(bad, recipe("theirs:Good", name="good")))
+    assert (code, len(err)) == (1, 1), err
+    assert err[0].startswith("vcl-radial: bad seed 0: ")
+    assert words in err[0]
+    assert finished() == {"good"}
+    assert not list(Path("runs").rglob("traceback.txt"))
+    code, out, err = command("check", bad)
+    assert (code, out, len(err)) == (1, "", 1), err
+    assert words in err[0]
+
+
+def test_a_class_where_a_recipe_is_wanted_is_told_what_to_write(command):
+    code, _, err = command(*run("theirs:Good"))
+    assert (code, len(err)) == (1, 1)
+    assert "'theirs:Good' is a strategy without a recipe: write one with strategy = " in err[0]
+
+
+def test_a_file_that_is_no_recipe_is_named_before_any_run_starts(command):
+    Path("bad.toml").write_text("strategy = \n")
+    for arguments in (run("bad.toml", "naive"), ("check", "bad.toml")):
+        code, out, err = command(*arguments)
+        assert (code, out, len(err)) == (1, "", 1)
+        assert err[0].startswith("vcl-radial: bad.toml: not valid TOML: ")

@@ -1,0 +1,131 @@
+"""Curves in TensorBoard and wandb: what they hold, and that a run is the same with and without."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, tiny_run
+
+from vcl_radial.cli import main
+from vcl_radial.cli.run import LOGGERS as OFFERED
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.execute import Event, Place, execute
+from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
+from vcl_radial.tracks.loggers import LOGGERS
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch):
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+
+
+def perform(run, place: Place, stop_at: tuple[str, int, int] | None = None) -> None:
+    """Execute a run, up to Ctrl-C at an event (kind, task, epoch)."""
+
+    def tell(event: Event) -> None:
+        if (event.kind, event.task, event.epoch) == stop_at:
+            raise KeyboardInterrupt
+
+    try:
+        execute(run, place, tell)
+    except KeyboardInterrupt:
+        assert stop_at is not None
+    else:
+        assert stop_at is None
+
+
+def curves(run, out: Path) -> dict[str, list[tuple[int, float]]]:
+    """What TensorBoard shows: the points (step, value) of each curve."""
+    events = EventAccumulator(str(RunFolder(out, run).path / "tensorboard"))
+    events.Reload()
+    return {
+        name: [(point.step, point.value) for point in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
+    }
+
+
+@pytest.mark.parametrize("method", ["radial-vcl", "naive", "joint", "replay"])
+def test_logging_changes_no_byte_of_the_results(tmp_path: Path, method):
+    run = tiny_run(method, benchmark=SINGLE_HEAD, epochs=2)
+    perform(run, Place(tmp_path / "without"))
+    perform(run, Place(tmp_path / "with", log=("tensorboard",)))
+    assert accuracy_bytes(run, tmp_path / "with") == accuracy_bytes(run, tmp_path / "without")
+    files = {path.name for path in RunFolder(tmp_path / "without", run).path.iterdir()}
+    assert files - {"layers.csv"} == {*RESULT_FILES, "done"}
+
+
+def test_the_curves_are_the_scores_at_the_number_of_steps_made(tmp_path: Path):
+    run = tiny_run("radial-vcl", epochs=2)
+    perform(run, Place(tmp_path, log=("tensorboard",)))
+    drawn = curves(run, tmp_path)
+    tidy = pd.read_csv(RunFolder(tmp_path, run).path / "accuracy.csv")
+    averages = []
+    for metric in ("accuracy", "nll", "ece"):
+        for task in range(1, 6):
+            name = f"{metric}_Exp/eval_phase/test_stream/Task{task - 1:03}/Exp{task - 1:03}"
+            cells = tidy[(tidy.metric == metric) & (tidy.task_evaluated == task)]
+            assert [value for _, value in drawn[name]] == pytest.approx(list(cells.value))
+            steps = [step for step, _ in drawn[name]]
+            assert steps[0] == 0
+            assert steps == sorted(set(steps))
+    seen = tidy[(tidy.metric == "accuracy") & (tidy.task_evaluated <= tidy.task_trained)]
+    averages = list(seen.groupby("task_trained").value.mean())
+    assert [value for _, value in drawn["average_accuracy/eval_phase"]] == pytest.approx(averages)
+    in_training = drawn["NLL_Epoch/train_phase/train_stream/Task004"]
+    assert len(in_training) == 2
+    assert in_training[-1][0] == drawn["average_accuracy/eval_phase"][-1][0]
+
+
+def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
+    run = tiny_run("radial-vcl", epochs=2)
+    whole = Place(tmp_path / "whole", log=("tensorboard",))
+    perform(run, whole)
+    place = replace(whole, out=tmp_path / "stopped")
+    perform(run, place, stop_at=("epoch", 1, 1))  # before there is a checkpoint
+    perform(run, place, stop_at=("epoch", 3, 5))  # within a task: that epoch is logged twice
+    perform(run, place)
+    assert accuracy_bytes(run, place.out) == accuracy_bytes(run, whole.out)
+    assert curves(run, place.out) == curves(run, whole.out)
+
+
+def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
+    run = tiny_run("radial-vcl", epochs=1)
+    perform(run, Place(tmp_path / "without"))
+    place = Place(tmp_path / "with", log=("wandb",))
+    perform(run, place, stop_at=("epoch", 2, 2))
+    perform(run, place)
+    assert accuracy_bytes(run, place.out) == accuracy_bytes(run, tmp_path / "without")
+    folder = RunFolder(place.out, run).path / "wandb"
+    identity = (folder / "run-id").read_text().strip()
+    assert not list(folder.glob("run-2*"))  # what is not offline
+    logs = sorted(folder.glob("offline-run-*/*.wandb"))
+    assert len(logs) == 2
+    assert {path.name for path in logs} == {f"run-{identity}.wandb"}
+    content = b"".join(path.read_bytes() for path in logs)
+    for words in (b"average_accuracy", b"accuracy_Exp", b"NLL_Epoch", MULTI_HEAD.encode()):
+        assert words in content
+
+
+def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(UserError, match="--log wandb: the package is missing; pip install wandb"):
+        perform(tiny_run(), Place(tmp_path, log=("wandb",)))
+
+
+def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path):
+    run = tiny_run()
+    folder = RunFolder(tmp_path, run).path
+    folder.mkdir(parents=True)
+    (folder / "tensorboard").write_text("in the way")
+    with pytest.raises(UserError, match="tensorboard: cannot be written: File exists"):
+        perform(run, Place(tmp_path, log=("tensorboard",)))
+
+
+def test_the_command_line_offers_the_loggers_there_are_and_none_for_lanes(tmp_path: Path, capsys):
+    assert set(OFFERED) == set(LOGGERS)
+    assert main(["run", MULTI_HEAD, "--log", "wandb", "--lanes", "2", "--out", str(tmp_path)]) == 1
+    assert "--log: lanes train as one program and log nothing" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())

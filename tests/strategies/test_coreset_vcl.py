@@ -1,0 +1,222 @@
+from itertools import pairwise
+
+import pytest
+import torch
+from avalanche.core import SupervisedPlugin
+from avalanche.training.plugins import EvaluationPlugin
+from learners import assert_it_goes_on_from_its_state, make, predictions, score, train, weights
+from torch.optim import Adam
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.strategies import Scores
+from vcl_radial.strategies.coreset_vcl import CoresetVCL
+
+OPTIONS = [
+    {"coreset_size": 10, "coreset_epochs": 3},
+    {"coreset_size": 10, "selection": "k-centre", "coreset_epochs": 3},
+]
+
+
+@pytest.fixture
+def network_of(make_network):
+    return lambda multi_head: make_network("gaussian", multi_head)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
+    assert_it_goes_on_from_its_state(CoresetVCL, options, network_of, scenario, tmp_path)
+
+
+class Seen(SupervisedPlugin):
+    """All training inputs, in the order in which they came."""
+
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    def before_training_iteration(self, strategy, **kwargs):
+        self.batches.append(strategy.mb_x.clone())
+
+
+def as_set(x):
+    return {tuple(row) for row in x.tolist()}
+
+
+@pytest.mark.parametrize("with_tensors", [True, False])
+@pytest.mark.parametrize("selection", ["random", "k-centre"])
+def test_the_carried_posterior_never_sees_the_coreset(
+    selection, with_tensors, make_network, multi_head_stream, multi_head_benchmark
+):
+    stream = multi_head_stream if with_tensors else None
+    options = {"coreset_size": 15, "selection": selection, "coreset_epochs": 1}
+    seen = Seen()
+    vcl = make(CoresetVCL, make_network(), stream, plugins=[seen], **options)
+    everything = []
+    for task, experience in enumerate(list(multi_head_benchmark.train_stream)[:2]):
+        vcl.train(experience, eval_streams=[])
+        x, y, tasks = vcl.coreset
+        assert tasks.tolist() == [t for t in range(task + 1) for _ in range(15)]
+        trained = torch.cat(seen.batches)
+        everything += [experience.dataset[i] for i in range(len(experience.dataset))]
+        assert len(trained) + len(x) == len(everything)
+        assert not as_set(trained) & as_set(x)
+        assert as_set(trained) | as_set(x) == as_set(torch.stack([each[0] for each in everything]))
+        labels = {tuple(inputs.tolist()): label for inputs, label, _ in everything}
+        assert y.tolist() == [labels[tuple(row)] for row in x.tolist()]
+
+
+def test_fine_tuning_touches_the_prediction_alone(scenario, make_network):
+    multi_head, stream, benchmark = scenario
+    tasks = list(benchmark.train_stream)[:2]
+    ends, predicted = [], []
+    for epochs in (0, 10):
+        vcl = make(
+            CoresetVCL,
+            make_network("gaussian", multi_head, initial_noise=0.05),
+            stream,
+            coreset_epochs=epochs,
+        )
+        train(vcl, tasks)
+        ends.append(weights(vcl))
+        predicted.append(predictions(vcl, benchmark.test_stream[:2]))
+        if epochs == 0:
+            vcl.coreset = ()  # and now the carried posterior predicts
+            assert torch.equal(predictions(vcl, benchmark.test_stream[:2]), predicted[0])
+    assert torch.equal(*ends)
+    assert not torch.allclose(*predicted, atol=0.01)
+
+
+def test_a_coreset_brings_back_what_one_head_for_all_has_forgotten(
+    make_network, single_head_stream, single_head_benchmark
+):
+    forgotten = []
+    for epochs in (0, 50):
+        network = make_network("gaussian", False, initial_noise=0.1)
+        vcl = make(
+            CoresetVCL,
+            network,
+            single_head_stream,
+            train_epochs=3,
+            coreset_epochs=epochs,
+            optimizer=lambda model: Adam(model.parameters(), lr=3e-3),
+        )
+        train(vcl, list(single_head_benchmark.train_stream)[:2])
+        forgotten.append(score(vcl, single_head_benchmark.test_stream[:1], "nll"))
+    assert forgotten[1] < 0.5 * forgotten[0]
+
+
+def test_the_prior_of_the_fine_tuning_is_the_carried_posterior(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    """Held against it hard enough, the prediction does not leave it, and with little it does."""
+    predicted = []
+    for weight in (0.0, 1.0, 1e5):
+        network = make_network("gaussian", initial_noise=0.05)
+        vcl = make(CoresetVCL, network, multi_head_stream, coreset_epochs=0)
+        train(vcl, list(multi_head_benchmark.train_stream)[:1])
+        carried = predictions(vcl, multi_head_benchmark.test_stream[:1])
+        vcl.coreset_epochs, vcl.penalty_weight, vcl._prediction = 30, weight, None
+        moved = predictions(vcl, multi_head_benchmark.test_stream[:1]) - carried
+        predicted.append(moved.abs().mean().item())
+    assert predicted[0] > 1.5 * predicted[1] > 0
+    assert predicted[2] < 0.05 * predicted[0]
+
+
+def test_predicting_in_the_middle_of_a_task_does_not_change_training(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    tasks = list(multi_head_benchmark.train_stream)[:2]
+    ends = []
+    for eval_every in (-1, 1):
+        vcl = make(
+            CoresetVCL,
+            make_network("gaussian"),
+            multi_head_stream,
+            coreset_epochs=2,
+            train_epochs=3,
+            eval_every=eval_every,
+        )
+        for experience in tasks:
+            torch.manual_seed(1)
+            vcl.train(experience, eval_streams=[multi_head_benchmark.test_stream[:2]])
+        ends.append(weights(vcl))
+    assert torch.equal(*ends)
+
+
+def blocks(model):
+    return [module for module in model.modules() if isinstance(module, PosteriorBlock)]
+
+
+def test_a_prediction_in_the_middle_of_a_task_is_fine_tuned_too(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    """The copy is trained by its own means while the model is in the middle of a step."""
+    distances = []
+
+    class Witness(SupervisedPlugin):
+        def after_training_epoch(self, strategy, **kwargs):
+            tuned = strategy._fine_tuned()
+            pairs = zip(tuned.parameters(), strategy.model.parameters(), strict=True)
+            distances.append(sum((a - b).abs().sum().item() for a, b in pairs))
+            for copied, block in zip(blocks(tuned), blocks(strategy.model), strict=True):
+                assert torch.equal(copied.prior.mean, block.mean)
+                torch.testing.assert_close(copied.prior.scale, block.scale())
+
+    vcl = make(
+        CoresetVCL,
+        make_network("gaussian"),
+        multi_head_stream,
+        coreset_epochs=5,
+        plugins=[Witness()],
+    )
+    train(vcl, list(multi_head_benchmark.train_stream)[:1])
+    assert distances[0] > 1
+
+
+def test_predictions_in_the_middle_of_a_task_keep_up_with_training(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    scores, found = Scores(), []
+
+    class Witness(SupervisedPlugin):
+        def after_eval_exp(self, strategy, **kwargs):
+            found.append(scores.values["nll"])
+
+    vcl = make(
+        CoresetVCL,
+        make_network("gaussian"),
+        multi_head_stream,
+        coreset_epochs=1,
+        train_epochs=5,
+        eval_every=1,
+        evaluator=EvaluationPlugin(scores),
+    )
+    vcl.plugins.append(Witness())  # after the evaluator
+    tests = multi_head_benchmark.test_stream[:1]
+    vcl.train(multi_head_benchmark.train_stream[0], eval_streams=[tests])
+    assert all(later < 0.95 * sooner for sooner, later in pairwise(found[:5]))
+
+
+def test_a_stock_optimiser_fine_tunes_too(make_network, multi_head_stream, multi_head_benchmark):
+    network = make_network("gaussian", initial_noise=0.05)
+    vcl = make(
+        CoresetVCL,
+        network,
+        multi_head_stream,
+        optimizer=Adam(network.parameters(), lr=1e-3),
+        coreset_epochs=30,
+    )
+    train(vcl, list(multi_head_benchmark.train_stream)[:1])
+    tuned = predictions(vcl, multi_head_benchmark.test_stream[:1])
+    vcl.coreset = ()
+    carried = predictions(vcl, multi_head_benchmark.test_stream[:1])
+    assert not torch.allclose(tuned, carried, atol=0.01)
+
+
+def test_a_coreset_as_large_as_a_task_is_refused(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    vcl = make(CoresetVCL, make_network(), multi_head_stream, coreset_size=5000)
+    with pytest.raises(UserError, match=r"coreset_size = 5000 must be at least 1 and leave"):
+        train(vcl, list(multi_head_benchmark.train_stream)[:1])

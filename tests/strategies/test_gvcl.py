@@ -1,0 +1,177 @@
+import pytest
+import torch
+from learners import (
+    assert_evaluating_does_not_change_training,
+    assert_it_goes_on_from_its_state,
+    make,
+    train,
+    weights,
+)
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import PosteriorSettings, kl_divergence
+from vcl_radial.nn.weights import PosteriorBlock, inverse_softplus
+from vcl_radial.strategies.gvcl import GVCL, stretch, stretched_kl
+from vcl_radial.strategies.vcl import VCL
+
+OPTIONS = [
+    {"strength": 5.0, "penalty_weight": 0.2},
+]
+
+
+@pytest.fixture
+def network_of(make_network):
+    return lambda multi_head: make_network("gaussian", multi_head)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
+    assert_it_goes_on_from_its_state(GVCL, options, network_of, scenario, tmp_path)
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_evaluating_does_not_change_training(options, scenario, network_of):
+    assert_evaluating_does_not_change_training(GVCL, options, network_of, scenario)
+
+
+class PlainVCL(VCL):
+    """VCL that takes the gradient by autograd, as GVCL does."""
+
+    def penalty(self):
+        return kl_divergence(self.network, self.tasks)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "radial"])
+def test_gvcl_at_one_and_one_is_vcl(family, make_network, multi_head_stream, multi_head_benchmark):
+    tasks = list(multi_head_benchmark.train_stream)[:2]
+    gvcl, vcl = (
+        make(method, make_network(family), multi_head_stream) for method in (GVCL, PlainVCL)
+    )
+    for each in (gvcl, vcl):
+        train(each, tasks)
+    assert torch.equal(weights(gvcl), weights(vcl))
+
+
+def gaussian_block(mean, scale, prior_mean, prior_scale, carried=True):
+    block = PosteriorBlock(mean[None].double(), PosteriorSettings("gaussian"))
+    block.double()
+    with torch.no_grad():
+        rho = [inverse_softplus(float(s)) for s in scale]
+        block.rho.copy_(torch.tensor([rho], dtype=torch.float64))
+        block.prior_mean.copy_(prior_mean)
+        block.prior_scale.copy_(prior_scale)
+    block.carried = carried
+    return block
+
+
+def regression_tasks():
+    """Tasks y = X w + N(0, 1) with orthogonal columns in X, so that mean field is exact."""
+    torch.manual_seed(0)
+    tasks = []
+    for _ in range(3):
+        X = torch.linalg.qr(torch.randn(20, 4, dtype=torch.float64))[0] * torch.tensor([3, 1, 5, 2])
+        y = X @ torch.tensor([1.0, -1, 0.5, 2]).double() + torch.randn(20, dtype=torch.float64)
+        tasks.append((X, y))
+    return tasks
+
+
+def expected_nll(block, X, y):
+    """E_q of the summed squared error over 2, in closed form: the noise of y has variance 1."""
+    q = block.posterior
+    errors = (y - q.mean @ X.T).square().sum() + (q.scale.square() @ X.square().T).sum()
+    return errors / 2
+
+
+@pytest.mark.parametrize(("beta", "strength"), [(1.0, 1.0), (0.2, 1.0), (0.5, 7.0), (2.0, 0.5)])
+def test_linear_regression_has_the_posterior_that_the_equations_say(beta, strength):
+    """Its precision is curvature / beta more than the last, and its mean solves the tempered
+    normal equations; there, autograd finds the objective stationary."""
+    s0 = torch.tensor(1.5).double()
+    mean, precision = torch.zeros(4).double(), s0.square().reciprocal().expand(4)
+    for task, (X, y) in enumerate(regression_tasks()):
+        h = X.square().sum(0)
+        pull = strength * (precision - s0**-2) + s0**-2
+        new_mean = (X.T @ y / beta + pull * mean) / (h / beta + pull)
+        new_precision = precision + h / beta
+        block = gaussian_block(
+            new_mean, new_precision**-0.5, mean, precision**-0.5, carried=task > 0
+        )
+        objective = expected_nll(block, X, y) + beta * stretched_kl(
+            block, stretch(block, s0, strength)
+        )
+        gradients = torch.autograd.grad(objective, [block.mean, block.rho])
+        torch.testing.assert_close(gradients[0], torch.zeros_like(block.mean), atol=1e-9, rtol=0)
+        torch.testing.assert_close(gradients[1], torch.zeros_like(block.rho), atol=1e-9, rtol=0)
+        mean, precision = new_mean, new_precision
+    if strength == 1:
+        # And the sequence ends where all data together end, tempered alike.
+        X, y = (torch.cat(parts) for parts in zip(*regression_tasks(), strict=True))
+        h = X.square().sum(0)
+        torch.testing.assert_close(precision, h / beta + s0**-2)
+        torch.testing.assert_close(mean, X.T @ y / beta / precision)
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 30.0])
+def test_as_beta_vanishes_the_pull_on_the_means_is_that_of_online_ewc(strength):
+    s0 = torch.tensor(1.0).double()
+    tasks = [X.square().sum(0) for X, _ in regression_tasks()]
+    anchor, moved = torch.randn(4).double(), torch.randn(4).double()
+    beta = 1e-8
+    precision = sum(tasks) / beta + s0**-2
+    block = gaussian_block(moved, precision**-0.5, anchor, precision**-0.5)
+    kl = beta * stretched_kl(block, stretch(block, s0, strength))
+    (found,) = torch.autograd.grad(kl, [block.mean])
+    ewc = strength * sum(tasks) * (moved - anchor)
+    torch.testing.assert_close(found[0], ewc, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "radial"])
+def test_lambda_asks_nothing_more_of_the_scales(family, make_network):
+    network = make_network(family, initial_noise=0.05)
+    block = next(m for m in network.modules() if isinstance(m, PosteriorBlock))
+    block.consolidate()
+    with torch.no_grad():
+        block.rho.add_(0.1 * torch.randn_like(block.rho))
+    first = torch.tensor(1.0)
+    plain = torch.autograd.grad(block.kl(), block.rho)[0]
+    for strength in (0.1, 10.0):
+        # With the mean at the prior's, there is nothing to stretch.
+        kl = stretched_kl(block, stretch(block, first, strength))
+        torch.testing.assert_close(kl, block.kl())
+        torch.testing.assert_close(torch.autograd.grad(kl, block.rho)[0], plain)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "radial"])
+def test_what_has_not_learnt_is_not_stretched(family, make_network):
+    block = next(m for m in make_network(family).modules() if isinstance(m, PosteriorBlock))
+    first = block.prior_scale[0, 0].clone()
+    assert torch.equal(stretch(block, first, 50.0), torch.ones_like(block.mean))
+    unit = block.family.scale_for_weight_noise(1.0, block.mean.shape[-1])
+    block.consolidate()
+    block.prior_scale.fill_(first * unit)  # noise as wide as at first
+    torch.testing.assert_close(stretch(block, first, 50.0), torch.ones_like(block.mean))
+    block.prior_scale.fill_(first * unit * 3)  # and wider
+    torch.testing.assert_close(stretch(block, first, 50.0), torch.ones_like(block.mean))
+    block.prior_scale.fill_(first * unit * 1e-4)
+    torch.testing.assert_close(stretch(block, first, 50.0), torch.full_like(block.mean, 50**0.5))
+
+
+def test_a_larger_lambda_holds_the_means_tighter(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    tasks = list(multi_head_benchmark.train_stream)[:2]
+    distances = []
+    for strength in (0.0, 1.0, 100.0):
+        network = make_network("gaussian", initial_noise=0.05)
+        gvcl = make(GVCL, network, multi_head_stream, strength=strength, train_epochs=3)
+        train(gvcl, tasks[:1])
+        before = network.body[0].weights.mean()[0].detach().clone()
+        train(gvcl, tasks[1:])
+        distances.append((network.body[0].weights.mean()[0] - before).norm().item())
+    assert distances[0] > 1.2 * distances[1]
+    assert distances[1] > 1.2 * distances[2]
+
+
+def test_a_negative_lambda_is_refused(make_network, multi_head_stream):
+    with pytest.raises(UserError, match=r"strength = -1 must be at least 0"):
+        make(GVCL, make_network(), multi_head_stream, strength=-1)

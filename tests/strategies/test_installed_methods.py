@@ -1,0 +1,162 @@
+"""What installed packages offer: found, listed, checked and run by its name."""
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue, report
+from vcl_radial.installed import offer, offers
+
+CODE = """
+from vcl_radial.strategies import ContinualStrategy
+
+class Theirs(ContinualStrategy):
+    pass
+"""
+RECIPE = 'description = "a method of theirs"\nstrategy = "theirs"\nposterior = "none"\n'
+
+
+@pytest.fixture
+def command(capsys, tmp_path, monkeypatch):
+    """Call the command line; give exit code, output and error lines."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: None)
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments):
+        capsys.readouterr()
+        code = main(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err.splitlines()
+
+    yield call
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def package(install):
+    """The package `their_package` with a method, and where its recipe would lie."""
+    folder = install("their-package", theirs="their_package.methods:Theirs") / "their_package"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "methods.py").write_text(CODE)
+    yield folder
+    for name in ("their_package", "their_package.methods"):
+        sys.modules.pop(name, None)
+
+
+def test_a_package_offers_its_method_and_the_recipe_beside_it(package):
+    assert offer("theirs").recipe is None
+    recipe = package / "theirs.toml"
+    recipe.write_text(RECIPE)
+    (found,) = offers()
+    assert found == offer("theirs")
+    assert (found.target, found.package) == ("their_package.methods:Theirs", "their-package 1.0")
+    assert found.recipe == recipe
+    assert offer("others") is None
+    assert "their_package" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("target", "file", "recipe"),
+    [
+        ("one_module:Mine", "one_module.py", "mine.toml"),
+        ("a_package:Mine", "a_package/__init__.py", "a_package/mine.toml"),
+        ("a_package.inner:Mine", "a_package/inner/__init__.py", "a_package/inner/mine.toml"),
+        ("a_package.inner:Mine", "a_package/inner/__init__.py", "a_package/mine.toml"),
+        ("a_package.a.b:Mine", "a_package/a/b.py", "a_package/a/mine.toml"),
+    ],
+)
+def test_a_recipe_lies_beside_its_module_or_in_it(target, file, recipe, install):
+    folder = install("another", mine=target)
+    for path in (folder / file, folder / recipe):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    top = folder / target.partition(":")[0].partition(".")[0]
+    if top.is_dir():
+        (top / "__init__.py").touch()
+    assert offer("mine").recipe == folder / recipe
+
+
+@pytest.mark.parametrize("target", ["no_such_package:Mine", "no_such.inner:Mine", ":", ""])
+def test_a_module_that_is_not_there_has_no_recipe(target, install):
+    install("another", mine=target)
+    assert all(found.recipe is None for found in offers())
+
+
+def test_the_list_shows_them_with_their_package(package, install, command):
+    (package / "theirs.toml").write_text(RECIPE)
+    install("bare", bare="no_such_module:Bare")
+    code, out, err = command("list")
+    assert (code, err) == (0, [])
+    assert out.split("Methods of installed packages:\n")[1].splitlines() == [
+        '  bare    a strategy without a recipe: write one with strategy = "bare" (bare 1.0)',
+        "  theirs  a method of theirs (their-package 1.0)",
+    ]
+
+
+def test_without_any_the_list_has_no_such_heading(command):
+    assert "installed" not in command("list")[1]
+
+
+def test_a_damaged_recipe_of_theirs_does_not_keep_the_list_from_the_others(package, command):
+    (package / "theirs.toml").write_text("strategy =\n")
+    code, out, _ = command("list")
+    assert code == 0
+    assert "theirs.toml: not valid TOML" in out.splitlines()[-1]
+
+
+def test_theirs_is_run_and_checked_by_its_name(package, command):
+    (package / "theirs.toml").write_text(RECIPE)
+    tiny = ["--set", "epochs=1", "hidden=[8]", "stream.tasks=2"]
+    run = ["run", "split-digits-multi-head", "--jobs", "1", "--device", "cpu", "--method"]
+    code, out, err = command(*run, "theirs", *tiny)
+    assert (code, err) == (0, [])
+    assert "theirs seed 0" in out
+    assert len(list(Path("runs").rglob("theirs/seed-0-*/done"))) == 1
+    code, out, _ = command("check", "theirs")
+    assert code == 0
+    assert out.splitlines()[-1].startswith("theirs: ")
+
+
+def test_a_strategy_without_a_recipe_is_told_what_to_write(package):
+    with pytest.raises(UserError) as caught:
+        catalogue.load("method", "theirs")
+    assert str(caught.value) == (
+        "'theirs' is a strategy of the package their-package 1.0 without a recipe: write one with "
+        "strategy = 'theirs', and give the path of the .toml file"
+    )
+
+
+def test_the_nearest_name_may_be_theirs(package):
+    (package / "theirs.toml").write_text(RECIPE)
+    with pytest.raises(UserError, match="unknown method 'their'; the nearest is 'theirs'"):
+        catalogue.load("method", "their")
+
+
+def test_the_suites_own_names_stay_its_own(install, command):
+    """Those of its strategies too: a recipe with that name would mean the suite's."""
+    folder = install("taking", naive="their_naive:Naive", vcl="their_naive:VCL")
+    (folder / "their_naive.py").touch()
+    for name in ("naive", "vcl"):
+        (folder / f"{name}.toml").write_text(RECIPE)
+    assert catalogue.load("method", "naive").path.parent == catalogue.folder("method")
+    with pytest.raises(UserError, match="unknown method 'vcl'; the nearest is"):
+        catalogue.load("method", "vcl")
+    assert catalogue.installed() == []
+    assert "taking" not in command("list")[1]
+
+
+def test_a_name_that_two_packages_offer_has_to_be_made_plain(install):
+    install("first", mine="first_module:Mine")
+    install("second", mine="second_module:Mine")
+    words = (
+        r"'mine': several installed packages offer it; write strategy = 'first_module:Mine' \(first"
+        r" 1.0\) or 'second_module:Mine' \(second 1.0\) in a recipe"
+    )
+    with pytest.raises(UserError, match=words):
+        catalogue.load("method", "mine")

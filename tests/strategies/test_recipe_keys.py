@@ -1,0 +1,62 @@
+"""Methods with a posterior of their own take the keys of a recipe that describe one."""
+
+import math
+
+import pytest
+
+from vcl_radial.errors import UserError
+from vcl_radial.strategies.registry import built_in, find_strategy
+from vcl_radial.tracks.continual import make_network, make_strategy
+from vcl_radial.tracks.settings import Recipe
+
+OWN = ["badam", "vadam", "vogn", "ivon"]
+
+
+def made(stream, strategy, **keys):
+    recipe = Recipe(
+        **{"strategy": strategy, "posterior": "none", "hidden": [8], "optimizer": "adam", **keys}
+    )
+    return make_strategy(recipe, make_network(stream, recipe))
+
+
+@pytest.mark.parametrize("strategy", OWN)
+def test_prior_noise_and_samples_are_those_of_the_recipe(strategy, multi_head_stream):
+    learner = made(multi_head_stream, strategy, prior_scale=0.2, initial_noise=0.05, eval_samples=7)
+    assert learner.model.eval_samples == 7
+    assert learner.posterior.prior_precision == pytest.approx(1 / 0.2**2)
+    noise = math.inf if strategy == "badam" else 0.05
+    assert learner.posterior.initial_precision == pytest.approx(noise**-2)
+
+
+@pytest.mark.parametrize("strategy", ["vadam", "vogn", "ivon"])
+def test_without_a_noise_the_recipes_rho_gives_it(strategy, multi_head_stream):
+    learner = made(multi_head_stream, strategy, initial_rho=-3.0)
+    noise = math.log1p(math.exp(-3))
+    assert learner.posterior.initial_precision == pytest.approx(noise**-2)
+
+
+@pytest.mark.parametrize("strategy", OWN)
+def test_the_means_predict_once_where_the_option_says_so(strategy, multi_head_stream):
+    options = {"predict_at_means": True}
+    learner = made(multi_head_stream, strategy, eval_samples=7, options=options)
+    assert learner.model.eval_samples == 1
+
+
+def test_point_estimates_are_predicted_with_once(multi_head_stream):
+    for strategy in set(built_in()) - {*OWN, "rdp_vcl"}:
+        assert find_strategy(strategy).recipe_keys == frozenset()
+        if "vcl" not in strategy:
+            learner = made(multi_head_stream, strategy, eval_samples=7)
+            assert learner.model.eval_samples == 1, strategy
+
+
+@pytest.mark.parametrize("key", ["prior_scale", "initial_noise", "eval_samples"])
+def test_a_key_of_the_recipe_is_no_option(key, multi_head_stream):
+    with pytest.raises(UserError, match=f"options.{key} is no option: a run gives {key} to every"):
+        made(multi_head_stream, "vadam", options={key: 1})
+
+
+@pytest.mark.parametrize("strategy", OWN)
+def test_a_network_with_a_posterior_is_refused(strategy, multi_head_stream):
+    with pytest.raises(UserError, match="set posterior = 'none'"):
+        made(multi_head_stream, strategy, posterior="gaussian")

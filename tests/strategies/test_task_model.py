@@ -1,0 +1,54 @@
+import pytest
+import torch
+from avalanche.training.plugins import LwFPlugin
+from learners import make, train
+
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.task_model import TaskModel
+
+
+def test_it_knows_the_tasks_that_it_was_trained_on_from_its_state_too(
+    make_network, multi_head_stream, multi_head_benchmark, tmp_path
+):
+    """Without a label it answers for every task it knows, as Avalanche's LwF asks it to."""
+    naive = make(Naive, make_network(None), multi_head_stream, eval_samples=1)
+    train(naive, list(multi_head_benchmark.train_stream)[1:3])
+    naive.eval(list(multi_head_benchmark.test_stream))  # heads of the others are there, untrained
+    torch.save(naive.state_dict(), tmp_path / "state")
+    again = TaskModel(make_network(None), eval_samples=1).eval()
+    assert again(torch.zeros(3, 64), None) == {}
+    again.load_state_dict(torch.load(tmp_path / "state", weights_only=True)["model"])
+    naive.model.eval()
+    x = torch.rand(3, 64)
+    expected, found = naive.model(x, None), again(x, None)
+    assert list(found) == [1, 2]
+    for task in (1, 2):
+        assert torch.equal(found[task], expected[task])
+    assert again.max_class_label == naive.model.max_class_label == 2
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_avalanches_own_lwf_trains_on_it(
+    stop, make_network, multi_head_stream, multi_head_benchmark
+):
+    tasks = list(multi_head_benchmark.train_stream)[:3]
+    plugin = LwFPlugin()
+
+    def fresh():
+        return make(Naive, make_network(None), multi_head_stream, plugins=[plugin])
+
+    strategy = fresh()
+    for experience in tasks:
+        if stop:
+            state, strategy = strategy.state_dict(), fresh()
+            strategy.load_state_dict(state)
+        before = {n: w.clone() for n, w in strategy.network.head.named_parameters()}
+        train(strategy, [experience])
+        moved = {
+            n
+            for n, w in before.items()
+            if not torch.equal(w, strategy.network.head.state_dict()[n])
+        }
+        assert {int(name.split(".")[1]) for name in moved} == set(
+            range(experience.current_experience)
+        )

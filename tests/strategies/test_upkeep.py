@@ -1,0 +1,143 @@
+"""What is looked at while a method runs; the faults themselves are in tests/conformance."""
+
+import pytest
+import torch
+from learners import make, train, weights
+
+from vcl_radial.conformance import recipe_for
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.strategies.upkeep import Upkeep, malformed
+from vcl_radial.tracks.continual import make_network, make_strategy
+
+QUICK = {"epochs": 2, "batch_size": 100, "hidden": [8]}
+
+
+def ended(name, stream, experiences, plugins):
+    torch.manual_seed(0)
+    recipe = recipe_for(name, QUICK | ({"options.coreset_epochs": 1} if "coreset" in name else {}))
+    network = make_network(stream, recipe)
+    strategy = make_strategy(recipe, network, tensor_stream=stream, plugins=plugins)
+    if strategy.needs_whole_stream:
+        experiences = [experiences]
+    for experience in experiences:
+        torch.manual_seed(1)
+        strategy.train(experience, eval_streams=[])
+    return weights(strategy)
+
+
+@pytest.mark.parametrize("name", catalogue.names("method"))
+def test_a_shipped_method_trains_under_it_as_without(name, multi_head_stream, multi_head_benchmark):
+    if name == "ivon":
+        pytest.importorskip("ivon")
+    experiences = list(multi_head_benchmark.train_stream)[:3]
+    ends = [ended(name, multi_head_stream, experiences, p) for p in ([], [Upkeep()])]
+    assert torch.equal(*ends)
+
+
+class DecaysToZero(ContinualStrategy):
+    """A penalty that is always the same needs nothing stored."""
+
+    def penalty(self):
+        return sum(w.square().sum() for w in self.network.parameters())
+
+
+class StoresAsATaskStarts(ContinualStrategy):
+    """What it reads is stored elsewhere than in consolidate()."""
+
+    old = ()
+
+    def penalty(self):
+        pairs = zip(self.network.body.parameters(), self.old, strict=False)
+        return sum(((new - old) ** 2).sum() for new, old in pairs)
+
+    def _before_training_exp(self, **kwargs):
+        super()._before_training_exp(**kwargs)
+        if self.experience.current_experience:
+            self.old = [w.detach().clone() for w in self.network.body.parameters()]
+
+
+class ReadsTheBatch(ContinualStrategy):
+    """Its penalty cannot be asked before there is a batch."""
+
+    def penalty(self):
+        return self.model(self.mb_x, self.mb_task_id).square().mean()
+
+
+class CarriesNothing(ContinualStrategy):
+    memoryless = True
+
+    def penalty(self):
+        return 0.0
+
+
+@pytest.mark.parametrize(
+    "method", [DecaysToZero, StoresAsATaskStarts, ReadsTheBatch, CarriesNothing]
+)
+def test_what_is_in_order_is_left_alone(
+    method, make_network, multi_head_stream, multi_head_benchmark
+):
+    strategy = make(method, make_network(None), multi_head_stream, plugins=[Upkeep()])
+    train(strategy, list(multi_head_benchmark.train_stream)[:3])
+
+
+class Forgets(StoresAsATaskStarts):
+    def _before_training_exp(self, **kwargs):
+        ContinualStrategy._before_training_exp(self, **kwargs)
+
+
+class ForgetsWithATensor(Forgets):
+    def penalty(self):
+        return torch.zeros(()) + super().penalty()
+
+
+@pytest.mark.parametrize("method", [Forgets, ForgetsWithATensor])
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_a_method_that_stores_nothing_is_stopped_early_in_its_second_task(
+    method, epochs, make_network, multi_head_stream, multi_head_benchmark
+):
+    settings = {"plugins": [Upkeep()], "train_epochs": epochs}
+    strategy = make(method, make_network(None), multi_head_stream, **settings)
+    tasks = list(multi_head_benchmark.train_stream)
+    train(strategy, tasks[:1])
+    with pytest.raises(UserError, match=f"^{method.__name__} has a penalty.* in task 2, and its"):
+        train(strategy, tasks[1:2])
+    assert strategy.clock.train_exp_epochs == 0
+
+
+class Draws(ContinualStrategy):
+    def penalty(self):
+        noise = torch.randn(())
+        return sum(w.square().sum() for w in self.network.parameters()) * noise.square()
+
+
+def test_asking_for_a_penalty_that_draws_does_not_change_training(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    ends = []
+    for plugins in ([], [Upkeep()]):
+        strategy = make(Draws, make_network(None), multi_head_stream, plugins=plugins)
+        train(strategy, list(multi_head_benchmark.train_stream)[:2])
+        ends.append(weights(strategy))
+    assert torch.equal(*ends)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (torch.tensor(1.0), None),
+        (torch.ones(1, 1), None),
+        (0, None),
+        (0.0, None),
+        (3.25, "gives 3.25 as a plain number"),
+        (float("nan"), "gives nan as a plain number"),
+        (None, "gives NoneType"),
+        ((1.0,), "gives tuple"),
+        (torch.ones(3), "gives shape (3,)"),
+    ],
+)
+def test_a_penalty_is_one_number_as_a_tensor_or_0(given, words):
+    found = malformed(given)
+    assert (found is None) is (words is None)
+    assert words is None or found.startswith(words)

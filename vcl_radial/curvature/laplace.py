@@ -1,0 +1,46 @@
+"""What the Laplace methods share as strategies: an isotropic first prior, and a quadratic past."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from vcl_radial.curvature.quadratic import QuadraticMemory
+from vcl_radial.errors import UserError
+from vcl_radial.nn import parameters_in_use
+
+
+class LaplaceMemory(QuadraticMemory):
+    """Mixin for a strategy that carries a Gaussian around the last task's weights as the prior.
+
+    As `QuadraticMemory`; a weight that no task has trained yet has the first prior
+    N(0, 1/prior_precision). Define `consolidate`.
+
+    Args:
+        prior_precision: of the first prior; 0 for a flat one.
+        hessian_weight: factor of each task's curvature as it is added, and not of the first prior:
+            the lambda of Ritter, Botev and Barber (2018).
+        settings: those of `QuadraticMemory`.
+
+    Raises:
+        UserError: one of the two is below 0.
+    """
+
+    def __init__(
+        self, *, prior_precision: float = 1.0, hessian_weight: float = 1.0, **settings: Any
+    ) -> None:
+        super().__init__(**settings)
+        for name, value in {
+            "prior_precision": prior_precision,
+            "hessian_weight": hessian_weight,
+        }.items():
+            if not value >= 0:
+                raise UserError(f"options.{name} = {value} must not be below 0")
+        self.prior_precision, self.hessian_weight = prior_precision, hessian_weight
+
+    def penalty(self) -> Tensor | float:
+        """1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}) of the body and the heads in use, in nats."""
+        weights = parameters_in_use(self.network, self.tasks)
+        new = [w.square().sum() for name, w in weights.items() if name not in self.past.precision]
+        return self.past.penalty(weights, self.loss_value) + sum(new) * self.prior_precision / 2

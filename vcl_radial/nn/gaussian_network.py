@@ -1,0 +1,172 @@
+"""A network whose point parameters are the means of a Gaussian posterior.
+
+A Gaussian posterior over the parameters of an ordinary network, carried from task to task:
+
+    q(w) = N(mean, 1 / precision),    p(w) = N(prior_mean, 1 / prior_precision)
+
+The means are the network's parameters. An optimiser of `vcl_radial.optimizers` moves them and the
+precision together, and has the prior's gradient and precision in closed form: the prior is no part
+of the loss, and no weight decay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.parameters import parameters_in_use
+from vcl_radial.nn.weights import VariationalWeights
+from vcl_radial.posteriors import Gaussian
+
+
+@dataclass
+class WeightPosterior:
+    """q(w) and p(w) over one parameter; all tensors have its shape."""
+
+    mean: nn.Parameter
+    prior_mean: Tensor
+    prior_precision: Tensor
+    precision: Tensor
+
+    @torch.no_grad()
+    def draw(self) -> Tensor:
+        """Noise w - mean with w ~ q(w)."""
+        return torch.randn_like(self.mean).mul_(self.precision.rsqrt())
+
+    @torch.no_grad()
+    def kl(self) -> Tensor:
+        """KL(q || p), a scalar in nats, without gradient."""
+        posterior = Gaussian(self.mean.flatten(), self.precision.rsqrt().flatten())
+        prior = Gaussian(self.prior_mean.flatten(), self.prior_precision.rsqrt().flatten())
+        return posterior.kl(prior)
+
+    def carry(self) -> None:
+        """Make the posterior the prior."""
+        self.prior_mean = self.mean.detach().clone()
+        self.prior_precision = self.precision.clone()
+
+
+class GaussianNetwork(nn.Module):
+    """A network whose parameters are the means of a Gaussian posterior; a call draws its weights.
+
+    The posterior of the body and of every head is held by parameter name and travels in the state
+    dict. A head that has not been trained has the *initial* prior; a trained one keeps its own
+    posterior and prior while other tasks are learned.
+
+    Args:
+        network: called with the same arguments; its parameters become the means.
+        prior_scale: the first prior is N(0, prior_scale^2).
+        initial_noise: the noise of one weight with which a task starts: the posterior's precision
+            starts at prior precision + 1 / initial_noise^2. Infinite: it starts at the prior's.
+        noisy_training: whether calls in training draw the weights, or use the means.
+        noisy_prediction: the same for calls in evaluation.
+
+    Raises:
+        UserError: a scale is not above 0, or the network's weights have a posterior already.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        prior_scale: float = 1.0,
+        initial_noise: float = math.inf,
+        noisy_training: bool = True,
+        noisy_prediction: bool = True,
+    ) -> None:
+        super().__init__()
+        for name, scale in (("prior_scale", prior_scale), ("initial_noise", initial_noise)):
+            if not scale > 0:
+                raise UserError(f"{name} = {scale} must be above 0")
+        if any(isinstance(module, VariationalWeights) for module in network.modules()):
+            raise UserError(
+                "the weights have a posterior already, and this method keeps one of its own over "
+                "point estimates: set posterior = 'none'"
+            )
+        self.network = network
+        self.prior_precision = prior_scale**-2
+        self.initial_precision = initial_noise**-2
+        self.noisy_training, self.noisy_prediction = noisy_training, noisy_prediction
+        self._carried: dict[str, dict[str, Tensor]] = {}
+        self._posteriors: dict[str, WeightPosterior] = {}
+
+    def posteriors(self, tasks: Collection[int]) -> dict[str, WeightPosterior]:
+        """The posteriors of the body and of the heads of these tasks, by parameter name."""
+        return {
+            name: self._posterior(name, parameter)
+            for name, parameter in parameters_in_use(self.network, tasks).items()
+        }
+
+    def _posterior(self, name: str, mean: nn.Parameter) -> WeightPosterior:
+        if name not in self._posteriors:
+            known = self._carried.pop(name, None) or {
+                "prior_mean": torch.zeros_like(mean),
+                "prior_precision": torch.full_like(mean, self.prior_precision),
+                "precision": torch.full_like(mean, self.prior_precision + self.initial_precision),
+            }
+            self._posteriors[name] = WeightPosterior(mean, **known)
+        return self._posteriors[name]
+
+    def forward(self, x: Tensor, *task: int | Tensor) -> Tensor:
+        """The network's output under one draw of the weights, or at their means."""
+        if not (self.noisy_training if self.training else self.noisy_prediction):
+            output: Tensor = self.network(x, *task)
+            return output
+        tasks = [t for label in task for t in torch.unique(torch.as_tensor(label)).tolist()]
+        weights = {name: q.mean + q.draw() for name, q in self.posteriors(tasks).items()}
+        drawn: Tensor = functional_call(self.network, weights, (x, *task))
+        return drawn
+
+    def start(self, tasks: Collection[int]) -> Sequence[WeightPosterior]:
+        """Widen the posteriors of a task that begins: prior precision + 1 / initial_noise^2."""
+        posteriors = list(self.posteriors(tasks).values())
+        for q in posteriors:
+            q.precision = q.prior_precision + self.initial_precision
+        return posteriors
+
+    def kl(self, tasks: Collection[int]) -> Tensor:
+        """KL(q || p) of the body and of the heads of these tasks, in nats, without gradient."""
+        return torch.stack([q.kl() for q in self.posteriors(tasks).values()]).sum()
+
+    def carry(self, tasks: Collection[int]) -> None:
+        """Make the posterior of the body and of the heads of these tasks the prior."""
+        for q in self.posteriors(tasks).values():
+            q.carry()
+
+    def get_extra_state(self) -> dict[str, dict[str, Tensor]]:
+        """The precisions and priors by parameter name; part of the state dict."""
+        held = {
+            name: {
+                "prior_mean": q.prior_mean,
+                "prior_precision": q.prior_precision,
+                "precision": q.precision,
+            }
+            for name, q in self._posteriors.items()
+        }
+        return self._carried | held
+
+    def set_extra_state(self, state: dict[str, dict[str, Tensor]]) -> None:
+        """Take over what `get_extra_state` gave."""
+        device = next(self.network.parameters()).device
+        self._posteriors = {}
+        # Their parameters may be of heads that are yet to be made.
+        self._carried = {
+            name: {key: tensor.to(device, copy=True) for key, tensor in held.items()}
+            for name, held in state.items()
+        }
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> GaussianNetwork:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        # In place: an optimiser at work holds them too.
+        for q in self._posteriors.values():
+            q.prior_mean, q.prior_precision = fn(q.prior_mean), fn(q.prior_precision)
+            q.precision = fn(q.precision)
+        for held in self._carried.values():
+            held |= {key: fn(tensor) for key, tensor in held.items()}
+        return self

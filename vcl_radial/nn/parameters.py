@@ -1,0 +1,27 @@
+"""Which parameters of a network a task uses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from torch import nn
+
+from vcl_radial.nn.heads import MultiHead
+
+
+def parameters_in_use(network: nn.Module, tasks: Collection[int]) -> dict[str, nn.Parameter]:
+    """The trainable parameters that these tasks use, by name: the body's and their own heads'."""
+    labels = {str(task) for task in tasks}
+    others = {
+        id(parameter)
+        for module in network.modules()
+        if isinstance(module, MultiHead)
+        for label, head in module.heads.items()
+        if label not in labels
+        for parameter in head.parameters()
+    }
+    return {
+        name: parameter
+        for name, parameter in network.named_parameters()
+        if parameter.requires_grad and id(parameter) not in others
+    }

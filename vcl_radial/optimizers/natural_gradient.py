@@ -1,0 +1,109 @@
+"""Natural-gradient variational inference with a Gaussian prior of any mean and precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import WeightPosterior
+
+
+class NaturalGradient(Optimizer):
+    """Move the means and precisions of a mean-field Gaussian posterior together.
+
+    With g the mean gradient of a mini-batch's NLL at weights drawn from q, h what stands for its
+    curvature there, and delta = prior_precision / ess:
+
+        s    <- beta2 s + (1 - beta2) h
+        m    <- beta1 m + (1 - beta1) (g + delta (mean - prior_mean))
+        mean <- mean - lr m / (1 - beta1^t) / metric(s, delta)
+        precision = ess (s + delta)
+
+    What h and the metric are is the subclass's. The mean is stationary for
+    E_q[mean NLL] + KL(q || p) / ess whatever they are, and the precision where E_q[h] is the
+    diagonal Hessian. s starts at a curvature instead of at 0, and so has no bias to correct.
+
+    Source: Khan et al. 2018, whose prior N(0, 1/prior_precision) is widened here to one with a mean
+    and a precision for each weight.
+
+    Args:
+        posteriors: of the parameters to train; s starts where it gives their present precision.
+        lr: the step.
+        ess: effective sample size, N if nothing is tempered; see `effective_sample_size`.
+        beta1: decay of the momentum.
+        beta2: decay of the curvature.
+    """
+
+    def __init__(
+        self,
+        posteriors: Sequence[WeightPosterior],
+        *,
+        lr: float,
+        ess: float,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+    ) -> None:
+        super().__init__([q.mean for q in posteriors], {"lr": lr})
+        self.posteriors, self.ess = posteriors, ess
+        self.beta1, self.beta2 = beta1, beta2
+        self.steps = 0
+        for q in posteriors:
+            curvature = (q.precision - q.prior_precision) / ess
+            self.state[q.mean] = {"curvature": curvature, "momentum": torch.zeros_like(q.mean)}
+
+    def squares(self) -> Mapping[Tensor, Tensor]:
+        """Each parameter's h, after a backward pass."""
+        raise NotImplementedError
+
+    def metric(self, curvature: Tensor, delta: Tensor) -> Tensor:
+        """What the step of a mean is divided by."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Move means and precisions by the gradients of the last backward pass."""
+        self.steps += 1
+        step_size = self.param_groups[0]["lr"] / (1 - self.beta1**self.steps)
+        squares = self.squares()
+        for q in self.posteriors:
+            if q.mean.grad is None:
+                continue
+            state = self.state[q.mean]
+            delta = q.prior_precision / self.ess
+            curvature = state["curvature"].lerp_(squares[q.mean], 1 - self.beta2)
+            gradient = torch.addcmul(q.mean.grad, delta, q.mean - q.prior_mean)
+            momentum = state["momentum"].lerp_(gradient, 1 - self.beta1)
+            q.mean.addcdiv_(momentum, self.metric(curvature, delta), value=-step_size)
+            q.precision = (curvature + delta).mul_(self.ess)
+
+
+def effective_sample_size(points: int, kl_weight: float) -> float:
+    """N / kl_weight: how many points the data of a task count as.
+
+    A KL with the weight kappa in the loss mean NLL + kappa KL / N has its minimum where
+
+        precision = N / kappa * curvature + prior precision
+
+    with the curvature that of the mean NLL: as if there were N / kappa points.
+
+    Raises:
+        UserError: the weight is 0.
+    """
+    if not kl_weight > 0:
+        raise UserError('kl_weight = 0 leaves no prior: raise it, or take strategy = "naive"')
+    return points / kl_weight
+
+
+def check_decays(**decays: float) -> None:
+    """See that decay rates of moving averages lie in [0, 1).
+
+    Raises:
+        UserError: one does not.
+    """
+    for name, decay in decays.items():
+        if not 0 <= decay < 1:
+            raise UserError(f"options.{name} = {decay} must be at least 0 and below 1")

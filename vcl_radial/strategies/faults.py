@@ -1,0 +1,49 @@
+"""A method's faults in one line, with the place in its own file."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.errors import VclRadialError
+
+
+def in_words(error: BaseException, method: type[Any] | None = None) -> str:
+    """An exception in one line; one that is not the suite's own with where it came from.
+
+    Args:
+        error: what was raised.
+        method: the class at work. The place named is the innermost one in its file, or in that of
+            a class of the user's that it is derived from; else the innermost of all.
+    """
+    text = " ".join(str(error).split())
+    if isinstance(error, VclRadialError):
+        return text
+    frames = traceback.extract_tb(error.__traceback__)
+    own = _files(method)
+    place = next((f for f in reversed(frames) if f.filename in own), frames[-1] if frames else None)
+    at = f" ({Path(place.filename).name}, line {place.lineno}, in {place.name})" if place else ""
+    return f"{type(error).__name__}: {text}{at}"
+
+
+def _files(method: type[Any] | None) -> set[str | None]:
+    """The files of a class and of the classes between it and the suite."""
+    if method is None:
+        return set()
+    suite = ("vcl_radial.", "avalanche.")
+    outside = {each.__module__ for each in method.__mro__ if not each.__module__.startswith(suite)}
+    modules = (sys.modules.get(name) for name in {method.__module__, *outside})
+    return {getattr(module, "__file__", None) for module in modules}
+
+
+def why_not_imported(error: BaseException) -> str:
+    """Why a module cannot be imported, with the line that it failed at."""
+    text = " ".join(str(error).split())
+    # What lies before is the machinery of imports; a syntax error names file and line itself.
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
+    if isinstance(error, SyntaxError) or len(frames) < 2:
+        return text
+    place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
+    return f"{text} ({type(error).__name__} in {place})"

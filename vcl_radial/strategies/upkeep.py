@@ -1,0 +1,149 @@
+"""What every method keeps, looked at while it runs.
+
+`vcl-radial check` looks closer; this costs next to nothing, and ends a run with a line where it
+would go on to numbers that mean nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Any
+
+import torch
+from avalanche.core import SupervisedPlugin
+from torch import Tensor
+
+from vcl_radial.errors import UserError
+from vcl_radial.predict import own_randomness
+from vcl_radial.strategies.base import ContinualStrategy
+
+
+class Upkeep(SupervisedPlugin):
+    """See that a method keeps shapes and numbers, has a penalty of one number, and consolidates.
+
+    Raises (in training):
+        UserError: it does not; names the class, what was seen and the mend.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shapes: dict[str, torch.Size] = {}
+        self._memory: Any = None
+        self._finite = True
+        self._stored_nothing = False
+
+    def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
+        """Look at the penalty as a task starts, before it can spoil a weight."""
+        if strategy.clock.train_exp_epochs == 0:
+            self._shapes = {name: tensor.shape for name, tensor in _tensors(strategy).items()}
+            self._look_at_penalty(strategy, "at the start of")
+
+    def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
+        """Look again when the weights have moved, and keep what consolidating has to change."""
+        if strategy.clock.train_exp_epochs == 0:
+            given = self._look_at_penalty(strategy, "in")
+            silent = not given if isinstance(given, int | float) else not given.requires_grad
+            if self._stored_nothing and silent and not float(given):
+                raise UserError(
+                    f"{_name(strategy)} has a penalty() that says nothing about the weights in "
+                    f"task {_task(strategy)}, and its consolidate() left state_dict() as it was: "
+                    "store there what penalty() reads (a class that means to carry nothing says "
+                    "so: memoryless = True)"
+                )
+        if strategy.clock.train_exp_epochs == strategy.train_epochs - 1:
+            self._finite = _not_finite(strategy) is None
+            if _has_memory(strategy):
+                self._memory = _copied(strategy.state_dict())
+
+    def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
+        """Look at what consolidating did; strategies of the suite have done so by now."""
+        found = _tensors(strategy)
+        for name, shape in self._shapes.items():
+            if name not in found:
+                raise UserError(
+                    f"{_name(strategy)}: {name} is gone after task {_task(strategy)}: keep what "
+                    "the network was made of"
+                )
+            if found[name].shape != shape:
+                raise UserError(
+                    f"{_name(strategy)}: {name} had shape {tuple(shape)} and has "
+                    f"{tuple(found[name].shape)} after task {_task(strategy)}: write into "
+                    "parameters with copy_() and leave their shapes as they are"
+                )
+        if self._finite and (spoilt := _not_finite(strategy)) is not None:
+            raise UserError(
+                f"{_name(strategy)}: {spoilt} holds nan or inf after task {_task(strategy)}, and "
+                "did not when its training ended: look at consolidate()"
+            )
+        if _has_memory(strategy):
+            self._stored_nothing = _same(self._memory, strategy.state_dict())
+        self._memory = None
+
+    def _look_at_penalty(self, strategy: Any, when: str) -> Any:
+        """What penalty() gives; 0 where it cannot be asked at this moment."""
+        given: Any = 0
+        # Where it asks for more than the weights it fails here, and is heard of in its place.
+        with suppress(Exception), own_randomness(0, strategy.device):
+            given = strategy.penalty()
+        if wrong := malformed(given):
+            raise UserError(f"penalty() of {_name(strategy)} {wrong}")
+        if not math.isfinite(value := float(torch.as_tensor(given).detach())):
+            raise UserError(
+                f"penalty() of {_name(strategy)} is {value} {when} task {_task(strategy)}: look at "
+                "what it reads and what consolidate() stores, or try a smaller learning_rate"
+            )
+        return given
+
+
+def malformed(given: Any) -> str | None:
+    """What is wrong with what `penalty()` gives, if it is not one number that is a tensor."""
+    if isinstance(given, Tensor):
+        shape = tuple(given.shape)
+        return None if given.numel() == 1 else f"gives shape {shape}: sum it to one number"
+    if not isinstance(given, int | float):
+        return f"gives {type(given).__name__}: return one number as a tensor"
+    return f"gives {given:.6g} as a plain number, which has no gradient" if given else None
+
+
+def _has_memory(strategy: Any) -> bool:
+    """Whether the past is to enter through a penalty of the method's own."""
+    own = type(strategy).penalty is not ContinualStrategy.penalty
+    return own and not strategy.memoryless
+
+
+def _tensors(strategy: Any) -> dict[str, Tensor]:
+    return {n: t for n, t in strategy.model.state_dict().items() if isinstance(t, Tensor)}
+
+
+def _not_finite(strategy: Any) -> str | None:
+    tensors = _tensors(strategy).items()
+    return next((name for name, tensor in tensors if not tensor.isfinite().all()), None)
+
+
+def _copied(state: Any) -> Any:
+    """A state with copies of its tensors."""
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    if isinstance(state, list | tuple):
+        return [_copied(value) for value in state]
+    return state.detach().clone() if isinstance(state, Tensor) else state
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two states hold the same bits."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return torch.equal(a, b)
+    return a is b or (isinstance(a, bool | int | float | str) and a == b)
+
+
+def _name(strategy: Any) -> str:
+    return type(strategy).__name__
+
+
+def _task(strategy: Any) -> int:
+    return int(strategy.experience.current_experience) + 1
