@@ -165,7 +165,7 @@ def test_a_diverged_run_keeps_the_checkpoint_of_its_last_good_task(tmp_path: Pat
         "        return super().penalty() * (float('nan') if late else 1)\n",
     )
     run = tiny_run("radial-vcl", strategy="soon_nan:SoonNan")
-    with pytest.raises(Diverged, match="nan in epoch 1 of task 3"):
+    with pytest.raises(Diverged, match="nan at the start of task 3"):
         carried_out(run, tmp_path)
     state = RunFolder(tmp_path, run).load_checkpoint()
     assert state is not None

@@ -54,7 +54,8 @@ def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path,
     ]
     for run in runs:
         folder = RunFolder(tmp_path, run)
-        assert {path.name for path in folder.path.iterdir()} == {*RESULT_FILES, "layers.csv", "done"}
+        written = {path.name for path in folder.path.iterdir()}
+        assert written == {*RESULT_FILES, "layers.csv", "done"}
         assert folder.fault() is None
         assert_same_scores(run, tmp_path, alone)
 

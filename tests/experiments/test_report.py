@@ -57,10 +57,8 @@ def test_the_page_says_what_stands_behind_the_numbers(tmp_path: Path, no_picture
     page = (tmp_path / "report" / MULTI_HEAD / "summary.md").read_text()
     assert page.startswith(f"# {MULTI_HEAD}\n\n| method | seeds |")
     assert "| naive | 2 |" in page
-    assert (
-        "- evaluated on: test data\n- seeds: 0, 1\n- commit: 0123456789ab\n- device: cpu (a processor)"
-        in page
-    )
+    assert "- evaluated on: test data\n- seeds: 0, 1\n- commit: 0123456789ab\n" in page
+    assert "- device: cpu (a processor)" in page
     assert "- finished: 2026-01-31;" in page
 
 

@@ -210,7 +210,7 @@ def test_a_link_from_the_board_opens_the_method(opened):
 
 @pytest.mark.parametrize("width", [400, 768, 1280])
 def test_strange_names_neither_run_nor_widen_the_page(browser, tmp_path, results, width):
-    names = {"alpha": HOSTILE, "beta": "W" * 300, "gamma": "日本語 ‏\u202eעברית " * 20}
+    names = {"alpha": HOSTILE, "beta": "W" * 300, "gamma": "日本語 \u05e2\u05d1\u202e " * 20}
     renamed = results.replace({"method": names}).replace({"benchmark": {"bench": "N" * 200}})
     section = section_of(
         renamed,

@@ -19,6 +19,7 @@ from vcl_radial.experiments.provenance import behind
 from vcl_radial.experiments.results import (
     FinishedRun,
     gather,
+    layers_table,
     notices,
     results_table,
     runs_costs,
@@ -93,7 +94,7 @@ def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
     from vcl_radial.figures.page import Detail, Section
 
     name, tasks = runs[0].benchmark, runs[0].environment.tasks
-    results, costs = results_table(runs), runs_costs(runs)
+    results, costs, layers = results_table(runs), runs_costs(runs), layers_table(runs)
     table = figures.summary_table(results)
     lines = notices(runs)
     for line in lines:
@@ -111,6 +112,8 @@ def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
         notices=lines,
     )
     files = figures.report_files(results, costs, tasks, behind(runs))
+    if layers is not None:
+        files["layers.csv"] = figures.to_csv(layers)
     for file, content in files.items():
         write_atomically(place / file, content)
     print(f"\n{name}\n{figures.to_text(table)}")
@@ -124,6 +127,9 @@ def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
         if len(tasks) > 1:
             _save(figures.accuracy_curves(results), place / "accuracy-over-tasks")
             others += ["accuracy-over-tasks.png", "accuracy-over-tasks.svg"]
+        if layers is not None:
+            _save(figures.layer_movement(layers), place / "layers")
+            others += ["layers.png", "layers.svg"]
     print(f"  {place / 'summary.md'}, {', '.join(file for file in others if file != 'summary.md')}")
     return _Part(name, section)
 

@@ -17,6 +17,10 @@ from vcl_radial.experiments.run_folder import finished_fault, read_spec
 from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
+LAYER_COLUMNS = [
+    "task_trained",
+    *("layer", "kl", "moved", "noise", "noise_to_prior", "units_at_rest"),
+]
 
 Name = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -66,6 +70,8 @@ class FinishedRun:
         spec: the resolved spec.
         environment: where the numbers came from.
         tidy: the scores, with the columns of accuracy.csv.
+        layers: what the layers of the posterior did, with the columns of layers.csv; None of a
+            method without one.
         benchmark: its name, with the data it was scored on unless these are the test data; where
             runs of one name differ in their streams, with what differs.
         method: its name; where runs of one name differ in their recipes, with what differs.
@@ -75,6 +81,7 @@ class FinishedRun:
     spec: Spec
     environment: Environment
     tidy: pd.DataFrame
+    layers: pd.DataFrame | None
     benchmark: str
     method: str
 
@@ -138,12 +145,13 @@ def _read(path: Path) -> FinishedRun:
         file = "accuracy.csv"
         tidy = pd.read_csv(io.StringIO((path / file).read_text()))
         _check_scores(tidy, len(environment.tasks))
+        layers = _layers(path / (file := "layers.csv"))
     except (OSError, ValueError, LookupError, TypeError, RecursionError, DataError) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{path}: is not a run folder of this suite ({file}: {words})") from None
     scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
     names = _visible(spec.benchmark) + scored_on, _visible(spec.method)
-    return FinishedRun(path, spec, environment, tidy, *names)
+    return FinishedRun(path, spec, environment, tidy, layers, *names)
 
 
 def _visible(name: str) -> str:
@@ -186,13 +194,42 @@ def _check_scores(tidy: pd.DataFrame, tasks: int) -> None:
     summary(tidy)
 
 
-def results_table(runs: list[FinishedRun]) -> pd.DataFrame:
+def _layers(path: Path) -> pd.DataFrame | None:
+    """A run's layers.csv, where there is one.
+
+    Raises:
+        DataError: it has other columns.
+    """
+    if not path.exists():
+        return None
+    table = pd.read_csv(io.StringIO(path.read_text()), dtype={"layer": str})
+    if list(table.columns) != LAYER_COLUMNS:
+        raise DataError(f"it has the columns {', '.join(map(str, table.columns))}")
+    return table
+
+
+def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """One tidy table of many runs: `benchmark, method, seed` and the columns of accuracy.csv."""
-    tables = [
-        run.tidy.assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
-        for run in runs
+    return _put_together(runs, [run.tidy for run in runs], COLUMNS)
+
+
+def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:
+    """The same of layers.csv, of those runs that have one; None where none has."""
+    carried = [(run, run.layers) for run in runs if run.layers is not None]
+    if not carried:
+        return None
+    chosen, tables = zip(*carried, strict=True)
+    return _put_together(chosen, tables, LAYER_COLUMNS)
+
+
+def _put_together(
+    runs: Sequence[FinishedRun], tables: Sequence[pd.DataFrame], columns: Sequence[str]
+) -> pd.DataFrame:
+    named = [
+        table.assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
+        for run, table in zip(runs, tables, strict=True)
     ]
-    return pd.concat(tables, ignore_index=True)[["benchmark", "method", "seed", *COLUMNS]]
+    return pd.concat(named, ignore_index=True)[["benchmark", "method", "seed", *columns]]
 
 
 def _what_differs(

@@ -4,6 +4,7 @@ from vcl_radial.figures.curves import accuracy_curves
 from vcl_radial.figures.differences import paired_differences
 from vcl_radial.figures.final_bars import final_bars
 from vcl_radial.figures.heatmap import heatmap, heatmap_sheet
+from vcl_radial.figures.layer_movement import layer_movement
 from vcl_radial.figures.over_seeds import AccuracyOverSeeds, accuracy_over_seeds, method_names
 from vcl_radial.figures.report_files import report_files
 from vcl_radial.figures.style import MethodStyle, house_style, method_styles, save
@@ -18,6 +19,7 @@ __all__ = [
     "heatmap",
     "heatmap_sheet",
     "house_style",
+    "layer_movement",
     "method_names",
     "method_styles",
     "paired_differences",

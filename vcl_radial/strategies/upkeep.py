@@ -14,7 +14,7 @@ import torch
 from avalanche.core import SupervisedPlugin
 from torch import Tensor
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.base import ContinualStrategy
 
@@ -24,6 +24,7 @@ class Upkeep(SupervisedPlugin):
 
     Raises (in training):
         UserError: it does not; names the class, what was seen and the mend.
+        Diverged: the penalty is no finite number.
     """
 
     def __init__(self) -> None:
@@ -89,7 +90,7 @@ class Upkeep(SupervisedPlugin):
         if wrong := malformed(given):
             raise UserError(f"penalty() of {_name(strategy)} {wrong}")
         if not math.isfinite(value := float(torch.as_tensor(given).detach())):
-            raise UserError(
+            raise Diverged(
                 f"penalty() of {_name(strategy)} is {value} {when} task {_task(strategy)}: look at "
                 "what it reads and what consolidate() stores, or try a smaller learning_rate"
             )

@@ -28,9 +28,11 @@ from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.options import wrong_options
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
+from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.streams import TensorStream, build_stream, to_avalanche
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
@@ -83,7 +85,7 @@ class ContinualRun:
             tensor_stream=self.stream.to(device),
             device=device,
             evaluator=EvaluationPlugin(self.scores, loggers=[]),
-            plugins=[_EpochCallback(on_epoch)],
+            plugins=[_EpochCallback(on_epoch), Upkeep()],
         )
         self.rows: list[tuple[int, int, str, float]] = []
         self.layers: list[tuple[int, LayerMovement]] = []
@@ -242,7 +244,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     if recipe.posterior == "rdp":
         posterior = RDPSettings(
             grouping=recipe.grouping,
-            initial_noise=recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho)),
+            initial_noise=initial_noise(recipe),
             prior_scale=recipe.prior_scale,
         )
     elif recipe.posterior != "none":
@@ -271,6 +273,12 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         UserError: the strategy does not take these options.
     """
     strategy = find_strategy(recipe.strategy)
+    draws = recipe.posterior != "none" or "eval_samples" in strategy.recipe_keys
+    settings_of_own: dict[str, Any] = {
+        "prior_scale": recipe.prior_scale,
+        "initial_noise": initial_noise(recipe),
+    }
+    own = {key: value for key, value in settings_of_own.items() if key in strategy.recipe_keys}
     try:
         return strategy(
             model=network,
@@ -280,17 +288,21 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             eval_mb_size=EVAL_BATCH,
             penalty_weight=recipe.kl_weight,
             train_samples=recipe.train_samples,
-            eval_samples=1 if recipe.posterior == "none" else recipe.eval_samples,
+            eval_samples=recipe.eval_samples if draws else 1,
             drop_last=recipe.drop_last,
             loss_value=False,
             schedule=SCHEDULES[recipe.schedule],
+            **own,
             **recipe.options,
             **settings,
         )
     except (TypeError, ValueError) as error:
-        raise UserError(
-            f"strategy = {recipe.strategy!r} with options {recipe.options}: {error}"
-        ) from None
+        raise wrong_options(recipe.strategy, strategy, recipe.options, error) from error
+
+
+def initial_noise(recipe: Recipe) -> float:
+    """The noise of one weight that a recipe starts with, where the family does not scale it."""
+    return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))
 
 
 def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
