@@ -1,4 +1,3 @@
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,16 +12,6 @@ from vcl_radial.streams import DATA_VARIABLE
 
 DIGITS = "split-digits-multi-head"
 TINY = ["--set", "epochs=1", "hidden=[8]", "eval_samples=2"]
-
-
-@pytest.fixture(autouse=True)
-def _own_process():
-    """The command line takes over SIGTERM and the number of threads."""
-    handler, threads = signal.getsignal(signal.SIGTERM), torch.get_num_threads()
-    yield
-    signal.signal(signal.SIGTERM, handler)
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(False)
 
 
 @pytest.fixture
@@ -115,7 +104,7 @@ def test_ctrl_c_says_how_to_go_on(command, monkeypatch, no_report):
         patch.setattr(Progress, "show", interrupted)
         code, _, err = command(*arguments)
     assert code == 130
-    assert err == ["vcl-radial: stopped; the same command goes on from the last finished tasks"]
+    assert err == ["vcl-radial: stopped; the same command goes on from what is finished"]
     code, out, err = command(*arguments)
     assert (code, err) == (0, [])
     assert "goes on after task 2 of 5" in out

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 from vcl_radial.bench import setting
 from vcl_radial.bench.data import noise
@@ -37,14 +36,10 @@ TINY = Sizes(
 
 
 @pytest.fixture(autouse=True)
-def _own_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Measuring sets threads and denormals of the process; data of this machine are not met."""
-    threads = torch.get_num_threads()
+def _no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The data of this machine are not met."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    yield
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(False)
 
 
 @pytest.fixture

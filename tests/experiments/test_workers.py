@@ -109,6 +109,6 @@ def test_ending_the_command_ends_its_workers_and_says_how_to_go_on(tmp_path: Pat
         finally:
             process.kill()
     assert process.returncode == 130
-    assert errors == "vcl-radial: stopped; the same command goes on from the last finished tasks\n"
+    assert errors == "vcl-radial: stopped; the same command goes on from what is finished\n"
     workers = [int(path.stem) for path in tmp_path.glob("*.deaf")]
     wait_until(lambda: not any(map(alive, workers)), seconds=10)

@@ -16,12 +16,6 @@ DIGITS = StreamSettings(dataset="digits")
 SINGLE_HEAD = StreamSettings(dataset="digits", heads="single")
 
 
-@pytest.fixture(autouse=True)
-def _own_denormals():
-    yield
-    torch.set_flush_denormal(False)
-
-
 def recipe(**settings: Any) -> Recipe:
     return Recipe(**{"epochs": 1, "hidden": [8], "eval_samples": 2, "batch_size": 32} | settings)
 

@@ -15,12 +15,6 @@ MULTI_HEAD = StreamSettings(dataset="digits", tasks=5)
 SINGLE_HEAD = StreamSettings(dataset="digits", tasks=5, heads="single")
 
 
-@pytest.fixture(autouse=True)
-def _own_denormals():
-    yield
-    torch.set_flush_denormal(False)
-
-
 def recipe(posterior="radial", **settings):
     known = {"epochs": 2, "hidden": [16, 8], "eval_samples": 4, "batch_size": 32}
     strategy = "naive" if posterior == "none" else "vcl"

@@ -1,3 +1,6 @@
+"""What every test leaves as it found it."""
+
+import signal
 from pathlib import Path
 
 import pytest
@@ -5,17 +8,18 @@ import torch
 
 
 @pytest.fixture(autouse=True)
-def _own_threads():
-    """Runs set the number of threads of the process; other tests keep theirs."""
-    threads = torch.get_num_threads()
+def _own_process():
+    """Runs and commands take over the threads, denormals and SIGTERM of the process."""
+    threads, handler = torch.get_num_threads(), signal.getsignal(signal.SIGTERM)
     yield
     torch.set_num_threads(threads)
     torch.set_flush_denormal(False)
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture
 def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a module of a user's own on the import path."""
+    """Put a module of a user's own on the import path, for worker processes too."""
     folder = tmp_path / "user"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))

@@ -1,0 +1,109 @@
+"""An executor that trains nothing: scores are made up, and jobs end in any order."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from tiny_sweeps import plans_of
+
+from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.results import COLUMNS
+from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.specification import Run
+from vcl_radial.metrics import summary
+from vcl_radial.sweeps.command import Means, sweep
+from vcl_radial.sweeps.jobs import Ended, Job
+from vcl_radial.sweeps.study import Study
+
+ENVIRONMENT = {
+    "commit": "0123456789ab",
+    "device": "cpu",
+    "processor": "a processor",
+    "threads": 1,
+    "packages": {"torch": "2"},
+    "seconds": {"training": 3.0, "evaluation": 1.0},
+    "finished": "2026-01-31T12:00:00Z",
+    "tasks": ["0, 1", "2, 3"],
+    "command": "vcl-radial sweep tiny.toml",
+}
+
+TASKS = 2
+Accuracy = Callable[[Run, int], float]
+
+
+def from_its_settings(run: Run, task: int) -> float:
+    """Any number from 50 to 100 that depends on the recipe, the seed and the task alone."""
+    return random.Random(f"{run.digest()} {run.method} {run.seed} {task}").uniform(50.0, 100.0)
+
+
+def rows_of(run: Run, accuracy: Accuracy, tasks: int = TASKS) -> list[tuple[int, int, str, float]]:
+    """Before training every task scores 50; after task i all have the accuracy of task i."""
+    values = {i: 50.0 if i == 0 else accuracy(run, i) for i in range(tasks + 1)}
+    return [(i, j, "accuracy", values[i]) for i in values for j in range(1, TASKS + 1)]
+
+
+class MadeUp:
+    """Ends one of the jobs under way, chosen at random, with each call of `wait`."""
+
+    def __init__(
+        self, place: Place, jobs: int = 1, seed: int = 0, accuracy: Accuracy = from_its_settings
+    ) -> None:
+        self.place, self.jobs, self.accuracy = place, jobs, accuracy
+        self.chance = random.Random(seed)
+        self.under_way: list[Job] = []
+        self.done: list[Run] = []
+
+    def room(self) -> int:
+        return self.jobs - len(self.under_way)
+
+    def submit(self, job: Job) -> None:
+        self.under_way.append(job)
+
+    def wait(self) -> list[Ended]:
+        job = self.under_way.pop(self.chance.randrange(len(self.under_way)))
+        return [self.end(run, job) for run in job.runs]
+
+    def end(self, run: Run, job: Job) -> Ended:
+        self.done.append(run)
+        folder = RunFolder(self.place.out, run)
+        folder.start()
+        for floor in job.floors:
+            if self.accuracy(run, floor.task) < floor.accuracy:
+                folder.save_checkpoint({"rows": rows_of(run, self.accuracy, floor.task)})
+                return Ended(run, "pruned", f"after task {floor.task}: {floor.words}")
+        tidy = pd.DataFrame(rows_of(run, self.accuracy), columns=COLUMNS)
+        folder.finish(
+            {
+                "accuracy.csv": tidy.to_csv(index=False),
+                "metrics.json": json.dumps(summary(tidy)),
+                "environment.json": json.dumps(ENVIRONMENT),
+            }
+        )
+        return Ended(run, "finished")
+
+    def close(self) -> None:
+        self.under_way = []
+
+
+def made_up(
+    out: Path,
+    executor: Callable[..., MadeUp] = MadeUp,
+    *,
+    jobs: int = 1,
+    order: int = 0,
+    accuracy: Accuracy = from_its_settings,
+    name: str = "tiny",
+    **changes: Any,
+) -> tuple[list[Study], MadeUp]:
+    """A sweep of the tiny table with such an executor."""
+    made = []
+
+    def make(place, tell):
+        made.append(executor(place, jobs, order, accuracy))
+        return made[0]
+
+    means = Means(executor=("chance", make))
+    return sweep(plans_of(name, **changes), Place(out), means), made[0]

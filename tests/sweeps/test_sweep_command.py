@@ -1,0 +1,71 @@
+import argparse
+from pathlib import Path
+
+import pytest
+import tomli_w
+from tiny_sweeps import table_of, trials_bytes
+
+from vcl_radial.cli import sweep, sweep_report
+from vcl_radial.cli.arguments import DONE, FAILED
+from vcl_radial.errors import UserError
+
+
+def call(*words: object) -> int:
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    sweep.add(commands)
+    sweep_report.add(commands)
+    options = parser.parse_args(list(map(str, words)))
+    code: int = options.command(options)
+    return code
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(tomli_w.dumps(table_of(trials=2)))
+    return path
+
+
+def test_a_sweep_says_what_is_best_and_where_it_lies(file, tmp_path, capsys) -> None:
+    out = tmp_path / "out"
+    assert call("sweep", file, "--jobs", 1, "--device", "cpu", "--out", out, "--trials", 1) == DONE
+    said = capsys.readouterr().out
+    assert "1 finished" in said
+    assert "best: trial 0" in said
+    assert f"vcl-radial sweep-report {out / 'mine'}" in said
+    assert trials_bytes(out, "mine").count(b"\n") == 2
+    environment = next(out.glob("mine/runs/**/environment.json")).read_text()
+    assert f"vcl-radial sweep {file} --trials 1" in environment
+    assert call("sweep-report", out / "mine", "--to", tmp_path / "report") == DONE
+    assert (tmp_path / "report/split-digits-multi-head/best-naive.toml").exists()
+
+
+def test_a_sweep_in_which_nothing_finished_has_failed(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(tomli_w.dumps(table_of(trials=1, fixed__batch_size=5000)))
+    assert call("sweep", path, "--jobs", 1, "--device", "cpu", "--out", tmp_path) == FAILED
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sweep", "tune-radia"], "unknown sweep 'tune-radia'; the nearest is 'tune-radial'"),
+        (["sweep", "nowhere.toml"], "nowhere.toml"),
+        (["sweep-report", "nowhere"], "is not a sweep's folder"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        call(*words)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "words", [["--jobs", "0"], ["--trials", "x"], ["--gpus-per-trial", "-1"], ["--executor", "x"]]
+)
+def test_an_impossible_argument_is_refused(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        call("sweep", "d2-grid", *words)
+    assert end.value.code == 2

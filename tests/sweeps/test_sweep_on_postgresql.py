@@ -1,0 +1,114 @@
+"""A study in a real PostgreSQL server, started on loopback for the occasion."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from tiny_sweeps import plans_of, swept, trials_bytes
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.execute import Place
+from vcl_radial.sweeps.command import Means, sweep
+
+pytest.importorskip("psycopg", reason="psycopg is not installed (the extra `postgresql`)")
+
+TPE = {"kind": "tpe", "trials": 4, "at_once": 2, "search__batch_size": [16, 32]}
+
+
+def programs() -> Path | None:
+    """Where initdb and postgres lie: Debian keeps them out of the path."""
+    beside = shutil.which("initdb")
+    folders = [Path(beside).resolve().parent] if beside else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    return next((f for f in folders if (f / "initdb").exists() and (f / "postgres").exists()), None)
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The URL of a server; it refuses to run as root, so it runs as Debian's user then."""
+    where = programs()
+    if where is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
+    as_user = {}
+    folder = Path(tempfile.mkdtemp(prefix="vcl-radial-postgresql-"))
+    if os.geteuid() == 0:
+        try:
+            shutil.chown(folder, "postgres")
+        except LookupError:
+            shutil.rmtree(folder)
+            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+        as_user = {"user": "postgres", "group": "postgres"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    data = str(folder / "data")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    subprocess.run(
+        [where / "initdb", "-D", data, "-A", "trust", "-U", "sweeper", "-N"],
+        check=True,
+        **quiet,
+        **as_user,
+    )
+    options = ["-h", "127.0.0.1", "-p", str(port), "-k", str(folder), "-F"]
+    process = subprocess.Popen([where / "postgres", "-D", data, *options], **quiet, **as_user)
+    url = f"postgresql+psycopg://sweeper@127.0.0.1:{port}/postgres"
+    try:
+        _wait_for(url)
+        yield url
+    finally:
+        process.send_signal(signal.SIGINT)  # at once, whoever is connected
+        process.wait(timeout=30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for(url: str) -> None:
+    import psycopg
+
+    limit = time.monotonic() + 60
+    while True:
+        try:
+            psycopg.connect(url.replace("+psycopg", "")).close()
+        except psycopg.OperationalError:
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+        else:
+            return
+
+
+def test_the_table_is_the_same_whatever_the_database_and_a_sweep_goes_on_there(
+    server: str, tmp_path: Path
+) -> None:
+    means = Means(jobs=1, storage=server)
+    swept(tmp_path / "sqlite", **TPE)
+    swept(tmp_path / "server", means, **{**TPE, "trials": 2})
+    half = trials_bytes(tmp_path / "server")
+    swept(tmp_path / "server", means, **{**TPE, "trials": 2})
+    assert trials_bytes(tmp_path / "server") == half
+    assert not (tmp_path / "server/tiny/study.db").exists()
+    shutil.rmtree(tmp_path / "server/tiny/runs")  # what is told is told; the runs are made anew
+    swept(tmp_path / "server", means, **{**TPE, "trials": 2})
+    assert trials_bytes(tmp_path / "server") == half
+    whole = plans_of("whole", **TPE)
+    sweep(whole, Place(tmp_path / "server"), means)
+    assert trials_bytes(tmp_path / "server", "whole") == trials_bytes(tmp_path / "sqlite")
+
+
+def test_the_study_of_another_folder_is_left_alone(server: str, tmp_path: Path) -> None:
+    means = Means(jobs=1, storage=server)
+    changes = {"search__learning_rate": [0.5], "trials": 1}
+    sweep(plans_of("mine", **changes), Place(tmp_path / "first"), means)
+    with pytest.raises(UserError, match="belongs to another folder"):
+        sweep(plans_of("mine", **changes), Place(tmp_path / "second"), means)
+
+
+@pytest.mark.parametrize("url", ["postgresql+psycopg://nobody@127.0.0.1:1/none", "nonsense"])
+def test_a_database_that_does_not_answer_is_one_line(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the sweep's database cannot be used") as error:
+        swept(tmp_path, Means(jobs=1, storage=url))
+    assert "\n" not in str(error.value)

@@ -1,0 +1,186 @@
+import argparse
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_up import made_up
+from tiny_sweeps import DIGITS, trials_bytes
+
+from vcl_radial.cli import run as run_command
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.sweeps.draw_distribution import distribution, levels, shares
+from vcl_radial.sweeps.draw_parallel import height
+from vcl_radial.sweeps.importance import FEWEST, importances
+from vcl_radial.sweeps.report import best_command, write_sweep_report
+from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results
+from vcl_radial.sweeps.space import Choices, Range
+
+SEARCH = {
+    "learning_rate": {"low": 1e-4, "high": 1e-1, "log": True},
+    "batch_size": {"low": 8, "high": 64},
+    "hidden": [[8], [8, 16]],
+    "drop_last": [True, False],
+    "options.strength": {"choices": [1.0, 2.0], "when": {"drop_last": True}},
+}
+CHANGES = {
+    "method": "l2",
+    "trials": 8,
+    "seeds": 2,
+    "fixed": {"epochs": 1, "eval_samples": 2, "stream": {"tasks": 2}},
+    "search": SEARCH,
+}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory):
+    out = tmp_path_factory.mktemp("swept")
+    (study,), _ = made_up(out, **CHANGES)
+    return study, out / "tiny"
+
+
+def searched(scores: list[float | None], chance: float = 50.0) -> Searched:
+    trials = [
+        Tried(n, "diverged" if s is None else "finished", s, None, "", {}, 1.0)
+        for n, s in enumerate(scores)
+    ]
+    return Searched({"benchmark": "b", "method": "m"}, trials, [], chance)
+
+
+def test_what_is_read_is_what_was_tried(swept) -> None:
+    study, path = swept
+    (one,) = read_results(path).searched
+    assert len(one.trials) == len(study.trials) == 8
+    assert any("options.strength" not in trial.parameters for trial in one.trials)
+    for trial in one.trials:
+        assert trial.parameters == study.trials[trial.number].parameters
+        assert trial.score == study.results[trial.number].score
+        assert trial.standard_error == study.results[trial.number].standard_error
+        assert trial.seconds == 4.0
+    assert one.chance == 50.0
+    best = one.best("maximize")
+    assert best is not None
+    assert best.number == study.best()
+
+
+def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
+    swept, tmp_path: Path
+) -> None:
+    study, path = swept
+    write_sweep_report(path, tmp_path)
+    (one,) = read_results(path).searched
+    best = one.best("maximize")
+    assert best is not None
+    parser = argparse.ArgumentParser()
+    run_command.add(parser.add_subparsers())
+    _, *words = shlex.split(best_command(one, best, tmp_path / DIGITS))
+    options = parser.parse_args(words)
+    settings = dict(map(catalogue.parse_setting, options.settings))
+    runs = catalogue.plan(options.benchmark, options.methods, range(options.seeds), settings)
+    wanted = study.plan.run(best.parameters, 0)
+    assert len(runs) == 5
+    assert {run.evaluate_on for run in runs} == {"test"}
+    assert runs[0].stream == wanted.stream
+    # A prediction is made as the method does it, not with the few samples of the sweep.
+    assert wanted.recipe.eval_samples == 2
+    own = catalogue.plan(DIGITS, ["l2"], [0])[0].recipe.eval_samples
+    assert runs[0].recipe == wanted.recipe.model_copy(update={"eval_samples": own})
+    folder = tmp_path / DIGITS
+    page = (folder / "summary.md").read_text()
+    for stem in ("distribution", "cost", "parallel-l2", "importance"):
+        assert f"({stem}.png)" in page
+        assert (folder / f"{stem}.png").stat().st_size > 1000
+        assert (folder / f"{stem}.svg").exists()
+    table = pd.read_csv(folder / "trials.csv")
+    assert list(table.score) == sorted(table.score, reverse=True)
+    assert table.trial[0] == best.number
+
+
+def test_a_tenth_and_nine_tenths_of_the_way_from_chance_to_the_best_are_the_levels() -> None:
+    methods = [searched([50.0, 54.0, 90.0]), searched([None, 86.0])]
+    level = levels(methods)
+    assert level is not None
+    assert (level.nothing, level.good) == pytest.approx((54.0, 86.0))
+    own = levels(methods, nothing=51.0, good=90.5)
+    assert own is not None
+    assert (own.nothing, own.good) == (51.0, 90.5)
+    assert levels([searched([None])]) is None
+
+
+def test_a_diverged_configuration_has_learnt_nothing_and_one_given_up_does_not_count() -> None:
+    one = searched([50.0, 70.0, 70.0, 90.0, None])
+    one.trials.append(Tried(5, "pruned", None, None, "", {}, None))
+    level = levels([one])
+    assert level is not None
+    share = shares(one, level)
+    assert (share.tried, share.nothing, share.good) == (5, 40.0, 20.0)
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_the_curve_is_the_share_of_configurations_that_reach_a_score(
+    higher_is_better: bool,
+) -> None:
+    values = np.random.default_rng(0).integers(50, 90, 20) + 0.5
+    one = searched([*values.tolist(), None, None])
+    figure = distribution([one], "forgetting", "t", None, higher_is_better=higher_is_better)
+    x, y = map(np.asarray, figure.axes[0].lines[0].get_data())
+    for score in range(int(values.min()) + 1, int(values.max()) + 1):
+        drawn = y[np.searchsorted(x, score, side="right") - 1]
+        reached = values >= score if higher_is_better else values <= score
+        assert drawn == pytest.approx(100.0 * reached.sum() / 22)
+
+
+def test_the_one_key_that_decides_has_nearly_all_the_importance(tmp_path: Path) -> None:
+    keys = {
+        "learning_rate": Range(low=1e-4, high=1e-1, log=True),
+        "batch_size": Choices(choices=[16, 32, 64]),
+    }
+    rng = np.random.default_rng(1)
+    one = searched([])
+    for number in range(60):
+        log = rng.uniform(-4.0, -1.0)
+        parameters = {"learning_rate": 10**log, "batch_size": int(rng.choice([16, 32, 64]))}
+        one.trials.append(Tried(number, "finished", -10.0 * log, None, "", parameters, 1.0))
+    table = importances([one], keys, "maximize")
+    assert list(table.key) == ["learning_rate", "batch_size"]
+    assert table.fanova[0] > 0.9
+    assert table.ped_anova[0] > 0.7
+    assert table[["fanova", "ped_anova"]].sum().to_numpy() == pytest.approx([1.0, 1.0])
+    few = Searched(one.start, one.trials[: FEWEST - 1], [], None)
+    assert importances([few], keys, "maximize").empty
+
+
+def test_values_stand_on_their_axes_from_one_end_to_the_other() -> None:
+    even, log = Range(low=2, high=6), Range(low=1e-4, high=1e-2, log=True)
+    assert [height(even, v) for v in (2, 4, 6)] == [0.0, 0.5, 1.0]
+    assert [height(log, v) for v in (1e-4, 1e-3, 1e-2)] == pytest.approx([0.0, 0.5, 1.0])
+    assert [height(Choices(choices=["a", "b", "c"]), v) for v in "abc"] == [0.0, 0.5, 1.0]
+
+
+def test_without_a_finished_trial_there_is_a_report_still(tmp_path: Path) -> None:
+    nothing = {**CHANGES, "trials": 2, "seeds": 1}
+    with np.errstate(invalid="ignore"):
+        made_up(tmp_path, accuracy=lambda run, task: float("inf"), **nothing)
+    write_sweep_report(tmp_path / "tiny", tmp_path / "report")
+    page = (tmp_path / "report" / DIGITS / "summary.md").read_text()
+    assert "| l2 | 2 | 2 |" in page
+    assert not list((tmp_path / "report").glob("**/best-*"))
+
+
+def test_what_is_no_sweep_or_damaged_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not a sweep's folder"):
+        read_results(tmp_path)
+    made_up(tmp_path, trials=2)
+    table, path = trials_bytes(tmp_path), tmp_path / "tiny" / "trials.csv"
+    for torn in (table[:-40], table.replace(b"finished", b"finished,1,2,3,4"), b"\xff\xfe"):
+        path.write_bytes(torn)
+        with pytest.raises(UserError, match=r"trials\.csv: damaged; the sweep's own command"):
+            read_results(tmp_path / "tiny")
+    path.write_bytes(table)
+    assert isinstance(read_results(tmp_path / "tiny"), SweepResults)
+    sweep = tmp_path / "tiny" / "sweep.toml"
+    sweep.write_bytes(sweep.read_bytes()[:-5])
+    with pytest.raises(UserError, match=r"sweep\.toml: damaged"):
+        read_results(tmp_path / "tiny")

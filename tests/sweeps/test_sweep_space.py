@@ -1,0 +1,102 @@
+import math
+
+import optuna
+import pytest
+from tiny_sweeps import plans_of
+
+from vcl_radial.sweeps.samplers import sampler
+from vcl_radial.sweeps.space import encoded
+
+
+def drawn(plan, count: int) -> list[dict]:
+    study = optuna.create_study()
+    found = []
+    for number in range(count):
+        study.sampler = sampler(plan, number)
+        trial = study.ask()
+        parameters = plan.space.draw(trial)
+        assert plan.space.decoded(trial.params) == parameters
+        assert trial.params == encoded(parameters)
+        study.tell(trial, 0.5)
+        found.append(parameters)
+    return found
+
+
+SEARCH = {
+    "learning_rate": {"low": 1e-4, "high": 1e-1, "log": True},
+    "kl_weight": {"low": 0.25, "high": 0.75},
+    "batch_size": {"low": 2, "high": 5},
+    "hidden": [[8], [8, 8]],
+    "grouping": {"choices": ["layer", "unit"], "when": {"posterior": "radial"}},
+    "posterior": ["radial", "gaussian"],
+}
+
+
+@pytest.fixture(params=["random", "tpe"])
+def plan(request):
+    fixed = {"epochs": 1, "stream": {"tasks": 2}}
+    return plans_of(kind=request.param, method="radial-vcl", fixed=fixed, search=SEARCH)[0]
+
+
+def test_values_are_of_their_kind_and_within_their_range(plan) -> None:
+    for parameters in drawn(plan, 30):
+        assert 1e-4 <= parameters["learning_rate"] <= 1e-1
+        assert 0.25 <= parameters["kl_weight"] <= 0.75
+        assert type(parameters["batch_size"]) is int
+        assert 2 <= parameters["batch_size"] <= 5
+        assert parameters["hidden"] in ([8], [8, 8])
+        assert ("grouping" in parameters) == (parameters["posterior"] == "radial")
+        run = plan.run(parameters, 0)
+        assert all(getattr(run.recipe, key) == value for key, value in parameters.items())
+
+
+def test_a_log_range_is_even_in_the_logarithm() -> None:
+    plan = plans_of()[0]
+    logs = [math.log10(parameters["learning_rate"]) for parameters in drawn(plan, 400)]
+    mean = sum(logs) / len(logs)
+    # Uniform on [-4, -1]: mean -2.5, standard error (3 / sqrt(12)) / 20 = 0.043.
+    assert abs(mean + 2.5) < 4 * 0.043
+
+
+def test_same_seed_same_configurations_and_another_seed_others() -> None:
+    first, again = (drawn(plans_of(seed=1)[0], 5) for _ in range(2))
+    assert first == again != drawn(plans_of(seed=2)[0], 5)
+
+
+def test_methods_are_tried_with_the_same_random_configurations() -> None:
+    fixed = {"epochs": 1, "stream": {"tasks": 2}}
+    search = {key: SEARCH[key] for key in ("learning_rate", "grouping", "kl_weight")}
+    radial, gaussian = plans_of(method=["radial-vcl", "gaussian-vcl"], fixed=fixed, search=search)
+    for one, other in zip(drawn(radial, 5), drawn(gaussian, 5), strict=True):
+        assert "grouping" in one
+        assert "grouping" not in other
+        assert {k: v for k, v in one.items() if k != "grouping"} == other
+
+
+def test_a_grid_is_all_combinations_once_and_conditions_thin_it_out() -> None:
+    search = {
+        "grouping": {"choices": ["layer", "unit"], "when": {"posterior": "radial"}},
+        "posterior": ["radial", "gaussian"],
+        "batch_size": [2, 3],
+    }
+    (plan,) = plans_of(
+        kind="grid", trials=None, method="radial-vcl", fixed={"epochs": 1}, search=search
+    )
+    expected = [("radial", "layer"), ("radial", "unit"), ("gaussian", None)]
+    assert plan.trials == 6
+    found = [(p["posterior"], p.get("grouping"), p["batch_size"]) for p in drawn(plan, plan.trials)]
+    assert len(found) == len(set(found)) == 6
+    assert set(found) == {(*pair, size) for pair in expected for size in (2, 3)}
+
+
+def test_a_condition_may_name_the_method_the_stream_or_several_values() -> None:
+    search = {
+        "kl_weight": {"choices": [0.5], "when": {"method": "joint"}},
+        "learning_rate": {"choices": [0.5], "when": {"stream.heads": ["multi", "single"]}},
+        "batch_size": {"choices": [4], "when": {"stream.tasks": 3}},
+    }
+    naive, joint = plans_of(kind="grid", trials=None, method=["naive", "joint"], search=search)
+    assert naive.grid == ({"learning_rate": 0.5},)
+    assert joint.grid == ({"learning_rate": 0.5, "kl_weight": 0.5},) or joint.grid == (
+        {"kl_weight": 0.5, "learning_rate": 0.5},
+    )

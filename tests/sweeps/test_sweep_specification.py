@@ -1,0 +1,141 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from tiny_sweeps import DIGITS, FILE, plans_of, table_of
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.sweeps.specification import find, parsed, plans, read
+
+
+def refused(**changes) -> str:
+    with pytest.raises(UserError) as error:
+        plans_of(**changes)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"metod": ["naive"]}, "unknown key 'metod'; the nearest known one is 'method'"),
+        ({"kind": "bayes"}, "kind = 'bayes'"),
+        ({"method": "radial"}, "unknown method 'radial'; the nearest is"),
+        ({"benchmark": "split-digit"}, "unknown benchmark 'split-digit'; the nearest is"),
+        ({"objective": "avg_accuracy"}, "the nearest known one is 'average_accuracy'"),
+        ({"search__epoch": [1]}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        ({"fixed__epoch": 1}, "unknown key 'epoch'"),
+        ({"search": {}}, "search"),
+        ({"search__epochs": 3}, "a key with one value goes under [fixed]"),
+        ({"search__grouping": []}, "search.grouping.choices"),
+        ({"search__grouping": ["unit", "unit"]}, "'unit' is there twice"),
+        ({"search__grouping": ["unit", "units"]}, "grouping = 'units'"),
+        ({"search__kl_weight": {"low": 1.0, "hihg": 2.0}}, "the nearest known one is 'high'"),
+        ({"search__kl_weight": {"low": 1.0}}, "the key 'search.kl_weight.high' is missing"),
+        ({"search__kl_weight": {"low": 2.0, "high": 1.0}}, "must be less than high"),
+        ({"search__kl_weight": {"low": 0.0, "high": 1.0, "log": True}}, "above 0 where log"),
+        ({"search__kl_weight": {"low": -1.0, "high": 1.0}}, "kl_weight = -1.0"),
+        ({"search__batch_size": {"low": 1.0, "high": 9.0}}, "batch_size = 1.0"),
+        ({"search__epochs": [1, 2]}, "is under [fixed] and under [search]"),
+        ({"search__method": ["naive"]}, "write method = [...] at the top"),
+        ({"kind": "grid"}, "a grid needs a list of choices"),
+        ({"trials": None}, "needs an end"),
+        ({"trials": 0}, "trials = 0"),
+        ({"hours": -1.0}, "hours = -1.0"),
+        ({"seeds": 0}, "seeds = 0"),
+        ({"pruning": {"quantil": 0.3}}, "'pruning.quantil'; the nearest known one is 'quantile'"),
+        ({"method": ["naive", "naive"]}, "is there twice"),
+        ({"fixed__stream": {"validation": 0.0}}, "needs stream.validation above 0"),
+        ({"fixed__stream": {"task": 2}}, "the nearest known one is 'tasks'"),
+    ],
+)
+def test_a_mistake_gets_one_line_that_names_the_file_and_the_key(changes, words) -> None:
+    message = refused(**changes)
+    assert message.startswith("tiny.toml: ")
+    assert words in message
+
+
+@pytest.mark.parametrize("key", ["evaluate_on", "fixed__evaluate_on"])
+def test_a_sweep_on_test_data_is_refused(key: str) -> None:
+    assert "evaluate_on = 'test'" in refused(**{key: "test"})
+    assert "validation data only" in refused(**{key: "test"})
+
+
+def test_the_data_to_score_on_cannot_be_searched() -> None:
+    assert "validation data only" in refused(search__evaluate_on=["test", "validation"])
+
+
+def test_whatever_a_benchmark_says_every_run_is_scored_on_validation_data(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    text = catalogue.load("benchmark", DIGITS).path.read_text()
+    mine.write_text(f'evaluate_on = "test"\n{text}')
+    for benchmark in (DIGITS, str(mine)):
+        (plan,) = plans_of(benchmark=benchmark)
+        assert plan.base.evaluate_on == "validation"
+        assert plan.run({"learning_rate": 0.1}, 3).evaluate_on == "validation"
+        smuggled = plan.run({"learning_rate": 0.1, "evaluate_on": "test"}, 3)
+        assert smuggled.evaluate_on == "validation"
+
+
+def test_a_run_of_a_configuration_is_the_base_with_its_values() -> None:
+    (plan,) = plans_of(method="l2", search__options={"strength": [1.0, 2.0]})
+    run = plan.run({"learning_rate": 0.25, "options.strength": 2.0}, 7)
+    assert (run.seed, run.recipe.learning_rate, run.recipe.hidden) == (7, 0.25, [8])
+    assert run.recipe.options["strength"] == 2.0
+    assert run.stream.tasks == 2
+
+
+def test_each_benchmark_is_searched_with_each_method() -> None:
+    found = plans_of(method=["naive", "joint"], benchmark=[DIGITS, "split-digits-single-head"])
+    assert [plan.label for plan in found] == [
+        f"{benchmark}/{method}"
+        for benchmark in (DIGITS, "split-digits-single-head")
+        for method in ("naive", "joint")
+    ]
+
+
+def test_a_condition_names_a_key_that_there_is() -> None:
+    what = {"choices": ["unit"], "when": {"posteriors": "radial"}}
+    message = refused(search__grouping=what)
+    assert "unknown key 'posteriors'; the nearest known one is 'posterior'" in message
+
+
+def test_conditions_in_a_circle_are_refused() -> None:
+    message = refused(
+        search__kl_weight={"choices": [1.0], "when": {"prior_scale": 1.0}},
+        search__prior_scale={"choices": [1.0], "when": {"kl_weight": 1.0}},
+    )
+    assert "depends on itself" in message
+
+
+def test_trials_of_the_command_line_take_the_place_of_the_files(tmp_path: Path) -> None:
+    import tomli_w
+
+    path = tmp_path / "mine.toml"
+    path.write_text(tomli_w.dumps(table_of()))
+    assert [plan.trials for plan in read(path)] == [3]
+    assert [plan.trials for plan in read(path, 9)] == [9]
+
+
+def test_shipped_sweeps_are_valid_and_found_by_name() -> None:
+    shipped = sorted((catalogue.folder("benchmark") / "sweeps").glob("*.toml"))
+    assert shipped
+    for path in shipped:
+        assert read(find(path.stem))
+        assert tomllib.loads(path.read_text())["description"]
+    with pytest.raises(UserError, match="the nearest is 'tune-radial'"):
+        find("tune-radia")
+
+
+def test_the_two_tunings_differ_in_the_method_and_its_grouping_alone() -> None:
+    radial, gaussian = (parsed(_table(f"tune-{name}"), FILE) for name in ("radial", "gaussian"))
+    same = {"description", "method", "search"}
+    assert radial.model_dump(exclude=same) == gaussian.model_dump(exclude=same)
+    assert radial.search.keys() - gaussian.search.keys() == {"grouping"}
+    assert all(radial.search[key] == what for key, what in gaussian.search.items())
+    assert len(plans("x", radial, FILE)) == 1
+
+
+def _table(name: str) -> dict:
+    return tomllib.loads(find(name).read_text())

@@ -1,0 +1,78 @@
+"""A sweep from its plans to its folder: what `vcl-radial sweep` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.runner import LANES_ON_GPU, available_cores
+from vcl_radial.sweeps.driver import Driver
+from vcl_radial.sweeps.executor import Executor
+from vcl_radial.sweeps.folder import SweepFolder
+from vcl_radial.sweeps.jobs import Tell
+from vcl_radial.sweeps.local import local_executor
+from vcl_radial.sweeps.progress import Progress
+from vcl_radial.sweeps.specification import Plan
+from vcl_radial.sweeps.storage import opened
+from vcl_radial.sweeps.study import Study
+
+MakeExecutor = Callable[[Place, Tell], Executor]
+"""Makes an executor that writes to a place and tells how far runs are."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """With what a sweep is carried out.
+
+    Attributes:
+        jobs: runs (or batches of lanes) at a time; None for one per core, but one on a GPU.
+        lanes: runs of one shape that go together; None for 1, but many on a GPU.
+        storage: the URL of a database; None for an SQLite file in the folder.
+        executor: what makes another executor than the local one, and its name.
+    """
+
+    jobs: int | None = None
+    lanes: int | None = None
+    storage: str | None = None
+    executor: tuple[str, MakeExecutor] | None = None
+
+
+def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
+    """Carry a sweep out in `<place.out>/<name>`, going on where it was left.
+
+    Raises:
+        UserError: something the user can mend; what was finished stays.
+    """
+    prunes = plans[0].sweep.pruning is not None
+    on_gpu = place.device == "cuda"
+    lanes = means.lanes or (LANES_ON_GPU if on_gpu and not prunes else 1)
+    jobs = means.jobs or (1 if on_gpu else available_cores())
+    if lanes > 1 and prunes:
+        raise UserError("--lanes: a sweep with [pruning] stops runs one by one; use --lanes 1")
+    folder = SweepFolder(place.out / plans[0].name)
+    with folder.locked():
+        _check_data(plans, place.data_dir)
+        owner = folder.claim(plans)
+        with opened(folder.path, means.storage) as storage:
+            studies = [Study(plan, storage, owner, means.storage is not None) for plan in plans]
+            how = f"{jobs} at a time" if means.executor is None else f"by {means.executor[0]}"
+            with Progress(studies, str(folder.path), how) as progress:
+                driver = Driver(studies, folder, lanes, progress)
+                runs_at = replace(place, out=folder.runs)
+                if means.executor is None:
+                    executor = local_executor(runs_at, jobs, driver.on_event)
+                else:
+                    executor = means.executor[1](runs_at, driver.on_event)
+                driver.carry_out(executor)
+    return studies
+
+
+def _check_data(plans: Sequence[Plan], data_dir: Path | None) -> None:
+    """Load each data set once: one message for all runs, and one download."""
+    from vcl_radial.streams import load_dataset
+
+    for name in sorted({plan.base.stream.dataset for plan in plans}):
+        load_dataset(name, data_dir)

@@ -1,0 +1,167 @@
+"""A sweep's folder: what is searched, the runs, the database and the table of trials.
+
+Below `<out>/<name>/`: `sweep.toml`, what is searched, with the recipes that it starts from;
+`study.db`, Optuna's study, unless another database was named; `trials.csv`, a row for each trial;
+`runs/`, ordinary run folders; `lock`, held while somebody works in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import tomllib
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.run_folder import RunFolder, write_atomically
+from vcl_radial.experiments.specification import Run
+from vcl_radial.sweeps.space import Parameters
+from vcl_radial.sweeps.specification import Plan
+from vcl_radial.sweeps.study import Study
+
+COLUMNS = ("benchmark", "method", "trial", "outcome", "score", "standard_error", "words")
+"""Of trials.csv; the searched keys follow."""
+
+_MAY_CHANGE = ("description", "trials", "hours")
+
+
+@dataclass(frozen=True)
+class SweepFolder:
+    """`<out>/<name>/`."""
+
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        """Where the run folders lie."""
+        return self.path / "runs"
+
+    def run(self, run: Run) -> RunFolder:
+        """The folder of a run."""
+        return RunFolder(self.runs, run)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else works in it meanwhile.
+
+        Raises:
+            UserError: somebody does, or the folder cannot be written to.
+        """
+        from filelock import FileLock, Timeout
+
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / "lock", timeout=0)
+            lock.acquire()
+        except Timeout:
+            raise UserError(
+                f"{self.path}: another sweep is at work in this folder; wait for it, stop it, or "
+                "choose another folder with --out"
+            ) from None
+        except OSError as error:
+            raise UserError(
+                f"{self.path}: cannot be used: {error.strerror}; choose another folder with --out"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def claim(self, plans: Sequence[Plan]) -> str:
+        """Write down what is searched, or see that it is the same; the folder's own name.
+
+        Raises:
+            UserError: the folder holds another sweep.
+        """
+        path = self.path / "sweep.toml"
+        table = described(plans)
+        owner = uuid.uuid4().hex
+        if path.exists():
+            known = read_described(path)
+            if known is None:
+                print(f"{path}: damaged; written anew", flush=True)
+            else:
+                owner = known["owner"]
+                for key in sorted(known.keys() | table.keys() - {"owner"} - set(_MAY_CHANGE)):
+                    if key not in ("owner", *_MAY_CHANGE) and known.get(key) != table.get(key):
+                        raise UserError(
+                            f"{path}: holds a sweep with another {_difference(known, table, key)}; "
+                            "choose another folder with --out, or delete this one"
+                        )
+        text = tomli_w.dumps({"owner": owner, **table})
+        write_atomically(path, f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+        return owner
+
+    def write_trials(self, studies: Sequence[Study]) -> None:
+        """Write the table of all trials that have ended."""
+        write_atomically(self.path / "trials.csv", table(studies))
+
+
+def described(plans: Sequence[Plan]) -> dict[str, Any]:
+    """What a sweep searches, and the settings that its runs start from, as TOML holds it."""
+    sweep = plans[0].sweep.model_dump(exclude_none=True)
+    searched = {
+        key: {k: v for k, v in what.items() if v not in ({}, None)}
+        for key, what in sweep.pop("search").items()
+    }
+    starts = [plan.base.model_dump(exclude_none=True, exclude={"seed"}) for plan in plans]
+    return {**sweep, "search": searched, "start": starts}
+
+
+def read_described(path: Path) -> dict[str, Any] | None:
+    """What `claim` wrote, or None if it is damaged."""
+    try:
+        stamp, text = path.read_text(encoding="utf-8").split("\n", 1)
+        if stamp != f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}":
+            return None
+        return tomllib.loads(text)
+    except (OSError, ValueError):
+        return None
+
+
+def table(studies: Sequence[Study]) -> str:
+    """One row for each trial that has ended, as CSV: the same for the same sweep, to the byte."""
+    keys = list(studies[0].plan.sweep.search)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*COLUMNS, *keys])
+    for study in studies:
+        for number, result in sorted(study.results.items()):
+            parameters: Parameters = study.trials[number].parameters
+            writer.writerow(
+                [
+                    study.plan.base.benchmark,
+                    study.plan.base.method,
+                    number,
+                    result.outcome,
+                    cell(result.score),
+                    cell(result.standard_error),
+                    result.words or "",
+                    *(cell(parameters.get(key)) for key in keys),
+                ]
+            )
+    return text.getvalue()
+
+
+def cell(value: Any) -> str:
+    """A value as trials.csv has it; nothing where there is none."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else repr(value)
+
+
+def _difference(known: dict[str, Any], table: dict[str, Any], key: str) -> str:
+    """The key that differs, and where it is a table the key in it."""
+    old, new = known.get(key), table.get(key)
+    if isinstance(old, dict) and isinstance(new, dict):
+        inner = next(k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k))
+        return f"{key}.{inner}"
+    return "recipe or stream to start from" if key == "start" else f"{key!r}"

@@ -1,0 +1,266 @@
+"""The report of a sweep: what is best, what it depends on, and what stands behind it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from matplotlib.figure import Figure
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.experiments.run_folder import not_written, write_atomically
+from vcl_radial.figures.style import save
+from vcl_radial.sweeps.draw_cost import cost_against_score
+from vcl_radial.sweeps.draw_distribution import Levels, distribution, levels, shares
+from vcl_radial.sweeps.draw_parallel import parallel
+from vcl_radial.sweeps.folder import cell
+from vcl_radial.sweeps.importance import draw_importances, importances
+from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results, run_of
+
+
+def write_sweep_report(
+    path: Path, to: Path, nothing: float | None = None, good: float | None = None
+) -> None:
+    """Write the report of a sweep, for each of its benchmarks in a folder of its own.
+
+    Args:
+        path: the sweep's folder.
+        to: where to write.
+        nothing: the accuracy in per cent below which nothing was learnt; None for a tenth of the
+            way from chance to the best.
+        good: the accuracy from which a configuration is good; None for nine tenths of that way.
+
+    Raises:
+        UserError: there is nothing to report, or it cannot be written.
+    """
+    results = read_results(path)
+    for benchmark in dict.fromkeys(one.benchmark for one in results.searched):
+        searched = [s for s in results.searched if s.benchmark == benchmark and s.trials]
+        if not searched:
+            continue
+        level = None
+        if results.objective == "average_accuracy":
+            level = levels(searched, nothing, good)
+        place = to / benchmark
+        table = importances(searched, results.keys, results.direction)
+        write_atomically(place / "trials.csv", _trials(results, searched))
+        write_atomically(place / "summary.csv", _summary(results, searched, level))
+        write_atomically(place / "importance.csv", table.to_csv(index=False))
+        for one in searched:
+            best = one.best(results.direction)
+            if best is not None:
+                text = best_recipe(results, one, best)
+                write_atomically(place / f"best-{one.method}.toml", text)
+        pictures = _pictures(results, searched, level, benchmark)
+        if len(table):
+            pictures["importance"] = draw_importances(table, f"{benchmark}: what matters")
+        write_atomically(
+            place / "summary.md", _page(results, searched, level, benchmark, list(pictures))
+        )
+        print(f"\n{benchmark}\n{_markdown(_rows(results, searched, level))}")
+        for stem, picture in pictures.items():
+            try:
+                paths = save(picture, place / stem)
+            except OSError as error:
+                raise not_written(place / stem, error) from None
+            print(f"  {paths[0]}  (and .svg)")
+        print(f"  {place / 'summary.md'}, trials.csv, summary.csv, importance.csv")
+        for one in searched:
+            if (best := one.best(results.direction)) is not None:
+                print(f"  {best_command(one, best, place)}")
+
+
+def best_recipe(results: SweepResults, one: Searched, best: Tried) -> str:
+    """The best configuration as the TOML of a method."""
+    recipe: dict[str, Any] = dict(run_of(one.start, best.parameters, 0).settings()["recipe"])
+    own = _own_recipe(one)
+    if own is not None and "eval_samples" not in best.parameters:
+        # How a prediction is made is no part of what was found: as the method has it.
+        recipe["eval_samples"] = own["eval_samples"]
+    spread = "" if best.standard_error is None else f" +- {best.standard_error:.3g}"
+    head = [
+        f"# The best of {len(one.trials)} trials of the sweep {results.name}: trial {best.number},",
+        f"# {results.objective} {best.score:.4g}{spread} on validation data of {one.benchmark}, "
+        f"{_count(int(results.table['seeds']), 'seed')}.",
+    ]
+    words = f"{one.method} as the sweep {results.name} found it best"
+    return "\n".join([*head, tomli_w.dumps({"description": words, **recipe})])
+
+
+def best_command(one: Searched, best: Tried, place: Path) -> str:
+    """The command that runs the best configuration on test data.
+
+    Keys that the benchmark's own TOML sets, and those of the stream, are not the method's to set.
+    """
+    start, run = one.start, run_of(one.start, best.parameters, 0)
+    settings: dict[str, Any] = {}
+    own = _own_recipe(one)
+    try:
+        table = catalogue.load("benchmark", one.benchmark).table
+        for key, value in table.get("recipe", {}).items():
+            if key != "options" and run.settings()["recipe"].get(key) != value:
+                settings[key] = run.settings()["recipe"].get(key)
+        for key, value in run.settings()["stream"].items():
+            if own is not None and own["stream"].get(key) != value:
+                settings[f"stream.{key}"] = value
+    except UserError:
+        pass  # a benchmark of the user's own that lies elsewhere by now
+    words = ["vcl-radial", "run", start["benchmark"], "--method"]
+    words += [str(place / f"best-{one.method}.toml")]
+    if settings:
+        words += ["--set", *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
+    return shlex.join([*words, "--seeds", "5"])
+
+
+def _own_recipe(one: Searched) -> dict[str, Any] | None:
+    """The method's recipe as it is without the sweep, and the stream; None if it is not found."""
+    try:
+        (run,) = catalogue.plan(one.benchmark, [one.method], [0])
+    except UserError:
+        return None
+    return {**run.settings()["recipe"], "stream": run.settings()["stream"]}
+
+
+def _pictures(
+    results: SweepResults, searched: Sequence[Searched], level: Levels | None, benchmark: str
+) -> dict[str, Figure]:
+    maximize = results.direction == "maximize"
+    pictures: dict[str, Figure] = {}
+    if any(trial.score is not None for one in searched for trial in one.trials):
+        pictures["distribution"] = distribution(
+            searched, results.objective, benchmark, level, higher_is_better=maximize
+        )
+        pictures["cost"] = cost_against_score(
+            searched, results.objective, results.direction, benchmark
+        )
+    for one in searched:
+        stem = f"parallel-{re.sub(r'[^a-zA-Z0-9_.=-]+', '_', one.method)}"
+        pictures[stem] = parallel(one, results.keys, results.objective, results.direction)
+    return pictures
+
+
+def _trials(results: SweepResults, searched: Sequence[Searched]) -> str:
+    """All trials with their cost, the best first."""
+    sign = -1.0 if results.direction == "maximize" else 1.0
+    columns = ["method", "trial", "outcome", "score", "standard_error", "seconds", "words"]
+    rows = []
+    for one in searched:
+        inf = float("inf")
+        order = sorted(one.trials, key=lambda t: inf if t.score is None else sign * t.score)
+        for trial in order:
+            values = vars(trial) | {"trial": trial.number, "method": one.method}
+            parameters = [trial.parameters.get(key) for key in results.keys]
+            rows.append([cell(value) for value in (*(values[c] for c in columns), *parameters)])
+    return _csv([[*columns, *results.keys], *rows])
+
+
+def _rows(
+    results: SweepResults, searched: Sequence[Searched], level: Levels | None
+) -> list[dict[str, str]]:
+    """What came of each method, as it is printed."""
+    rows = []
+    for one in searched:
+        outcomes = [trial.outcome for trial in one.trials]
+        best = one.best(results.direction)
+        scores = [trial.score for trial in one.trials if trial.score is not None]
+        row = {"method": one.method, "trials": str(len(outcomes))}
+        row |= {how: str(outcomes.count(how)) for how in ("pruned", "diverged", "failed")}
+        row["best"] = row["median"] = ""
+        if best is not None and best.score is not None:
+            spread = "" if best.standard_error is None else f" ± {best.standard_error:.2g}"
+            row["best"] = f"{best.score:.4g}{spread}"
+            row["median"] = f"{statistics.median(scores):.4g}"
+        if level is not None:
+            share = shares(one, level)
+            row["learnt nothing (%)"] = f"{share.nothing:.0f}"
+            row["good (%)"] = f"{share.good:.0f}"
+        row["hours"] = f"{_hours([one]):.2f}"
+        rows.append(row)
+    return rows
+
+
+def _summary(results: SweepResults, searched: Sequence[Searched], level: Levels | None) -> str:
+    rows = _rows(results, searched, level)
+    return _csv([list(rows[0]), *(list(row.values()) for row in rows)])
+
+
+def _page(
+    results: SweepResults,
+    searched: Sequence[Searched],
+    level: Levels | None,
+    benchmark: str,
+    pictures: Sequence[str],
+) -> str:
+    """The table, the best settings and what stands behind them."""
+    rows = _rows(results, searched, level)
+    seeds = int(results.table["seeds"])
+    environments = [e for one in searched for e in one.environments]
+    commands = sorted({str(e.get("command") or "unknown") for e in environments})
+    lines = [
+        f"# {results.name}: {benchmark}",
+        "",
+        *([str(results.table["description"]), ""] if results.table.get("description") else []),
+        _markdown(rows),
+        f"{results.table['kind']} search for {results.objective} ({results.direction} it), "
+        f"validation data, mean ± standard error over {_count(seeds, 'seed')}"
+        + (f"; {level.words}." if level else "."),
+        "",
+    ]
+    for one in searched:
+        best = one.best(results.direction)
+        if best is not None:
+            settings = ", ".join(f"`{k} = {cell(v)}`" for k, v in best.parameters.items())
+            command = best_command(one, best, Path())
+            lines += [f"Best of {one.method}, trial {best.number}: {settings}.", ""]
+            lines += ["```sh", command, "```", ""]
+    lines += [f"![{stem}]({stem}.png)\n" for stem in pictures]
+    lines += [
+        f"- command: `{'`, `'.join(commands)}`",
+        f"- seeds: {', '.join(map(str, range(seeds)))}; of the search: {results.table['seed']}",
+        f"- commit: {_all(environments, 'commit')}",
+        f"- device: {_all(environments, 'device')} ({_all(environments, 'processor')}), "
+        f"{_all(environments, 'threads')} thread(s) a run",
+        f"- {len(environments)} finished runs, {_hours(searched):.2f} hours of training and "
+        "evaluation in all",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _all(environments: Sequence[Mapping[str, Any]], key: str) -> str:
+    return ", ".join(sorted({str(e.get(key) or "none") for e in environments})) or "none"
+
+
+def _hours(searched: Sequence[Searched]) -> float:
+    return sum(sum(e["seconds"].values()) for one in searched for e in one.environments) / 3600
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _markdown(rows: Sequence[Mapping[str, str]]) -> str:
+    """A table; columns that hold nothing but zeros are left out."""
+    columns = [c for c in rows[0] if c not in _ZERO or any(row[c] != "0" for row in rows)]
+    lines = [f"| {' | '.join(columns)} |"]
+    lines.append("| " + " | ".join("---" if c == "method" else "---:" for c in columns) + " |")
+    lines += ["| " + " | ".join(row[c] for c in columns) + " |" for row in rows]
+    return "".join(f"{line}\n" for line in lines)
+
+
+_ZERO = ("pruned", "diverged", "failed")
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

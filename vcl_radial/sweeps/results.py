@@ -1,0 +1,203 @@
+"""What a sweep's folder holds, read for a report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.specification import Run, validated
+from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.sweeps.folder import COLUMNS, SweepFolder, cell, read_described
+from vcl_radial.sweeps.outcome import run_fault, seconds
+from vcl_radial.sweeps.space import Choices, Parameters, Range, in_order
+from vcl_radial.sweeps.specification import OBJECTIVES, SCORED_ON, Direction
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial as the table has it.
+
+    Attributes:
+        number: of the trial, from 0.
+        outcome: how it ended.
+        score: the mean over the seeds; None unless it finished.
+        standard_error: of that mean.
+        words: why it did not finish.
+        parameters: the configuration.
+        seconds: of training and evaluation, the mean of its finished runs; None without one.
+    """
+
+    number: int
+    outcome: str
+    score: float | None
+    standard_error: float | None
+    words: str
+    parameters: Parameters
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What came of the search on one benchmark with one method.
+
+    Attributes:
+        start: the settings that all runs start from, as in a run's spec without the seed.
+        trials: all that have ended.
+        environments: what stands behind the finished runs.
+        chance: the mean accuracy before any training, in per cent; None without a finished run.
+    """
+
+    start: Mapping[str, Any]
+    trials: list[Tried]
+    environments: list[dict[str, Any]]
+    chance: float | None
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the benchmark."""
+        return str(self.start["benchmark"])
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return str(self.start["method"])
+
+    def best(self, direction: Direction) -> Tried | None:
+        """The best finished trial; of equals the first."""
+        sign = 1 if direction == "maximize" else -1
+        finished = [trial for trial in self.trials if trial.score is not None]
+        return max(finished, key=lambda trial: sign * (trial.score or 0.0), default=None)
+
+
+@dataclass(frozen=True)
+class SweepResults:
+    """A sweep's results.
+
+    Attributes:
+        name: of the sweep.
+        table: its keys, as its TOML has them.
+        keys: what was searched.
+        searched: one for each benchmark with each method.
+    """
+
+    name: str
+    table: Mapping[str, Any]
+    keys: Mapping[str, Choices | Range]
+    searched: list[Searched]
+
+    @property
+    def objective(self) -> str:
+        """The score that was searched for."""
+        return str(self.table["objective"])
+
+    @property
+    def direction(self) -> Direction:
+        """Which way it is better."""
+        return OBJECTIVES[self.objective]
+
+
+def read_results(path: Path) -> SweepResults:
+    """What a sweep's folder holds.
+
+    Raises:
+        UserError: it is not one, a file in it is damaged, or no trial has ended yet.
+    """
+    mend = "the sweep's own command writes it anew"
+    if not (path / "sweep.toml").is_file():
+        raise UserError(f"{path}: is not a sweep's folder; give the one that `sweep` named")
+    table = read_described(path / "sweep.toml")
+    if table is None:
+        raise UserError(f"{path / 'sweep.toml'}: damaged; {mend}")
+    keys = in_order({key: _searched(what) for key, what in table["search"].items()})
+    folder = SweepFolder(path)
+    try:
+        rows = list(csv.DictReader(io.StringIO((path / "trials.csv").read_text("utf-8"))))
+        trials = [(row["benchmark"], row["method"], _tried(row, keys)) for row in rows]
+    except FileNotFoundError:
+        raise UserError(f"{path}: no trial has ended yet") from None
+    except (OSError, ValueError, LookupError, TypeError, StopIteration):
+        raise UserError(f"{path / 'trials.csv'}: damaged; {mend}") from None
+    if not trials:
+        raise UserError(f"{path}: no trial has ended yet")
+    found = []
+    for start in table["start"]:
+        own = [t for b, m, t in trials if (b, m) == (start["benchmark"], start["method"])]
+        found.append(_with_runs(start, own, folder, table["seeds"]))
+    return SweepResults(path.resolve().name, table, keys, found)
+
+
+def run_of(start: Mapping[str, Any], parameters: Parameters, seed: int) -> Run:
+    """The run of a configuration, from the settings that a sweep wrote down."""
+    stream, recipe = dict(start["stream"]), dict(start["recipe"])
+    recipe["options"] = dict(recipe.get("options", {}))
+    for key, value in parameters.items():
+        table, dot, inner = key.partition(".")
+        if not dot:
+            recipe[key] = value
+        else:
+            {"stream": stream, "options": recipe["options"]}[table][inner] = value
+    return validated(start["benchmark"], start["method"], seed, stream, recipe, SCORED_ON)
+
+
+def _with_runs(
+    start: Mapping[str, Any], trials: list[Tried], folder: SweepFolder, seeds: int
+) -> Searched:
+    environments: dict[Path, dict[str, Any]] = {}
+    chances: dict[Path, float] = {}
+    complete = []
+    for trial in trials:
+        costs = []
+        for seed in range(seeds):
+            run = folder.run(run_of(start, trial.parameters, seed))
+            if run_fault(run) is not None:
+                continue
+            costs.append(seconds(run))
+            environments[run.path] = json.loads((run.path / "environment.json").read_text())
+            untrained = list(_untrained(run.path / "accuracy.csv"))
+            if untrained:
+                chances[run.path] = statistics.fmean(untrained)
+        cost = statistics.fmean(costs) if costs else None
+        complete.append(Tried(**{**vars(trial), "seconds": cost}))
+    chance, _ = mean_and_standard_error(chances.values())
+    return Searched(start, complete, list(environments.values()), chance if chances else None)
+
+
+def _untrained(path: Path) -> Iterator[float]:
+    """The accuracy on every task before any training."""
+    for row in csv.DictReader(io.StringIO(path.read_text())):
+        if row["task_trained"] == "0" and row["metric"] == "accuracy":
+            yield float(row["value"])
+
+
+def _searched(what: dict[str, Any]) -> Choices | Range:
+    if "choices" in what:
+        return Choices.model_validate(what)
+    return Range.model_validate(what)
+
+
+def _tried(row: Mapping[str, str], keys: Mapping[str, Choices | Range]) -> Tried:
+    if None in row or any(row[column] is None for column in (*COLUMNS, *keys)):
+        raise ValueError("a row is torn")
+    return Tried(
+        number=int(row["trial"]),
+        outcome=row["outcome"],
+        score=float(row["score"]) if row["score"] else None,
+        standard_error=float(row["standard_error"]) if row["standard_error"] else None,
+        words=row["words"],
+        parameters={key: _value(what, row[key]) for key, what in keys.items() if row[key]},
+        seconds=None,
+    )
+
+
+def _value(what: Choices | Range, text: str) -> Any:
+    if isinstance(what, Choices):
+        return next(choice for choice in what.choices if cell(choice) == text)
+    whole = isinstance(what.low, int) and isinstance(what.high, int)
+    return int(text) if whole else float(text)

@@ -1,0 +1,183 @@
+"""The search space: for each key of a recipe what it may be, and when it is searched at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import Field, model_validator
+
+from vcl_radial.tracks.settings import Settings
+
+if TYPE_CHECKING:
+    from optuna import Trial
+    from optuna.distributions import BaseDistribution
+
+_EXACT = 2**53  # beyond it a float is no longer every whole number
+Scalar: TypeAlias = str | bool | int | float
+Value: TypeAlias = Scalar | list[Scalar]
+Whole = Annotated[int, Field(ge=-_EXACT, le=_EXACT)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Parameters: TypeAlias = dict[str, Any]
+"""A configuration: the keys that were searched, with their values."""
+
+
+class Condition(Settings):
+    """A key is searched only where other keys have these values (or one of a list of them)."""
+
+    when: dict[str, Value] = Field(default={})
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it is searched, given what the other keys are."""
+        return all(
+            values.get(key) in (wanted if isinstance(wanted, list) else [wanted])
+            for key, wanted in self.when.items()
+        )
+
+
+class Choices(Condition):
+    """One of a list."""
+
+    choices: Annotated[list[Value], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Choices:
+        plain = [_plain(choice) for choice in self.choices]
+        for number, choice in enumerate(plain):
+            if choice in plain[:number] or choice != choice:  # noqa: PLR0124 (not a number)
+                raise ValueError(f"the choice {choice!r} is there twice, or is not a number")
+        return self
+
+    def extremes(self) -> list[Any]:
+        """The values that show whether all are possible."""
+        return list(self.choices)
+
+    def suggest(self, trial: Trial, key: str) -> Any:
+        """A value drawn by a trial."""
+        return self.value(trial.suggest_categorical(key, list(map(_plain, self.choices))))
+
+    def distribution(self) -> BaseDistribution:
+        """As Optuna knows it; lists, which it does not know, are there as JSON."""
+        from optuna.distributions import CategoricalDistribution
+
+        return CategoricalDistribution(list(map(_plain, self.choices)))
+
+    def value(self, stored: Any) -> Any:
+        """The value for a recipe from what Optuna stores."""
+        return next(choice for choice in self.choices if _plain(choice) == stored)
+
+
+class Range(Condition):
+    """A number between two, both included; whole where both are whole.
+
+    With `log` its logarithm is spread evenly.
+    """
+
+    low: Whole | Finite
+    high: Whole | Finite
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _possible(self) -> Range:
+        if not self.low < self.high:
+            raise ValueError(f"low = {self.low} must be less than high = {self.high}")
+        if self.log and self.low <= 0:
+            raise ValueError(f"low = {self.low} must be above 0 where log = true")
+        return self
+
+    def extremes(self) -> list[Any]:
+        """The values that show whether all are possible."""
+        return [self.low, self.high]
+
+    def suggest(self, trial: Trial, key: str) -> Any:
+        """A value drawn by a trial."""
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return trial.suggest_int(key, self.low, self.high, log=self.log)
+        return trial.suggest_float(key, float(self.low), float(self.high), log=self.log)
+
+    def distribution(self) -> BaseDistribution:
+        """As Optuna knows it."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return IntDistribution(self.low, self.high, log=self.log)
+        return FloatDistribution(float(self.low), float(self.high), log=self.log)
+
+    def value(self, stored: Any) -> Any:
+        """The value for a recipe from what Optuna stores."""
+        return stored
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is searched on one benchmark with one method.
+
+    Attributes:
+        keys: what each key may be, every key after those that its condition names.
+        base: what all keys are where they are not searched, dotted (`options.strength`).
+    """
+
+    keys: Mapping[str, Choices | Range]
+    base: Mapping[str, Any]
+
+    def draw(self, trial: Trial) -> Parameters:
+        """A configuration drawn by a trial."""
+        return self._filled(lambda key: self.keys[key].suggest(trial, key))
+
+    def decoded(self, stored: Mapping[str, Any]) -> Parameters:
+        """A configuration from what a trial stores."""
+        return {key: self.keys[key].value(stored[key]) for key in self.keys if key in stored}
+
+    def distributions(self, parameters: Parameters) -> dict[str, BaseDistribution]:
+        """Where the values of a configuration were drawn from."""
+        return {key: self.keys[key].distribution() for key in parameters}
+
+    def grid(self) -> list[Parameters]:
+        """All configurations of a space of choices; the last key goes fastest."""
+        return list(self._combinations(list(self.keys), {}))
+
+    def _filled(self, suggest: Callable[[str], Any]) -> Parameters:
+        drawn: Parameters = {}
+        for key, what in self.keys.items():
+            if what.holds({**self.base, **drawn}):
+                drawn[key] = suggest(key)
+        return drawn
+
+    def _combinations(self, keys: Sequence[str], chosen: Parameters) -> Iterator[Parameters]:
+        if not keys:
+            yield chosen
+            return
+        first, *rest = keys
+        what = self.keys[first]
+        if what.holds({**self.base, **chosen}):
+            for choice in what.extremes():
+                yield from self._combinations(rest, {**chosen, first: choice})
+        else:
+            yield from self._combinations(rest, chosen)
+
+
+def encoded(parameters: Parameters) -> Parameters:
+    """A configuration as Optuna stores it."""
+    return {key: _plain(value) for key, value in parameters.items()}
+
+
+def in_order(keys: Mapping[str, Choices | Range]) -> dict[str, Choices | Range]:
+    """The keys, each after those that its condition names, else as they were.
+
+    Raises:
+        ValueError: conditions go round in a circle.
+    """
+    ordered: dict[str, Choices | Range] = {}
+    left = dict(keys)
+    while left:
+        free = [key for key, what in left.items() if not what.when.keys() & left.keys()]
+        if not free:
+            raise ValueError(f"search.{next(iter(left))}: its `when` depends on itself")
+        ordered[free[0]] = left.pop(free[0])
+    return ordered
+
+
+def _plain(value: Value) -> Scalar:
+    return json.dumps(value) if isinstance(value, list) else value

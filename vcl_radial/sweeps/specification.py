@@ -1,0 +1,283 @@
+"""What a sweep is: a TOML, every key validated before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.experiments.specification import Run
+from vcl_radial.sweeps.space import Choices, Parameters, Range, Space, in_order
+from vcl_radial.tracks.settings import Count, Positive, Settings
+
+Direction: TypeAlias = Literal["maximize", "minimize"]
+OBJECTIVES: dict[str, Direction] = {
+    "average_accuracy": "maximize",
+    "minimum_accuracy": "maximize",
+    "backward_transfer": "maximize",
+    "forward_transfer": "maximize",
+    "forgetting": "minimize",
+    "recency_bias": "minimize",
+    "average_nll": "minimize",
+    "average_ece": "minimize",
+}
+"""Scores of a run (metrics.json) that can be searched for, and which way is better."""
+
+SCORED_ON = "validation"
+"""The data that every run of every sweep is scored on: never the test data."""
+
+M = TypeVar("M", bound=BaseModel)
+_NESTED = ("options", "stream")
+_NEVER_TEST = (
+    "a sweep chooses by its scores, so it is scored on validation data only; leave the key out"
+)
+
+
+class Pruning(Settings):
+    """When a trial is given up.
+
+    After every task: if its first seed's average accuracy so far is below this quantile of those
+    that earlier trials had there, of which there are at least so many.
+    """
+
+    quantile: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    after: Count = 8
+
+
+class Sweep(Settings):
+    """The keys of a sweep's TOML."""
+
+    description: str = ""
+    kind: Literal["grid", "random", "tpe"]
+    benchmark: Annotated[list[str], Field(min_length=1)]
+    method: Annotated[list[str], Field(min_length=1)]
+    objective: str = "average_accuracy"
+    seeds: Annotated[int, Field(ge=1, le=1000)] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    trials: Count | None = None
+    hours: Positive | None = None
+    at_once: Count = 4
+    pruning: Pruning | None = None
+    fixed: dict[str, Any] = Field(default={})
+    search: Annotated[dict[str, Choices | Range], Field(min_length=1)]
+
+    @property
+    def direction(self) -> Direction:
+        """Which way the objective is better."""
+        return OBJECTIVES[self.objective]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a trial depends on what came of others."""
+        return self.kind == "tpe" or self.pruning is not None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A validated sweep on one benchmark with one method: what is needed to make its runs."""
+
+    name: str
+    sweep: Sweep
+    benchmark: str
+    method: str
+    base: Run
+    space: Space
+    grid: tuple[Parameters, ...] | None
+
+    @property
+    def label(self) -> str:
+        """As it is called in tables and in the database."""
+        return f"{self.base.benchmark}/{self.base.method}"
+
+    @property
+    def trials(self) -> int | None:
+        """How many trials there are to be at most; None where only the hours end it."""
+        if self.grid is None:
+            return self.sweep.trials
+        return min(self.sweep.trials or len(self.grid), len(self.grid))
+
+    def run(self, parameters: Parameters, seed: int) -> Run:
+        """The run of a configuration with a seed."""
+        return _run(self.benchmark, self.method, seed, {**self.sweep.fixed, **parameters})
+
+
+def find(name: str) -> Path:
+    """The file of a sweep: a path that ends in .toml, or a shipped name.
+
+    Raises:
+        UserError: there is no such shipped sweep.
+    """
+    if name.endswith(".toml"):
+        return Path(name)
+    folder = catalogue.folder("benchmark") / "sweeps"
+    names = sorted(path.stem for path in folder.glob("*.toml"))
+    if name not in names:
+        nearest = get_close_matches(name, names, 1, cutoff=0.0)
+        hint = f"; the nearest is {nearest[0]!r}" if nearest else ""
+        raise UserError(f"unknown sweep {name!r}{hint} (or give the path of a .toml file)")
+    return folder / f"{name}.toml"
+
+
+def read(path: Path, trials: int | None = None) -> list[Plan]:
+    """The plans of a sweep's TOML, one for each of its benchmarks with each of its methods.
+
+    Args:
+        path: the file.
+        trials: instead of the number in the file.
+
+    Raises:
+        UserError: the file cannot be read, a key is unknown or a value impossible.
+    """
+    table = catalogue.load("sweep", str(path)).table
+    if trials is not None:
+        table["trials"] = trials
+    return plans(path.stem, parsed(table, path), path)
+
+
+def parsed(table: dict[str, Any], path: Path) -> Sweep:
+    """A sweep from a plain table.
+
+    Raises:
+        UserError: a key is unknown or a value impossible; one line with the file and the key.
+    """
+    table = dict(table)
+    for key in ("benchmark", "method"):
+        if isinstance(table.get(key), str):
+            table[key] = [table[key]]
+    for name in ("fixed", "search"):
+        if isinstance(table.get(name), dict):
+            table[name] = _dotted(table[name])
+    for where in (table, table.get("fixed"), table.get("search")):
+        if isinstance(where, dict) and where.get("evaluate_on", SCORED_ON) != SCORED_ON:
+            raise UserError(f"{path}: evaluate_on = {where['evaluate_on']!r}: {_NEVER_TEST}")
+        if isinstance(where, dict):
+            where.pop("evaluate_on", None)
+    if isinstance(table.get("search"), dict):
+        table["search"] = {k: _searched(k, what, path) for k, what in table["search"].items()}
+    if isinstance(table.get("pruning"), dict):
+        table["pruning"] = _model(Pruning, table["pruning"], path, "pruning.")
+    sweep = _model(Sweep, table, path)
+    _check(sweep, path)
+    return sweep.model_copy(update={"search": _in_order(sweep, path)})
+
+
+def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
+    """What is to be searched: each benchmark with each method.
+
+    Raises:
+        UserError: a key of a recipe is unknown or a value impossible.
+    """
+    found = []
+    for benchmark in sweep.benchmark:
+        for method in sweep.method:
+            try:
+                found.append(_plan(name, sweep, benchmark, method))
+            except UserError as error:
+                raise UserError(f"{path}: {error}") from None
+    for number, plan in enumerate(found):
+        if plan.label in {other.label for other in found[:number]}:
+            raise UserError(f"{path}: {plan.label} is there twice; name it once")
+    return found
+
+
+def _plan(name: str, sweep: Sweep, benchmark: str, method: str) -> Plan:
+    base = _run(benchmark, method, 0, sweep.fixed)
+    values = {**base.settings(), **_dotted(base.recipe.model_dump())}
+    values |= {f"stream.{key}": value for key, value in base.stream.model_dump().items()}
+    space = Space(sweep.search, values)
+    for key, what in sweep.search.items():
+        for condition in what.when:
+            if condition not in values and condition not in sweep.search:
+                known = [k for k in values if k not in ("recipe", "stream", "seed")]
+                nearest = get_close_matches(condition, known, 1, cutoff=0.0)[0]
+                raise UserError(
+                    f"search.{key}: `when` names the unknown key {condition!r}; the nearest "
+                    f"known one is {nearest!r}"
+                )
+        for value in what.extremes():
+            _run(benchmark, method, 0, {**sweep.fixed, key: value})
+    grid = tuple(space.grid()) if sweep.kind == "grid" else None
+    return Plan(name, sweep, benchmark, method, base, space, grid)
+
+
+def _run(benchmark: str, method: str, seed: int, settings: Mapping[str, Any]) -> Run:
+    """The one place where a sweep makes a run, and none is ever scored on anything else."""
+    (run,) = catalogue.plan(benchmark, [method], [seed], {**settings, "evaluate_on": SCORED_ON})
+    return run
+
+
+def _check(sweep: Sweep, path: Path) -> None:
+    if sweep.objective not in OBJECTIVES:
+        nearest = get_close_matches(sweep.objective, OBJECTIVES, 1, cutoff=0.0)[0]
+        raise UserError(
+            f"{path}: unknown objective {sweep.objective!r}; the nearest known one is {nearest!r}"
+        )
+    if sweep.kind != "grid" and sweep.trials is None and sweep.hours is None:
+        raise UserError(f"{path}: a {sweep.kind} search needs an end: trials = N or hours = H")
+    for key, what in sweep.search.items():
+        if len(key) > 200:
+            raise UserError(f"{path}: search.{key[:20]}...: the key is too long")
+        if key in ("benchmark", "method"):
+            raise UserError(f"{path}: search.{key}: write {key} = [...] at the top instead")
+        if key in sweep.fixed:
+            raise UserError(f"{path}: {key} is under [fixed] and under [search]; take one away")
+        if sweep.kind == "grid" and isinstance(what, Range):
+            raise UserError(f"{path}: search.{key}: a grid needs a list of choices, not a range")
+
+
+def _in_order(sweep: Sweep, path: Path) -> dict[str, Choices | Range]:
+    try:
+        return in_order(sweep.search)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _searched(key: str, what: Any, path: Path) -> Choices | Range:
+    where = f"search.{key}"
+    if isinstance(what, list):
+        return _model(Choices, {"choices": what}, path, f"{where}.")
+    if not isinstance(what, dict):
+        raise UserError(
+            f"{path}: {where} = {what!r}: give a list of choices or {{ low = ..., high = ... }}; "
+            "a key with one value goes under [fixed]"
+        )
+    if "choices" in what:
+        return _model(Choices, what, path, f"{where}.")
+    return _model(Range, what, path, f"{where}.")
+
+
+def _dotted(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table whose `options` and `stream` are keys with a dot."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if key in _NESTED and isinstance(value, dict):
+            flat |= {f"{key}.{inner}": content for inner, content in value.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+def _model(model: type[M], table: dict[str, Any], path: Path, where: str = "") -> M:
+    """A table validated, or its first fault in one line."""
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        # A misspelt key is the reason why another one is missing.
+        fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+    place = [str(part) for part in fault["loc"]]
+    key = where + ".".join(place) if place else where.rstrip(".")
+    if fault["type"] == "extra_forbidden":
+        nearest = get_close_matches(place[-1], model.model_fields, 1, cutoff=0.0)[0]
+        raise UserError(f"{path}: unknown key {key!r}; the nearest known one is {nearest!r}")
+    if fault["type"] == "missing":
+        raise UserError(f"{path}: the key {key!r} is missing")
+    message = fault["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    shown = f" = {fault['input']!r}" if not isinstance(fault["input"], dict) else ""
+    raise UserError(f"{path}: {key}{shown}: {message}")
