@@ -1,0 +1,128 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from regression_helpers import generators, toy
+from sklearn.linear_model import BayesianRidge
+from torch.func import functional_call, jacrev
+
+from vcl_radial.regression.jacobian import flat_order, jacobians, lane_module
+from vcl_radial.regression.layers import PointLayer
+from vcl_radial.regression.methods.badam import predict as badam
+from vcl_radial.regression.methods.job import Job
+from vcl_radial.regression.methods.laplace import laplace, maximise_evidence
+from vcl_radial.regression.network import LaneNetwork, initial_means, outputs
+from vcl_radial.regression.settings import Recipe
+from vcl_radial.regression.track import LaneSplits
+
+
+def point_network(widths=(3, 5, 1), lanes=2):
+    torch.manual_seed(0)
+    means = initial_means(widths, range(lanes))
+    layers = [PointLayer(w, torch.randn_like(b), torch.ones(lanes)) for w, b in means]
+    return LaneNetwork(layers, generators(lanes))
+
+
+def test_a_lanes_module_is_its_network():
+    net, x = point_network(), torch.randn(2, 6, 3)
+    found = outputs(net.draw(net.noise(1)[0]), x)[:, 0]
+    for lane in range(2):
+        module = lane_module(net, lane)
+        torch.testing.assert_close(module(x[lane].double())[:, 0].float(), found[lane])
+
+
+def test_jacobians_are_those_of_autograd_in_the_order_of_flat_values():
+    net, x = point_network(), torch.randn(6, 3)
+    module = lane_module(net, 1)
+    named = dict(module.named_parameters())
+    exact = jacrev(lambda p: functional_call(module, p, (x.double(),)).squeeze(1))(named)
+    ((f, J),) = jacobians(module, x)
+    torch.testing.assert_close(f, module(x.double()).squeeze(1))
+    per_layer = [
+        torch.cat([exact[f"{k}.weight"], exact[f"{k}.bias"].unsqueeze(2)], dim=2).flatten(1)
+        for k in (0, 2)
+    ]
+    torch.testing.assert_close(J, torch.cat(per_layer, dim=1))
+    # f is linear in the last layer: J w over its weights is f itself.
+    weights = flat_order(net, net.parameters.double(), 1)
+    torch.testing.assert_close(J[:, -6:] @ weights[-6:], f)
+
+
+def linear_case():
+    """Centred data, so that an intercept with a prior of its own changes nothing to speak of."""
+    torch.manual_seed(0)
+    x = torch.randn(200, 4).double()
+    x = x - x.mean(0)
+    y = x @ torch.tensor([0.8, -0.5, 0.3, 0.0]).double() + 0.3 * torch.randn(200).double()
+    return x, y - y.mean()
+
+
+def test_the_evidence_is_at_its_maximum():
+    """Against the log evidence itself, N/2 log b + P/2 log a - 1/2 log det - 1/2 fit, nearby."""
+    torch.manual_seed(0)
+    eigenvalues = torch.rand(6).double() * 50
+    N, norm, error = 80, 2.0, 9.0
+
+    def log_evidence(a, b):
+        log_det = (a + b * eigenvalues).log().sum().item()
+        return (N * math.log(b) + 6 * math.log(a) - log_det - a * norm - b * error) / 2
+
+    a, b = maximise_evidence(eigenvalues, N, norm, error)
+    best = log_evidence(a, b)
+    for factor in (0.97, 1.03):
+        assert log_evidence(a * factor, b) < best
+        assert log_evidence(a, b * factor) < best
+
+
+def test_laplace_of_a_linear_network_is_bayesian_linear_regression():
+    """scikit-learn's evidence-maximised posterior: its mean given, the rest is to be the same."""
+    x, y = linear_case()
+    ridge = BayesianRidge(
+        fit_intercept=False, alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, tol=1e-12, max_iter=2000
+    ).fit(x.numpy(), y.numpy())
+    module = torch.nn.Sequential(torch.nn.Linear(4, 1, bias=False, dtype=torch.float64))
+    with torch.no_grad():
+        module[0].weight.copy_(torch.from_numpy(ridge.coef_)[None])
+    new = torch.randn(7, 4).double() * 3
+    mean, variance = laplace(module, x, y, new)
+    expected_mean, expected_scale = ridge.predict(new.numpy(), return_std=True)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-9)
+    np.testing.assert_allclose(variance.sqrt(), expected_scale, rtol=1e-5)
+
+
+def test_laplace_is_less_certain_far_from_the_data():
+    data = toy()
+    lanes = LaneSplits(data, [0])
+    module = lane_module(point_network((3, 5, 1), 1), 0)
+    near, far = lanes.train.x[0][:20], 20 * lanes.train.x[0][:20]
+    x, y = lanes.train.x[0], lanes.train.y[0]
+    # Where all units are off there is nothing to be uncertain of: so not every row.
+    assert laplace(module, x, y, far)[1].median() > laplace(module, x, y, near)[1].max()
+
+
+def test_a_lane_that_diverged_has_scores_that_are_not_numbers():
+    module = lane_module(point_network((3, 5, 1), 1), 0)
+    with torch.no_grad():
+        module[0].weight.fill_(math.nan)
+    mean, variance = laplace(module, torch.randn(9, 3), torch.randn(9), torch.randn(2, 3))
+    assert torch.isnan(mean).all()
+    assert torch.isnan(variance).all()
+
+
+@pytest.mark.parametrize("prior_scale", [1e-3, 1.0])
+def test_badams_variance_is_bounded_by_that_of_its_prior_and_its_noise(prior_scale):
+    """Precision = N sqrt(v) + prior precision, so weights vary no more than under the prior."""
+    data = toy()
+    lanes = LaneSplits(data, [0, 1])
+    recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=prior_scale)
+    job = Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=6)
+    mixture = badam(job)
+    squares = mixture.scale[0].square()
+    assert mixture.mean.shape == squares[None].shape
+    noise = squares.min(1).values
+    assert (noise > 0).all()
+    if prior_scale < 1e-2:  # what is left is the noise, equal in all rows
+        torch.testing.assert_close(squares, noise[:, None].expand_as(squares), rtol=1e-3, atol=0)
+    else:
+        assert (squares.max(1).values > 1.01 * noise).all()

@@ -1,0 +1,140 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.regression.data import UCI_FOLDERS, Split, Standardiser, load_data
+from vcl_radial.streams.folders import DATA_VARIABLE
+
+needs_uci = pytest.mark.skipif(
+    not (os.environ.get(DATA_VARIABLE) and Path(os.environ[DATA_VARIABLE], "uci").is_dir()),
+    reason=f"needs uci/ in {DATA_VARIABLE}",
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A set of six rows with two splits, in the published layout."""
+    place = tmp_path / "uci" / "mine"
+    place.mkdir(parents=True)
+    np.savetxt(place / "data.txt", np.arange(24.0).reshape(6, 4))
+    np.savetxt(place / "index_features.txt", [0, 2])
+    np.savetxt(place / "index_target.txt", [3])
+    for k, test in enumerate(([0, 1], [4, 5])):
+        np.savetxt(place / f"index_train_{k}.txt", [r for r in range(6) if r not in test])
+        np.savetxt(place / f"index_test_{k}.txt", test)
+    return place
+
+
+def test_a_folder_in_the_published_layout_is_read(folder):
+    data = load_data("mine", folder.parents[1])
+    assert data.x.tolist() == [[4.0 * r, 4.0 * r + 2] for r in range(6)]
+    assert data.y.tolist() == [4.0 * r + 3 for r in range(6)]
+    assert [split.test.tolist() for split in data.splits] == [[0, 1], [4, 5]]
+    assert data.splits[0].train.tolist() == [2, 3, 4, 5]
+    assert data.hidden == 50
+    (folder / "n_hidden.txt").write_text("100\n")
+    assert load_data("mine", folder.parents[1]).hidden == 100
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("data.txt", None, "data.txt"),
+        ("data.txt", "1 2\n3 x\n", "not a table of numbers"),
+        ("data.txt", "", "is empty"),
+        ("data.txt", "0 1 2 nan\n" * 6, "finite"),
+        ("index_test_0.txt", "0\n6\n", "rows from 0 to 5"),
+        ("index_test_0.txt", "0\n0\n", "at most once"),
+        ("index_test_0.txt", "0.5\n", "index_test_0.txt"),
+        ("index_test_0.txt", "2\n", "row 2 is a test row"),
+        ("index_test_1.txt", None, "index_test_1.txt"),
+        ("index_target.txt", "2\n", "no feature"),
+        ("index_features.txt", "7\n", "columns from 0 to 3"),
+        ("index_train_0.txt", None, "index_train_0.txt"),
+        ("n_hidden.txt", "0\n", "n_hidden.txt: must be the number"),
+        ("n_hidden.txt", "50 60\n", "n_hidden.txt: must be the number"),
+    ],
+)
+def test_a_damaged_folder_is_refused_in_words_that_name_the_file(folder, file, content, words):
+    if content is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_text(content)
+    with pytest.raises(DataError, match=words) as error:
+        load_data("mine", folder.parents[1])
+    assert "\n" not in str(error.value)
+
+
+def test_a_set_that_is_nowhere_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(DataError, match="bostonHousing"):
+        load_data("boston", tmp_path)
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    with pytest.raises(UserError, match="--data-dir"):
+        load_data("boston")
+
+
+def test_diabetes_needs_no_files_and_its_splits_divide_the_rows(monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    data = load_data("diabetes")
+    assert data.x.shape == (442, 10)
+    assert len(data.splits) == 20
+    for split in data.splits:
+        assert sorted([*split.train.tolist(), *split.test.tolist()]) == list(range(442))
+    assert len({tuple(split.test.tolist()) for split in data.splits}) == 20
+
+
+@needs_uci
+def test_the_nine_sets_have_the_published_sizes():
+    sizes = {
+        "boston": (506, 13, 20, 50),
+        "concrete": (1030, 8, 20, 50),
+        "energy": (768, 8, 20, 50),
+        "kin8nm": (8192, 8, 20, 50),
+        "naval": (11934, 16, 20, 50),
+        "power": (9568, 4, 20, 50),
+        "protein": (45730, 9, 5, 100),
+        "wine": (1599, 11, 20, 50),
+        "yacht": (308, 6, 20, 50),
+    }
+    assert sizes.keys() == UCI_FOLDERS.keys()
+    for name in ("boston", "energy", "yacht"):  # the large ones take seconds to parse
+        data = load_data(name)
+        assert (*data.x.shape, len(data.splits), data.hidden) == sizes[name]
+        for split in data.splits:
+            assert sorted([*split.train.tolist(), *split.test.tolist()]) == list(range(len(data.y)))
+
+
+def test_standardising_there_and_back_is_the_identity_and_its_moments_are_those_of_training():
+    torch.manual_seed(0)
+    x, y = torch.randn(50, 4).double() * 9 + 100, torch.randn(50).double() * 1e-3 + 7
+    scaler = Standardiser.of(x, y)
+    z, t = scaler.inputs(x), scaler.targets(y)
+    torch.testing.assert_close(z.mean(0), torch.zeros(4).double(), atol=1e-12, rtol=0)
+    torch.testing.assert_close(z.std(0, correction=0), torch.ones(4).double())
+    torch.testing.assert_close(t.std(correction=0), torch.tensor(1.0).double())
+    torch.testing.assert_close(scaler.original_targets(t), y, atol=1e-13, rtol=0)
+    other = torch.tensor([6.5, 8.0]).double()
+    torch.testing.assert_close(scaler.original_targets(scaler.targets(other)), other)
+
+
+def test_a_constant_column_becomes_zeros_even_when_its_mean_is_rounded():
+    x = torch.full((7, 1), 0.1, dtype=torch.float64)
+    x = torch.cat([x, torch.arange(7.0).double()[:, None]], dim=1)
+    z = Standardiser.of(x, x[:, 1]).inputs(x)
+    assert z[:, 0].abs().max() < 1e-12
+    assert torch.isfinite(z).all()
+
+
+def test_validation_rows_come_from_the_training_rows_alone_and_divide_them():
+    split = Split(torch.arange(10, 60), torch.arange(10))
+    part = split.validation(0.2, seed=3)
+    assert len(part.test) == 10
+    assert sorted([*part.train.tolist(), *part.test.tolist()]) == list(range(10, 60))
+    assert split.validation(0.2, seed=3).test.tolist() == part.test.tolist()
+    assert split.validation(0.2, seed=4).test.tolist() != part.test.tolist()
+    with pytest.raises(UserError, match=r"validation = 0\.001"):
+        split.validation(0.001, seed=0)

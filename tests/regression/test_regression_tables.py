@@ -1,0 +1,131 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from scipy import stats
+
+from vcl_radial.regression import pictures, tables
+
+
+def tidy(rows):
+    return pd.DataFrame(rows, columns=tables.COLUMNS)
+
+
+def scores(name="yacht", method="mfvi", values=(-1.0, -2.0), number=0, metric="log_likelihood"):
+    return [(name, method, "", k, number, metric, value) for k, value in enumerate(values)]
+
+
+def test_means_and_standard_errors_are_those_of_the_splits_that_did_not_diverge():
+    values = np.array([-1.0, -2.0, -4.0])
+    means = tables.summary(tidy(scores(values=[*values, math.nan])))
+    (row,) = means.to_dict("records")
+    assert row["mean"] == pytest.approx(values.mean())
+    assert row["standard_error"] == pytest.approx(stats.sem(values))
+    assert (row["splits"], row["diverged"]) == (3, 1)
+
+
+def test_a_gap_is_paired_by_split():
+    """Splits differ far more than the ways to learn; a split that one way lacks is left out."""
+    rng = np.random.default_rng(0)
+    at_once = rng.normal(size=9) * 10
+    after = at_once - 0.5 + 0.01 * rng.normal(size=9)
+    rows = [
+        *scores(values=at_once, number=0),
+        *scores(values=at_once - 7, number=1),
+        *scores(values=[*after[:-1], math.nan], number=2),
+    ]
+    (row,) = tables.gaps(tidy(rows)).to_dict("records")
+    expected = (after - at_once)[:-1]
+    assert row["splits"] == 8
+    assert row["gap"] == pytest.approx(expected.mean())
+    assert row["gap_error"] == pytest.approx(stats.sem(expected))
+    assert row["gap"] == pytest.approx(row["in_sequence"] - row["at_once"])
+
+
+def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
+    means = tables.summary(tidy([*scores("yacht"), *scores("power", values=(-2.8, -2.9))]))
+    text = tables.beside(
+        means, "farquhar2020", [("mfvi", "mfvi"), ("rdp", "mfvi")], "log_likelihood"
+    )
+    header, _, yacht, power = text.split("\n\n")[1].splitlines()
+    assert header == "| set | mfvi: ours | theirs |"  # rdp has not been run
+    assert yacht == "| yacht | -1.50 ± 0.50 | -4.20 ± 0.05 |"
+    assert power == "| power | -2.85 ± 0.05 | -7.54 ± 0.00 |"
+
+
+def test_a_set_that_no_paper_has_stands_beside_nothing():
+    means = tables.summary(tidy(scores("diabetes")))
+    assert tables.beside(means, "farquhar2020", [("mfvi", "mfvi")], "log_likelihood") is None
+    assert tables.verdicts(means) == []
+
+
+def test_a_verdict_counts_ties_at_two_decimals_and_names_what_is_worse():
+    values = {"boston": -2.584, "yacht": -4.9, "power": -2.8}  # theirs: -2.58, -4.20, -7.54
+    rows = [row for name, value in values.items() for row in scores(name, "mfvi", [value] * 2)]
+    (sentence,) = [s for s in tables.verdicts(tables.summary(tidy(rows))) if "against MFVI" in s]
+    assert "at least as high on 2 of 3 sets: worse on yacht" in sentence
+
+
+def test_an_implied_error_is_the_rmse_at_which_the_bound_is_the_published_figure():
+    rows = scores("power", "rdp", (4.0, 4.2), metric="rmse")
+    text = tables.implied_errors(tables.summary(tidy(rows)), "oh2020", "rdp", "rdp")
+    largest = float(text.splitlines()[-1].split(" | ")[2])
+    assert stats.norm.logpdf(0, 0, largest) - 0.5 == pytest.approx(-0.14, abs=0.01)
+    assert "4.10 ± 0.10" in text
+
+
+def test_a_score_without_a_number_is_a_dash():
+    assert tables.cell_text(math.nan, math.nan, 2) == "–"
+    assert tables.cell_text(-1.234, math.nan, 2) == "-1.23"
+
+
+def drawn_texts(figure):
+    """What is written where: each text with its box."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    found = list(figure.texts)
+    for axes in figure.axes:
+        found += [*axes.texts, axes._left_title, axes.xaxis.label, axes.yaxis.label]
+        for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            low, high = sorted(limits)
+            found += [
+                tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high
+            ]
+    return [(t.get_text(), t.get_window_extent(renderer)) for t in found if t.get_text()]
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_no_label_of_the_pictures_is_cut_or_covers_another(count):
+    names = ["boston", "concrete", "power", "yacht"][:count]
+    methods = ["linear", "mfvi", "radial", "deep-ensemble"]
+    rng = np.random.default_rng(0)
+    one = [r for n in names for m in methods for r in scores(n, m, rng.normal(-2, 0.3, 5))]
+    several = [
+        r
+        for n in names
+        for m in methods
+        for k in range(4)
+        for r in scores(n, m, rng.normal(-9 + k, 0.3, 5), number=k)
+    ]
+    for figure in (
+        pictures.log_likelihoods(tables.summary(tidy(one))),
+        pictures.over_slices(tidy(several)),
+    ):
+        texts = drawn_texts(figure)
+        assert len(texts) > 5
+        for k, (text, box) in enumerate(texts):
+            assert figure.bbox.x0 <= box.x0, text
+            assert box.x1 <= figure.bbox.x1 + 1, text
+            assert figure.bbox.y0 <= box.y0, text
+            assert box.y1 <= figure.bbox.y1, text
+            for other, place in texts[:k]:
+                assert not box.overlaps(place), (text, other)
+
+
+def test_pictures_are_drawn_where_everything_has_diverged():
+    nothing = tidy(scores(values=(math.nan, math.nan)))
+    pictures.log_likelihoods(tables.summary(nothing)).canvas.draw()
+    in_sequence = tidy([r for k in range(3) for r in scores(values=(math.nan,) * 2, number=k)])
+    pictures.over_slices(in_sequence).canvas.draw()

@@ -1,0 +1,54 @@
+"""The precision of the observation noise: a Gamma posterior, and what it makes of predictions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class NoisePrecision:
+    """q(tau) = Gamma(shape, rate) of the precision tau of Gaussian noise, for every lane.
+
+        y ~ N(f(x; w), 1 / tau),    tau ~ Gamma(shape_0, rate_0)
+
+    For any q(w) the evidence lower bound is highest (Oh, Adamczewski and Park 2020, section 5.1,
+    have the same prior and posterior, and take gradient steps on shape and rate) at
+
+        shape = shape_0 + N / 2,    rate = rate_0 + N / 2 E_q mean_n (y_n - f(x_n; w))^2
+
+    and the weights see tau only by its mean shape / rate. From batches the rate moves by natural
+    gradient, which is a moving average of its optimum (Hoffman et al. 2013, Eq. 26).
+
+    Args:
+        points: N of each lane, `[R]`.
+        prior: shape_0 and rate_0, scalars or `[R]`.
+        start: where the mean of tau starts, a scalar or `[R]`.
+    """
+
+    def __init__(
+        self,
+        points: Tensor,
+        prior: tuple[float | Tensor, float | Tensor],
+        start: float | Tensor = 1.0,
+    ) -> None:
+        self.points = points
+        self.prior_shape = torch.as_tensor(prior[0], dtype=torch.float32).expand(len(points))
+        self.prior_rate = torch.as_tensor(prior[1], dtype=torch.float32).expand(len(points))
+        self.shape = self.prior_shape + points / 2
+        self.rate = self.shape / start
+
+    @property
+    def mean(self) -> Tensor:
+        """E tau, `[R]`."""
+        return self.shape / self.rate
+
+    def update(self, squared_error: Tensor, step: float = 1.0) -> None:
+        """Go this part of the way to the optimum for E_q mean_n (y_n - f_n)^2, `[R]`."""
+        optimum = self.prior_rate + self.points / 2 * squared_error
+        self.rate = torch.lerp(self.rate, optimum, step)
+
+    def carry(self, points: Tensor) -> NoisePrecision:
+        """The posterior as the prior of new data, of which there are N in each lane, `[R]`."""
+        new = NoisePrecision(points, (self.shape, self.rate))
+        new.rate = new.shape / self.mean
+        return new

@@ -1,0 +1,237 @@
+"""From names on the command line to units of work: benchmarks, recipes, the grid and the choice."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments import catalogue
+from vcl_radial.regression.data import RegressionData
+from vcl_radial.regression.sequence import METHODS as CARRIED
+from vcl_radial.regression.settings import Recipe
+from vcl_radial.regression.units import Score, Unit
+from vcl_radial.tracks.settings import Count, Settings
+
+Grid = list[dict[str, list[Any]]]
+"""Tables of values by key: the settings are all combinations within each table."""
+
+
+class Benchmark(Settings):
+    """A benchmark's TOML.
+
+    Attributes:
+        description: one line about it.
+        sets: names for `load_data`.
+        validation: the share of each training part that settings are chosen on.
+        grid: the settings to choose from.
+        slices: of a sequence; None for all rows at once.
+        methods: the names of the recipes to run where none are named.
+        recipe: keys that replace those of the methods' recipes.
+    """
+
+    description: str = ""
+    sets: Annotated[list[str], Field(min_length=1)]
+    validation: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    grid: Grid = Field(default=[])
+    slices: Count | None = None
+    methods: Annotated[list[str], Field(min_length=1)]
+    recipe: dict[str, Any] = Field(default={})
+
+
+@dataclass(frozen=True)
+class Method:
+    """A recipe, and the settings to choose from."""
+
+    name: str
+    recipe: Recipe
+    grid: Grid
+
+    def settings(self) -> list[dict[str, Any]]:
+        """All combinations of each table of the grid; one empty setting without a grid."""
+        found: list[dict[str, Any]] = []
+        for table in self.grid:
+            for values in itertools.product(*table.values()):
+                setting = dict(zip(table, values, strict=True))
+                if setting not in found:
+                    found.append(setting)
+        return found or [{}]
+
+    def with_setting(self, setting: Mapping[str, Any]) -> Recipe:
+        """The recipe with some keys replaced."""
+        return _validated(Recipe, self.recipe.model_dump() | dict(setting), self.name)
+
+
+def names(kind: str) -> list[str]:
+    """The shipped names of a kind ("benchmark" or "method")."""
+    return sorted(path.stem for path in _folder(kind).glob("*.toml"))
+
+
+def load_benchmark(name: str) -> Benchmark:
+    """A shipped benchmark by its name, or a user's own by its path.
+
+    Raises:
+        UserError: it is not there, or a key is unknown or a value impossible.
+    """
+    entry = _load("benchmark", name)
+    return _validated(Benchmark, entry.table, str(entry.path))
+
+
+def load_methods(
+    chosen: Sequence[str], benchmark: Benchmark, overrides: Mapping[str, Any]
+) -> list[Method]:
+    """Recipes by name or path, with the benchmark's keys and the user's own in place of theirs.
+
+    What the user sets is not chosen from the grid.
+
+    Raises:
+        UserError: one is not there, a key is unknown or a value impossible, or two share a name.
+    """
+    methods: dict[str, Method] = {}
+    for name in chosen:
+        entry = _load("method", name)
+        if entry.name in methods:
+            raise UserError(f"{name}: two methods of one name; rename one of the files")
+        table = {k: v for k, v in entry.table.items() if k not in ("description", "grid")}
+        recipe = _validated(Recipe, table | benchmark.recipe | dict(overrides), str(entry.path))
+        grid = _validated(_GridOnly, {"grid": entry.table.get("grid", benchmark.grid)}, name).grid
+        free = [{k: v for k, v in part.items() if k not in overrides} for part in grid]
+        method = Method(entry.name, recipe, [part for part in free if part])
+        for setting in method.settings():
+            method.with_setting(setting)
+        if benchmark.slices is not None and recipe.method not in CARRIED:
+            raise UserError(f"{name}: has no posterior that can be carried from slice to slice")
+        methods[entry.name] = method
+    return list(methods.values())
+
+
+class _GridOnly(Settings):
+    grid: Grid
+
+
+def validation_units(
+    data: RegressionData, method: Method, splits: Sequence[int], share: float, seed: int
+) -> list[Unit]:
+    """One unit for each setting, scored on rows held out of the training part of each split."""
+    return [
+        Unit(
+            set=data.name,
+            method=method.name,
+            recipe=method.with_setting(setting),
+            splits=list(splits),
+            seed=seed,
+            validation=share,
+        )
+        for setting in method.settings()
+    ]
+
+
+def choose(
+    method: Method, splits: Sequence[int], results: Sequence[Sequence[Score]]
+) -> dict[int, dict[str, Any]]:
+    """The setting with the highest log-likelihood on the held-out rows of each split itself.
+
+    Split by split, for the rows that another split holds out may be this one's test rows.
+
+    Args:
+        method: whose settings.
+        splits: for which.
+        results: the scores of each setting's validation unit, in the order of the settings.
+    """
+    settings = method.settings()
+    scores = [
+        {s.split: s.value for s in result if s.metric == "log_likelihood"} for result in results
+    ]
+
+    def merit(k: int, split: int) -> float:
+        value = scores[k][split]
+        return -math.inf if math.isnan(value) else value
+
+    return {
+        split: settings[max(range(len(settings)), key=lambda k: merit(k, split))]
+        for split in splits
+    }
+
+
+def final_units(
+    data: RegressionData,
+    method: Method,
+    chosen: Mapping[int, dict[str, Any]],
+    seed: int,
+) -> list[Unit]:
+    """Units on all training rows, scored on the test rows; splits of one setting together."""
+    units = []
+    for setting in method.settings():
+        splits = [split for split, own in chosen.items() if own == setting]
+        if splits:
+            recipe = method.with_setting(setting)
+            units.append(
+                Unit(set=data.name, method=method.name, recipe=recipe, splits=splits, seed=seed)
+            )
+    return units
+
+
+def sequence_units(
+    data: RegressionData, method: Method, splits: Sequence[int], count: int, seed: int
+) -> list[Unit]:
+    """The set in slices, and all of it at once with as many steps."""
+    recipe = method.recipe
+    at_once = recipe.model_copy(update={"steps": recipe.steps * count})
+    return [
+        Unit(
+            set=data.name,
+            method=method.name,
+            recipe=own,
+            splits=list(splits),
+            seed=seed,
+            slices=parts,
+        )
+        for own, parts in ((recipe, count), (at_once, 1))
+    ]
+
+
+def in_words(setting: Mapping[str, Any]) -> str:
+    """A setting as text."""
+    return ", ".join(f"{key}={value:g}" for key, value in setting.items())
+
+
+def _folder(kind: str) -> Path:
+    return catalogue.folder(kind) / "regression"
+
+
+def _load(kind: str, name: str) -> catalogue.Entry:
+    if name.endswith(".toml"):
+        return catalogue.load(kind, name)
+    if name not in names(kind):
+        nearest = get_close_matches(name, names(kind), 1, cutoff=0.0)[0]
+        raise UserError(
+            f"unknown {kind} {name!r}; the nearest is {nearest!r} (choose from "
+            f"{', '.join(names(kind))}, or give the path of a .toml file)"
+        )
+    return catalogue.load(kind, str(_folder(kind) / f"{name}.toml"))
+
+
+_Model = TypeVar("_Model", bound=Settings)
+
+
+def _validated(model: type[_Model], table: Mapping[str, Any], where: str) -> _Model:
+    try:
+        return model.model_validate(dict(table))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(str(part) for part in fault["loc"]) or "spec"
+        if fault["type"] == "extra_forbidden":
+            nearest = get_close_matches(key, model.model_fields, 1, cutoff=0.0)[0]
+            words = f"unknown key {key!r}; the nearest known one is {nearest!r}"
+        elif fault["type"] == "missing":
+            words = f"the key {key!r} is missing"
+        else:
+            words = f"{key} = {fault['input']!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+        raise UserError(f"{where}: {words}") from None

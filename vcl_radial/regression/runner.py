@@ -1,0 +1,233 @@
+"""Carrying units out: finished ones are kept, the others done in bundles, in worker processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.run_folder import not_written
+from vcl_radial.regression.units import Score, Unit, bundles, read_result, write_result
+
+_TOLD_EVERY = 2.0
+"""Seconds between two words of a worker on how far it has come."""
+
+
+def perform(
+    units: Sequence[Unit],
+    out: Path,
+    data_dir: Path | None,
+    *,
+    jobs: int,
+    lanes: int,
+    title: str,
+) -> None:
+    """Carry out what is not finished yet; each bundle's results are there as soon as it is done.
+
+    Args:
+        units: all of them.
+        out: the folder of the results.
+        data_dir: see `vcl_radial.regression.data`.
+        jobs: worker processes.
+        lanes: at most so many in one program.
+        title: said with the progress.
+
+    Raises:
+        UserError: something the user can mend; what was finished stays.
+    """
+    make_folder(out)
+    todo = [unit for unit in units if read_result(unit, out) is None]
+    console = Console(highlight=False, soft_wrap=True)
+    kept = f", {len(units) - len(todo)} kept from before" if len(todo) < len(units) else ""
+    console.print(f"{title}: {len(todo)} units to do{kept}", markup=False)
+    # The long ones first, so that no worker is left alone with one at the end.
+    work = sorted(bundles(todo, lanes), key=lambda bundle: -_cost(bundle))
+    started = time.monotonic()
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn()
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    ) as bar:
+        whole = bar.add_task(title, total=sum(map(_cost, work)) or 1.0)
+        shares = [0.0] * len(work)
+
+        def told(k: int, share: float) -> None:
+            further = max(0.0, share - shares[k])  # a word may come after the end
+            bar.advance(whole, further * _cost(work[k]))
+            shares[k] += further
+
+        for done, k in enumerate(_carry_out(work, out, data_dir, jobs, told), start=1):
+            told(k, 1.0)
+            minutes = (time.monotonic() - started) / 60
+            console.print(
+                f"{_words(work[k])}  [{done} of {len(work)}, {minutes:.1f} min]", markup=False
+            )
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder before the work that is to be written there, not after it.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def execute(
+    bundle: Sequence[Unit], out: Path, data_dir: Path | None, on_step: Callable[[int], None]
+) -> None:
+    """Train the units of a bundle as lanes of one program, score them and write their results."""
+    from vcl_radial.experiments import environment
+    from vcl_radial.regression.data import load_data
+    from vcl_radial.regression.sequence import train_in_sequence
+    from vcl_radial.regression.track import train_and_score
+
+    unit = bundle[0]
+    data = load_data(unit.set, data_dir)
+    started = time.perf_counter()
+    if unit.slices is None:
+        lanes = [(split, own.recipe) for own in bundle for split in own.splits]
+        found = train_and_score(
+            data,
+            [split for split, _ in lanes],
+            [recipe for _, recipe in lanes],
+            unit.seed,
+            unit.validation,
+            on_step,
+        )
+        in_slices = [[(0, scores)] for scores in found]
+    else:
+        after = train_in_sequence(data, unit.splits, unit.recipe, unit.slices, unit.seed, on_step)
+        in_slices = [list(enumerate(of_lane, start=1)) for of_lane in after]
+    seconds = (time.perf_counter() - started) / len(in_slices)
+    of_lanes = iter(in_slices)
+    for own in bundle:
+        scores = [
+            Score(split, number, metric, value)
+            for split in own.splits
+            for number, by_metric in next(of_lanes)
+            for metric, value in by_metric.items()
+        ]
+        where = environment.describe("cpu", 1) | {"seconds": seconds * len(own.splits)}
+        write_result(own, out, scores, where)
+
+
+def _carry_out(
+    work: Sequence[list[Unit]],
+    out: Path,
+    data_dir: Path | None,
+    jobs: int,
+    told: Callable[[int, float], None],
+) -> Iterator[int]:
+    """Yield the number of each bundle when it has ended; `told` hears what share of it is done."""
+    if jobs == 1 or len(work) < 2:
+        import torch
+
+        torch.set_num_threads(1)
+        for k, bundle in enumerate(work):
+            execute(bundle, out, data_dir, _share_of(bundle, partial(told, k)))
+            yield k
+        return
+    context = multiprocessing.get_context("spawn")
+    words: Any = context.Queue()
+    # A terminal's Ctrl-C goes to the workers too; they inherit that they are to leave it to us.
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(
+        min(jobs, len(work)), context, initializer=_start, initargs=(words,)
+    ) as pool:
+        futures: dict[Future[None], int] = {
+            pool.submit(_work, k, bundle, out, data_dir): k for k, bundle in enumerate(work)
+        }
+        signal.signal(signal.SIGINT, handler)
+        try:
+            while futures:
+                ended, _ = wait(futures, timeout=0.5, return_when=FIRST_COMPLETED)
+                while (word := _next(words)) is not None:
+                    told(*word)
+                for future in ended:
+                    k = futures.pop(future)
+                    future.result()
+                    yield k
+        except BrokenProcessPool:
+            raise UserError(
+                "a worker process died (out of memory?); run the same command again to go on from "
+                "the finished units, with fewer --jobs or --lanes"
+            ) from None
+        finally:
+            for future in futures:
+                future.cancel()
+            if futures:
+                for process in multiprocessing.active_children():
+                    process.terminate()
+
+
+def _share_of(bundle: Sequence[Unit], told: Callable[[float], None]) -> Callable[[int], None]:
+    """From steps made to shares of a bundle, told every few seconds."""
+    last = time.monotonic()
+
+    def on_step(steps: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > _TOLD_EVERY:
+            last = time.monotonic()
+            told(min(1.0, steps / bundle[0].steps))
+
+    return on_step
+
+
+def _next(words: Any) -> tuple[int, float] | None:
+    try:
+        word: tuple[int, float] = words.get_nowait()
+    except Empty:
+        return None
+    return word
+
+
+_words_to_parent: Any = None
+
+
+def _start(words: Any) -> None:
+    """What a worker does first."""
+    import torch
+
+    global _words_to_parent  # noqa: PLW0603
+    _words_to_parent = words
+    torch.set_num_threads(1)
+
+
+def _work(k: int, bundle: list[Unit], out: Path, data_dir: Path | None) -> None:
+    execute(
+        bundle, out, data_dir, _share_of(bundle, lambda share: _words_to_parent.put((k, share)))
+    )
+
+
+def _cost(bundle: Sequence[Unit]) -> float:
+    """Roughly, in units of a step's fixed cost."""
+    unit = bundle[0]
+    lanes = sum(len(own.splits) for own in bundle)
+    if unit.recipe.method == "linear":
+        return 1.0
+    members = unit.recipe.members if unit.recipe.method == "ensemble" else 1
+    rows = lanes * members * unit.recipe.batch_size * unit.recipe.train_samples
+    slow = 6.0 if unit.recipe.posterior == "rdp" else 1.0
+    return unit.steps * (slow + rows / 4000)
+
+
+def _words(bundle: Sequence[Unit]) -> str:
+    unit = bundle[0]
+    names = ", ".join(dict.fromkeys(own.method for own in bundle))
+    lanes = sum(len(own.splits) for own in bundle)
+    what = unit.evaluate_on if unit.slices is None else f"slices: {unit.slices}"
+    return f"{unit.set}  {names}  {what}  {lanes} lanes"

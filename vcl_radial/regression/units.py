@@ -1,0 +1,127 @@
+"""Units of work: a set, a method, one setting and some splits; each with a result file of its own.
+
+A result file is written at once and whole, so that it is there and complete or not there at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.regression.settings import Recipe, shape
+from vcl_radial.tracks.settings import Count, Settings
+
+
+class Unit(Settings):
+    """What decides the numbers.
+
+    Attributes:
+        set: the name of the data set.
+        method: the name of the recipe.
+        recipe: all of its keys.
+        splits: by number, from 0.
+        seed: of starts, batches and draws.
+        validation: the share of the training rows to score on; None: score on the test rows.
+        slices: of a sequence; None for all rows at once.
+    """
+
+    set: str
+    method: str
+    recipe: Recipe
+    splits: Annotated[list[int], Field(min_length=1)]
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    validation: Annotated[float, Field(gt=0, lt=1)] | None = None
+    slices: Count | None = None
+
+    @property
+    def steps(self) -> int:
+        """Of Adam, in all."""
+        return self.recipe.steps * (self.slices or 1)
+
+    @property
+    def evaluate_on(self) -> Literal["validation", "test"]:
+        """The rows that are scored on."""
+        return "test" if self.validation is None else "validation"
+
+    def path(self, out: Path) -> Path:
+        """Of its result file. The method's name is no part of the hash: it is in the path."""
+        content = json.dumps(self.model_dump(mode="json", exclude={"set", "method"}))
+        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+        kind = self.evaluate_on if self.slices is None else f"sequence-of-{self.slices}"
+        return out / self.set / self.method / f"{kind}-{digest}.json"
+
+    def bundle_key(self) -> str:
+        """What units that are trained as lanes of one program have in common."""
+        if self.slices is not None or self.recipe.posterior == "rdp":
+            return self.model_dump_json()
+        own = self.model_dump(mode="json", exclude={"method", "recipe", "splits"})
+        return json.dumps([own, shape(self.recipe)])
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number of a result: after slice k (from 1) of a sequence, else k = 0."""
+
+    split: int
+    slice: int
+    metric: str
+    value: float
+
+
+def bundles(units: Sequence[Unit], lanes: int) -> list[list[Unit]]:
+    """Units that can be lanes of one program together, at most so many lanes in each."""
+    found: list[list[Unit]] = []
+    by_key: dict[str, list[Unit]] = {}
+    for unit in units:
+        bundle = by_key.get(unit.bundle_key())
+        if bundle is None or sum(len(u.splits) for u in bundle) + len(unit.splits) > lanes:
+            bundle = by_key[unit.bundle_key()] = []
+            found.append(bundle)
+        bundle.append(unit)
+    return found
+
+
+def write_result(
+    unit: Unit, out: Path, scores: Sequence[Score], environment: dict[str, Any]
+) -> None:
+    """Write a unit's result file; numbers that are not finite are stored as null.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    rows = [
+        [s.split, s.slice, s.metric, s.value if math.isfinite(s.value) else None] for s in scores
+    ]
+    content = {"unit": unit.model_dump(mode="json"), "scores": rows, "environment": environment}
+    write_atomically(unit.path(out), json.dumps(content, indent=1) + "\n")
+
+
+def read_result(unit: Unit, out: Path) -> tuple[list[Score], dict[str, Any]] | None:
+    """A unit's scores and where they came from; None if it is not finished.
+
+    A file that is damaged or belongs to something else counts as not finished.
+    """
+    try:
+        content = json.loads(unit.path(out).read_text(encoding="utf-8"))
+        if content["unit"] != unit.model_dump(mode="json"):
+            return None
+        scores = list(_scores(content["scores"]))
+        environment = dict(content["environment"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return (scores, environment) if {s.split for s in scores} == {*unit.splits} else None
+
+
+def _scores(rows: Any) -> Iterator[Score]:
+    for split, number, metric, value in rows:
+        yield Score(
+            int(split), int(number), str(metric), math.nan if value is None else float(value)
+        )
