@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+import torch
+from fundus_helpers import table
+
+from vcl_radial.errors import UserError
+from vcl_radial.fundus import (
+    Augmentation,
+    Normalisation,
+    TrainingBatches,
+    evaluation_batches,
+    load_pixels,
+)
+
+PLAIN = Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+
+@pytest.fixture
+def data(cache):
+    return load_pixels(table(patients=11), 12, jobs=1, tell=lambda line: None)
+
+
+def batches(data, rows=range(22), batch_size=5, **options):
+    options = {"normalisation": PLAIN, **options}
+    return TrainingBatches(data, list(rows), batch_size, **options)
+
+
+def equal(first, second):
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_the_training_set_gets_mean_0_and_variance_1(data, monkeypatch):
+    from vcl_radial.fundus import batches as module
+
+    monkeypatch.setattr(module, "_CHUNK", 4)
+    rows = [0, 3, 4, 9, 12, 17, 20]
+    normalisation = Normalisation.of(data, rows)
+    exact = data.images(rows).double() / 255
+    assert normalisation.mean == pytest.approx(exact.mean((0, 2, 3)).tolist(), rel=1e-12)
+    std = exact.std((0, 2, 3), correction=0).tolist()
+    assert normalisation.std == pytest.approx(std, rel=1e-9)
+    x = normalisation(data.images(rows))
+    assert x.mean((0, 2, 3)).abs().max() < 1e-5
+    assert (x.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
+
+
+def test_every_batch_of_an_epoch_is_changed_anew(cache):
+    pictures = table(patients=4)
+    for name in pictures.reader.pictures:  # the same picture for all
+        pictures.reader.pictures[name] = pictures.reader.pictures["00_left"]
+    same = load_pixels(pictures, 12, jobs=1, tell=lambda line: None)
+    made = batches(same, range(8), 2, augmentation=Augmentation())
+    images = torch.cat([batch.x for batch in made.epoch(0)])
+    assert len(images.flatten(1).unique(dim=0)) == 8
+
+
+def test_a_channel_that_is_the_same_everywhere_becomes_0(data):
+    constant = data.on("cpu")
+    constant._pixels[:] = 40
+    normalisation = Normalisation.of(constant, range(5))
+    assert normalisation(constant.images(range(5))).abs().max() < 1e-6
+
+
+def test_no_training_images_are_refused(data):
+    with pytest.raises(UserError, match="no training images to normalise by"):
+        Normalisation.of(data, [])
+
+
+@pytest.mark.parametrize("drop_last", [True, False])
+def test_an_epoch_has_every_row_once(data, drop_last):
+    rows = [k for k in range(22) if k % 4]
+    made = batches(data, rows, drop_last=drop_last)
+    found = list(made.epoch(0))
+    seen = torch.cat([batch.rows for batch in found]).tolist()
+    assert len(found) == len(made)
+    assert len(seen) == len(set(seen)) == (15 if drop_last else 16)
+    assert set(seen) <= set(rows)
+    for x, y, own in found:
+        torch.testing.assert_close(x, data.images(own).float() / 255)
+        assert y.tolist() == [int(data.photographs.rows[k].grade >= 2) for k in own]
+
+
+def test_epochs_differ_and_follow_from_the_seed(data):
+    def order(seed, epoch):
+        return [k for batch in batches(data, seed=seed).epoch(epoch) for k in batch.rows.tolist()]
+
+    assert order(0, 1) == order(0, 1)
+    assert order(0, 1) != order(0, 2)
+    assert order(0, 1) != order(1, 1)
+
+
+def test_a_run_that_goes_on_within_an_epoch_sees_the_same_batches(data):
+    made = batches(data, augmentation=Augmentation(), seed=4)
+    whole = list(made.epoch(3))
+    torch.randn(7)
+    again = list(batches(data, augmentation=Augmentation(), seed=4).epoch(3, first=2))
+    assert all(equal(a, b) for a, b in zip(whole[2:], again, strict=True))
+    assert not torch.equal(whole[0].x, whole[1].x)
+
+
+def test_batches_leave_the_global_generators_alone(data):
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    list(batches(data, augmentation=Augmentation()).epoch(0))
+    assert torch.equal(before, torch.get_rng_state())
+    assert np.array_equal(numpy_before, np.random.get_state()[1])
+
+
+def test_an_image_is_changed_anew_in_every_epoch(data):
+    made = batches(data, rows=range(5), augmentation=Augmentation())
+
+    def image(epoch):
+        (batch,) = made.epoch(epoch)
+        return batch.x[batch.rows == 2]
+
+    assert not torch.allclose(image(0), image(1))
+
+
+@pytest.mark.parametrize(("world", "count"), [(2, 5), (3, 4)])
+def test_processes_share_the_batches_of_one(data, world, count):
+    options = {"augmentation": Augmentation(), "drop_last": False, "seed": 2}
+    alone = list(batches(data, **options).epoch(1))
+    shared = [list(batches(data, share=(k, world), **options).epoch(1)) for k in range(world)]
+    # Of 22 rows the last batch has 2: too few for three processes.
+    assert {len(own) for own in shared} == {count}
+    for whole, *parts in zip(alone[:count], *shared, strict=True):
+        for field in range(3):
+            joined = torch.cat([part[field] for part in parts])
+            torch.testing.assert_close(joined, whole[field])
+
+
+def test_evaluation_has_every_row_in_order_and_unchanged(data):
+    rows = [7, 3, 15, 0, 21]
+    normalisation = Normalisation.of(data, rows)
+    found = list(evaluation_batches(data, rows, 2, normalisation=normalisation))
+    assert torch.cat([batch.rows for batch in found]).tolist() == rows
+    expected = normalisation(data.images(rows))
+    assert torch.equal(torch.cat([batch.x for batch in found]), expected)
+
+
+def test_batches_that_cannot_be_are_refused(data):
+    with pytest.raises(UserError, match="batch_size = 23 is more than the 22 training photographs"):
+        batches(data, batch_size=23)
+    with pytest.raises(UserError, match="must be at least the 8 processes"):
+        batches(data, share=(0, 8))

@@ -1,0 +1,304 @@
+"""Every folder gives the same kind of table, and what is wrong with it is said in one line."""
+
+import csv
+
+import numpy as np
+import pytest
+from fundus_helpers import noise_picture
+from PIL import Image
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.fundus import (
+    FUNDUS_DATASETS,
+    load_photographs,
+    read_aptos,
+    read_folder,
+    read_idrid,
+    read_kaggle,
+)
+from vcl_radial.fundus.labels import read_labels
+from vcl_radial.streams.folders import DATA_VARIABLE
+
+
+def write_csv(path, header, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def write_images(folder, names, suffix):
+    folder.mkdir(parents=True, exist_ok=True)
+    for k, name in enumerate(names):
+        Image.fromarray(noise_picture(k)).save(folder / f"{name}{suffix}")
+
+
+GRADES = {"10_left": 0, "10_right": 1, "7_left": 4, "7_right": 2}
+
+
+@pytest.fixture
+def kaggle(tmp_path):
+    write_csv(tmp_path / "trainLabels.csv", ["image", "level"], GRADES.items())
+    write_images(tmp_path / "train", GRADES, ".jpeg")
+    return tmp_path
+
+
+def facts(photographs):
+    return [(r.name, r.patient, r.eye, r.grade, r.site) for r in photographs.rows]
+
+
+def test_kaggles_names_tell_patient_and_eye(kaggle):
+    photographs = read_kaggle(kaggle)
+    assert facts(photographs) == [
+        ("10_left", "10", "left", 0, "eyepacs"),
+        ("10_right", "10", "right", 1, "eyepacs"),
+        ("7_left", "7", "left", 4, "eyepacs"),
+        ("7_right", "7", "right", 2, "eyepacs"),
+    ]
+    assert photographs.patients_known
+    assert photographs.referable.tolist() == [0, 0, 1, 1]
+
+
+def test_kaggles_photographs_may_lie_beside_the_table(kaggle):
+    expected = facts(read_kaggle(kaggle))
+    for path in (kaggle / "train").iterdir():
+        path.rename(kaggle / path.name)
+    (kaggle / "train").rmdir()
+    assert facts(read_kaggle(kaggle)) == expected
+
+
+def test_a_name_without_an_eye_is_a_fault_at_kaggle(kaggle, told):
+    write_csv(kaggle / "trainLabels.csv", ["image", "level"], [*GRADES.items(), ("scan7", 1)])
+    write_images(kaggle / "train", ["scan7"], ".jpeg")
+    assert len(read_kaggle(kaggle, "skip", told.append)) == 4
+    (line,) = told
+    assert "1 of 5" in line
+    assert "1 not named <patient>_left or <patient>_right (scan7)" in line
+
+
+def test_aptos(tmp_path):
+    write_csv(tmp_path / "train.csv", ["id_code", "diagnosis"], [("a1", 3), ("b2", 0)])
+    write_images(tmp_path / "train_images", ["a1", "b2"], ".png")
+    photographs = read_aptos(tmp_path)
+    assert facts(photographs) == [
+        ("a1", "a1", "unknown", 3, "aptos"),
+        ("b2", "b2", "unknown", 0, "aptos"),
+    ]
+    assert not photographs.patients_known
+
+
+def test_idrid_as_published_has_its_split_and_empty_columns(tmp_path):
+    for letter, words, grade in (("a", "Training", 4), ("b", "Testing", 1)):
+        table = f"2. Groundtruths/{letter}. IDRiD_Disease Grading_{words} Labels.csv"
+        header = ["Image name", "Retinopathy grade", "Risk of macular edema ", "", ""]
+        write_csv(tmp_path / table, header, [("IDRiD_001", grade, 0, "", ""), ("",) * 5])
+        folder = tmp_path / "1. Original Images" / f"{letter}. {words} Set"
+        write_images(folder, ["IDRiD_001"], ".jpg")
+    photographs = read_idrid(tmp_path)
+    assert [(r.name, r.grade, r.part) for r in photographs.rows] == [
+        ("train_IDRiD_001", 4, "train"),
+        ("test_IDRiD_001", 1, "test"),
+    ]
+    first, second = (photographs.reader.read(row, 16) for row in photographs.rows)
+    assert first.size == second.size == (24, 20)
+    assert len({row.path for row in photographs.rows}) == 2
+
+
+def test_a_folder_of_ones_own_may_have_columns_of_its_own(tmp_path):
+    header = ["image", "level", "patient", "eye", "site", "split"]
+    rows = [("a.png", 2, "p1", "Left", "ward 3", "train"), ("b", "0.0", "p2", "", "", "")]
+    write_csv(tmp_path / "labels.csv", header, rows)
+    write_images(tmp_path / "images", ["a", "b"], ".png")
+    photographs = read_folder(tmp_path)
+    assert facts(photographs) == [
+        ("a", "p1", "left", 2, "ward 3"),
+        ("b", "p2", "unknown", 0, tmp_path.name),
+    ]
+    assert [row.part for row in photographs.rows] == ["train", ""]
+
+
+def test_without_a_column_patients_come_from_the_names_if_all_have_them(tmp_path):
+    write_csv(tmp_path / "labels.csv", ["image", "level"], GRADES.items())
+    write_images(tmp_path / "images", GRADES, ".jpg")
+    assert read_folder(tmp_path).patients.tolist() == ["10", "10", "7", "7"]
+    write_csv(tmp_path / "labels.csv", ["image", "level"], [*GRADES.items(), ("odd", 0)])
+    write_images(tmp_path / "images", ["odd"], ".jpg")
+    photographs = read_folder(tmp_path)
+    assert not photographs.patients_known
+    assert len(set(photographs.patients.tolist())) == 5
+
+
+def test_that_patients_are_unknown_is_said(tmp_path, told):
+    write_csv(tmp_path / "labels.csv", ["image", "level"], [("a", 0)])
+    write_images(tmp_path, ["a"], ".jpg")
+    load_photographs("folder", tmp_path, tell=told.append)
+    assert "each counts as a patient of its own" in told[0]
+
+
+BAD_ROWS = [
+    (("x_left", ""), "1 not graded (x_left)"),
+    (("x_left", "5"), "1 graded outside 0 to 4 (x_left: '5')"),
+    (("x_left", "-1"), "1 graded outside 0 to 4 (x_left: '-1')"),
+    (("x_left", "2.5"), "1 graded outside 0 to 4 (x_left: '2.5')"),
+    (("x_left", "mild"), "1 graded outside 0 to 4 (x_left: 'mild')"),
+    (("x_left", "nan"), "1 graded outside 0 to 4 (x_left: 'nan')"),
+    (("", "1"), "1 without a name (line 6)"),
+]
+
+
+@pytest.mark.parametrize(("row", "words"), BAD_ROWS, ids=str)
+def test_a_bad_row_is_named_and_counted_and_the_others_stay(kaggle, told, row, words):
+    write_csv(kaggle / "trainLabels.csv", ["image", "level"], [*GRADES.items(), row])
+    if row[0]:
+        write_images(kaggle / "train", [row[0]], ".jpeg")
+    with pytest.raises(DataError) as stopped:
+        read_kaggle(kaggle, "stop", told.append)
+    assert told == []
+    photographs = read_kaggle(kaggle, "skip", told.append)
+    assert {r.name: r.grade for r in photographs.rows} == GRADES
+    for line in (str(stopped.value), *told):
+        assert f"{kaggle}: 1 of 5 photographs cannot be used: {words}" in line
+        assert "\n" not in line
+    assert [fault.image for fault in photographs.faults] == [row[0] or "line 6"]
+
+
+@pytest.mark.parametrize("second", [0, 3], ids=["agreeing", "contradicting"])
+def test_a_photograph_that_is_listed_twice_is_left_out(kaggle, told, second):
+    rows = [*GRADES.items(), ("10_left", second), ("10_left.jpeg", second)]
+    write_csv(kaggle / "trainLabels.csv", ["image", "level"], rows)
+    photographs = read_kaggle(kaggle, "skip", told.append)
+    assert [row.name for row in photographs.rows] == ["10_right", "7_left", "7_right"]
+    assert "1 of 4 photographs cannot be used: 1 listed more than once (10_left)" in told[0]
+
+
+def test_nor_is_it_a_label_of_any_table(tmp_path):
+    path = tmp_path / "train.csv"
+    write_csv(path, ["id_code", "diagnosis"], [("a", 0), ("b", 2), ("a.png", 0)])
+    labels, faults = read_labels(path, "id_code", "diagnosis")
+    assert [label.name for label in labels] == ["b"]
+    assert [(fault.image, fault.kind) for fault in faults] == [("a", "listed more than once")]
+
+
+def test_missing_and_unlabelled_files_are_counted_apart(kaggle, told):
+    (kaggle / "train" / "7_left.jpeg").unlink()
+    write_images(kaggle / "train", ["1_left", "1_right", "2_left", "2_right"], ".jpeg")
+    assert len(read_kaggle(kaggle, "skip", told.append)) == 3
+    assert (
+        "5 of 8 photographs cannot be used: 1 missing (7_left), "
+        "4 without a label (1_left, 1_right, 2_left, ...); left out"
+    ) in told[0]
+
+
+def test_two_files_of_one_name_are_a_fault(kaggle, told):
+    write_images(kaggle / "train", ["7_left"], ".png")
+    read_kaggle(kaggle, "skip", told.append)
+    assert "1 with two files (7_left: 7_left.jpeg and 7_left.png)" in told[0]
+
+
+def test_where_nothing_is_left_it_stops_even_when_told_to_skip(kaggle, told):
+    for path in (kaggle / "train").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match=r"4 of 4 photographs cannot be used: 4 missing .* none is"):
+        read_kaggle(kaggle, "skip", told.append)
+
+
+def test_bad_columns_of_ones_own_are_faults(tmp_path, told):
+    header = ["image", "level", "patient", "eye", "split"]
+    rows = [
+        ("a", 0, "p", "left", "train"),
+        ("b", 0, "", "left", ""),
+        ("c", 0, "p", "third", ""),
+        ("d", 0, "p", "", "holdout"),
+    ]
+    write_csv(tmp_path / "labels.csv", header, rows)
+    write_images(tmp_path / "images", "abcd", ".jpg")
+    assert [row.name for row in read_folder(tmp_path, "skip", told.append).rows] == ["a"]
+    for words in ("without a patient (b)", "unknown eye (c: 'third')", "split (d: 'holdout')"):
+        assert words in told[0]
+
+
+def test_a_table_without_its_columns_says_which_it_has(kaggle):
+    write_csv(kaggle / "trainLabels.csv", ["image", "grade"], GRADES.items())
+    with pytest.raises(DataError, match="has no column level, only image, grade"):
+        read_kaggle(kaggle)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00image", b'image,level\n"a,1\n'])
+def test_what_is_no_csv_file_is_refused_in_one_line(kaggle, content):
+    (kaggle / "trainLabels.csv").write_bytes(content)
+    with pytest.raises(DataError, match=r"trainLabels\.csv: is no CSV file in UTF-8"):
+        read_kaggle(kaggle)
+
+
+def test_a_byte_order_mark_and_blank_lines_do_no_harm(kaggle):
+    lines = "".join(f"{name},{grade}\r\n\r\n" for name, grade in GRADES.items())
+    (kaggle / "trainLabels.csv").write_bytes(b"\xef\xbb\xbfimage,level\r\n" + lines.encode())
+    assert len(read_kaggle(kaggle)) == 4
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [
+        ("kaggle-eyepacs", "holds no trainLabels.csv"),
+        ("aptos", "holds no train.csv"),
+        ("eyepacs-subset", "holds no labels.csv"),
+        ("idrid", "holds no labels.csv"),
+        ("folder", "labels.csv: no such file"),
+        ("retinamnist", "retinamnist.npz: no such file"),
+    ],
+)
+def test_an_empty_folder_is_told_what_it_lacks(tmp_path, dataset, words):
+    with pytest.raises(DataError, match=words):
+        load_photographs(dataset, tmp_path)
+
+
+def test_a_table_without_a_folder_of_images(tmp_path):
+    write_csv(tmp_path / "train.csv", ["id_code", "diagnosis"], [("a", 0)])
+    with pytest.raises(DataError, match="1 missing"):
+        read_aptos(tmp_path)
+
+
+def test_all_but_the_synthetic_set_need_a_folder(monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    for name in FUNDUS_DATASETS[1:]:
+        with pytest.raises(UserError, match=f"name it, or set {DATA_VARIABLE}"):
+            load_photographs(name)
+    assert len(load_photographs("synthetic"))
+
+
+def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
+    with pytest.raises(UserError, match="'eyepac' is not known: choose from synthetic, eyepacs-"):
+        load_photographs("eyepac", tmp_path)
+    with pytest.raises(UserError, match='choose "stop" or "skip"'):
+        load_photographs("aptos", tmp_path, on_fault="ignore")
+
+
+def test_the_frame_has_a_line_for_every_photograph(kaggle):
+    frame = read_kaggle(kaggle).frame()
+    columns = ["image", "patient", "eye", "grade", "site", "part", "path", "artefact"]
+    assert list(frame.columns) == columns
+    assert dict(zip(frame["image"], frame["grade"], strict=True)) == GRADES
+
+
+def test_rows_are_taken_by_place_and_by_mask(kaggle):
+    photographs = read_kaggle(kaggle)
+    mask = photographs.referable.astype(bool)
+    by_mask = photographs.select(mask)
+    assert facts(by_mask) == facts(photographs.select(np.flatnonzero(mask)))
+    assert facts(photographs.select([3, 0])) == [facts(photographs)[k] for k in (3, 0)]
+
+
+def test_the_real_eyepacs_subset(retinopathy):
+    photographs = load_photographs("eyepacs-subset", retinopathy.parent)
+    assert len(photographs) == 6742
+    assert np.bincount(photographs.grades).tolist() == [4913, 477, 1045, 173, 134]
+    assert photographs.referable.sum() == 1352
+    assert len(set(photographs.patients.tolist())) == 3372
+    assert "research" in photographs.notice
+
+
+def test_the_real_idrid(retinopathy):
+    photographs = load_photographs("idrid", retinopathy.parent)
+    for part, counts in (("train", [134, 20, 136, 74, 49]), ("test", [34, 5, 32, 19, 13])):
+        of_part = photographs.select([row.part == part for row in photographs.rows])
+        assert np.bincount(of_part.grades).tolist() == counts
+    assert "CC BY 4.0" in photographs.notice

@@ -1,0 +1,386 @@
+"""What is decoded once is what decoding gives, and nothing that is not."""
+
+import errno
+import hashlib
+import json
+import multiprocessing
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fundus_helpers import damaged, noise_picture, table
+from PIL import Image
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.fundus import (
+    Photograph,
+    Photographs,
+    SyntheticSettings,
+    decoding,
+    load_photographs,
+    load_pixels,
+    pixel_cache,
+    synthetic_photographs,
+)
+from vcl_radial.fundus.decoding import decode_one
+from vcl_radial.fundus.files import FileReader
+
+SIZE = 16
+
+
+def load(photographs, told, size=SIZE, **options):
+    return load_pixels(photographs, size, **{"jobs": 2, "tell": told.append, **options})
+
+
+def decoded(photographs, size=SIZE, crop=True):
+    rows = photographs.rows
+    return np.stack([decode_one(photographs.reader, row, size, crop) for row in rows])
+
+
+def pixel_file(cache) -> Path:
+    (path,) = cache.glob("*/pixels-*.npy")
+    return path
+
+
+@pytest.mark.parametrize("crop", [True, False])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_cache_holds_what_decoding_gives(cache, told, crop, jobs):
+    photographs = table()
+    data = load(photographs, told, crop=crop, jobs=jobs)
+    expected = decoded(photographs, crop=crop)
+    assert np.array_equal(data.images(range(12)).numpy(), expected)
+    assert np.array_equal(data.images([5, 0, 5]).numpy(), expected[[5, 0, 5]])
+    assert np.array_equal(np.load(pixel_file(cache), allow_pickle=False), expected)
+
+
+def test_pixels_of_files_are_those_of_the_files(cache, told, tmp_path):
+    rows = []
+    for k, suffix in enumerate((".png", ".jpg", ".tif")):
+        path = tmp_path / f"{k}{suffix}"
+        Image.fromarray(noise_picture(k)).save(path)
+        rows.append(Photograph(str(k), str(k), "unknown", 0, "here", path=path))
+    photographs = Photographs("files", tuple(rows), FileReader(tmp_path))
+    data = load(photographs, told, size=24, crop=False)
+    picture = np.zeros((24, 24, 3), np.uint8)
+    picture[2:22] = noise_picture(0)
+    assert np.array_equal(data.images([0])[0].numpy(), picture.transpose(2, 0, 1))
+    assert np.array_equal(data.images(range(3)).numpy(), decoded(photographs, 24, crop=False))
+
+
+def test_nothing_is_decoded_twice(cache, told):
+    photographs = table()
+    first = load(photographs, told)
+    assert "not decoded yet; decoding 12 photographs" in told[0]
+    reads = dict(photographs.reader.reads)
+    assert set(reads.values()) == {1}
+    second = load(photographs, told)
+    assert photographs.reader.reads == reads
+    assert len(told) == 1
+    assert np.array_equal(first.images(range(12)), second.images(range(12)))
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_sizes_and_croppings_lie_side_by_side(cache, told):
+    photographs = table()
+    for size, crop in ((16, True), (24, True), (16, False)):
+        load(photographs, told, size=size, crop=crop)
+    load(photographs, told, size=16, crop=True)
+    assert len(told) == len(list(cache.iterdir())) == 3
+
+
+def changed_file(photographs):
+    name = photographs.rows[3].name
+    photographs.reader.pictures[name] = noise_picture(99)
+    photographs.reader.versions[name] = "2"
+    return photographs
+
+
+def another_row(photographs):
+    return photographs.select(range(11))
+
+
+def another_order(photographs):
+    return photographs.select([1, 0, *range(2, 12)])
+
+
+@pytest.mark.parametrize("change", [changed_file, another_row, another_order])
+def test_a_stale_cache_is_said_to_be_and_rebuilt(cache, told, change):
+    photographs = table()
+    load(photographs, told)
+    old = pixel_file(cache)
+    now = change(photographs)
+    data = load(now, told)
+    assert "photographs or settings have changed since they were decoded" in told[1]
+    assert np.array_equal(data.images(range(len(now))).numpy(), decoded(now))
+    assert pixel_file(cache) != old
+
+
+def test_a_file_that_was_touched_makes_the_cache_stale(cache, told, tmp_path):
+    path = tmp_path / "a.png"
+    Image.fromarray(noise_picture(0)).save(path)
+    row = Photograph("a", "a", "unknown", 0, "here", path=path)
+    photographs = Photographs("files", (row,), FileReader(tmp_path))
+    load(photographs, told)
+    Image.fromarray(noise_picture(1, high=30)).save(path)
+    data = load(photographs, told)
+    assert len(told) == 2
+    assert np.array_equal(data.images([0]).numpy(), decoded(photographs))
+
+
+def test_another_grade_leaves_the_pixels_as_they_are(cache, told):
+    photographs = table()
+    load(photographs, told)
+    regraded = tuple(replace(row, grade=4 - row.grade) for row in photographs.rows)
+    data = load(replace(photographs, rows=regraded), told)
+    assert len(told) == 1
+    assert data.photographs.grades.tolist() == (4 - photographs.grades).tolist()
+
+
+def flipped_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def no_index(path):
+    (path.parent / "index.json").write_text("{")
+
+
+def index_of_nothing(path):
+    (path.parent / "index.json").write_text("[]")
+
+
+def gone(path):
+    path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (flipped_bit, "is damaged (its checksum is wrong)"),
+        (cut_short, "is damaged (its checksum is wrong)"),
+        (no_index, "index.json is damaged"),
+        (index_of_nothing, "index.json is damaged"),
+        (gone, ".npy is missing"),
+    ],
+)
+def test_a_damaged_cache_is_said_to_be_and_rebuilt(cache, told, harm, words):
+    photographs = table()
+    load(photographs, told)
+    harm(pixel_file(cache))
+    data = load(photographs, told)
+    assert words in told[1]
+    assert np.array_equal(data.images(range(12)).numpy(), decoded(photographs))
+    load(photographs, told)
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("exception", [KeyboardInterrupt(), MemoryError()])
+def test_an_interrupted_build_goes_on_and_ends_with_the_same_bytes(
+    cache, told, monkeypatch, exception
+):
+    whole = table()
+    expected = decoded(whole)
+    monkeypatch.setattr(pixel_cache, "_FLUSH", 2 * 3 * SIZE**2)
+    photographs = table()
+    sound = photographs.reader.pictures[photographs.rows[7].name]
+    photographs.reader.pictures[photographs.rows[7].name] = exception
+    with pytest.raises(type(exception)):
+        load(photographs, told, jobs=1)
+    assert not list(cache.glob("*/index.json"))
+    photographs.reader.pictures[photographs.rows[7].name] = sound
+    photographs.reader.reads.clear()
+    data = load(photographs, told, jobs=1)
+    assert "goes on after 6 photographs" in told[-1]
+    assert set(photographs.reader.reads) == {row.name for row in photographs.rows[6:]}
+    assert np.array_equal(data.images(range(12)).numpy(), expected)
+    assert not list(cache.glob("*/partial*"))
+
+
+def test_what_an_interrupted_build_left_is_not_used_for_other_photographs(cache, told, monkeypatch):
+    monkeypatch.setattr(pixel_cache, "_FLUSH", 1)
+    photographs = table()
+    sound = photographs.reader.pictures[photographs.rows[7].name]
+    photographs.reader.pictures[photographs.rows[7].name] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        load(photographs, told)
+    photographs.reader.pictures[photographs.rows[7].name] = sound
+    now = changed_file(photographs)
+    assert np.array_equal(load(now, told).images(range(12)).numpy(), decoded(now))
+    assert not any("goes on" in line for line in told)
+
+
+def test_builders_at_the_same_time_wait_for_one_another(cache, told):
+    photographs = table()
+    start, found = threading.Barrier(3), []
+
+    def build():
+        start.wait()
+        found.append(load(photographs, told).images(range(12)).numpy())
+
+    threads = [threading.Thread(target=build) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    for pixels in found:
+        assert np.array_equal(pixels, decoded(photographs))
+    # `decoded` above read everything three times more.
+    assert set(photographs.reader.reads.values()) == {4}
+
+
+def _build(start, answers):
+    lines = []
+    start.wait()
+    photographs = synthetic_photographs(SyntheticSettings(patients=4))
+    pixels = load_pixels(photographs, 32, jobs=1, tell=lines.append).images(range(8)).numpy()
+    answers.put((hashlib.sha256(pixels.tobytes()).hexdigest(), lines))
+
+
+def test_processes_at_the_same_time_share_one_cache(cache):
+    context = multiprocessing.get_context("fork")
+    start, answers = context.Barrier(2), context.Queue()
+    running = [context.Process(target=_build, args=(start, answers)) for _ in range(2)]
+    for process in running:
+        process.start()
+    (first, its_lines), (second, other_lines) = (answers.get(timeout=60) for _ in range(2))
+    for process in running:
+        process.join()
+    assert first == second
+    assert len(list(cache.glob("*/pixels-*.npy"))) == 1
+    assert sum("decoding 8" in line for line in (*its_lines, *other_lines)) == 1
+
+
+def test_damaged_photographs_are_named_counted_and_skipped_or_fatal(cache, told):
+    photographs = table()
+    pictures = photographs.reader.pictures
+    pictures["01_left"], pictures["04_right"] = damaged(), damaged()
+    with pytest.raises(DataError) as stopped:
+        load(photographs, told)
+    words = (
+        "noise: 2 of 12 photographs cannot be used: 2 damaged (01_left: image file is truncated, "
+        "04_right: image file is truncated)"
+    )
+    assert str(stopped.value).startswith(words)
+    data = load(photographs, told, on_fault="skip")
+    assert told[-1] == f"{words}; left out"
+    kept = [k for k, row in enumerate(photographs.rows) if row.name not in ("01_left", "04_right")]
+    assert data.photographs.rows == photographs.select(kept).rows
+    assert [fault.image for fault in data.photographs.faults] == ["01_left", "04_right"]
+    assert np.array_equal(data.images(range(10)).numpy(), decoded(photographs.select(kept)))
+    assert len(data.classes()) == len(data) == 10
+    # Neither the second nor a third time were they tried again.
+    load(photographs, told, on_fault="skip")
+    assert photographs.reader.reads["01_left"] == 1
+
+
+def harmed_files(folder):
+    """One file of each kind of harm."""
+    Image.fromarray(noise_picture(0)).save(folder / "sound.jpg")
+    whole = (folder / "sound.jpg").read_bytes()
+    (folder / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty.jpg").write_bytes(b"")
+    (folder / "text.png").write_text("not found")
+    Image.fromarray(noise_picture(0)).save(folder / "torn.png")
+    torn = bytearray((folder / "torn.png").read_bytes())
+    torn[60:90] = bytes(30)
+    (folder / "torn.png").write_bytes(torn)
+    Image.fromarray(np.zeros((9, 9), np.int32)).save(folder / "deep.tif")
+
+
+def test_harmed_files_are_told_from_sound_ones(cache, told, tmp_path):
+    harmed_files(tmp_path)
+    paths = sorted(p for p in tmp_path.iterdir() if p.is_file())
+    gone = tmp_path / "gone.jpg"
+    rows = tuple(Photograph(p.stem, p.stem, "unknown", 0, "here", path=p) for p in [*paths, gone])
+    photographs = Photographs("files", rows, FileReader(tmp_path))
+    data = load(photographs, told, on_fault="skip")
+    assert [row.name for row in data.photographs.rows] == ["sound"]
+    faults = {fault.image: fault.detail for fault in data.photographs.faults}
+    assert set(faults) == {"cut", "empty", "text", "torn", "deep", "gone"}
+    assert faults["gone"] == "the file is missing"
+    assert "8 bits" in faults["deep"]
+    assert all(detail and "\n" not in detail for detail in faults.values())
+    assert str(tmp_path) not in " ".join(faults.values())
+
+
+def test_a_disk_that_is_too_small_is_told_before_decoding(cache, told, monkeypatch):
+    photographs = table()
+    monkeypatch.setattr(pixel_cache.shutil, "disk_usage", lambda _: type("", (), {"free": 100})())
+    with pytest.raises(UserError, match=r"decoding takes .* GB, and .* GB are free"):
+        load(photographs, told)
+    assert not photographs.reader.reads
+
+
+def test_a_full_disk_is_one_line_and_the_old_cache_stays(cache, told, monkeypatch):
+    photographs = table()
+    load(photographs, told)
+    before = pixel_file(cache).read_bytes()
+    stale = changed_file(table())
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pixel_cache.os, "fsync", full)
+        with pytest.raises(UserError, match=r"cannot be written: No space left on device; free"):
+            load(stale, told)
+    assert pixel_file(cache).read_bytes() == before
+    assert np.array_equal(load(stale, told).images(range(12)).numpy(), decoded(stale))
+
+
+def test_one_who_reads_keeps_the_old_pixels_while_new_ones_are_made(cache, told):
+    photographs = table()
+    before = decoded(photographs)
+    data = load(photographs, told)
+    load(changed_file(photographs), told)
+    assert np.array_equal(data.images(range(12)).numpy(), before)
+
+
+def test_the_index_is_plain_text_and_names_the_checksum(cache, told):
+    load(table(), told)
+    index = json.loads((pixel_file(cache).parent / "index.json").read_text())
+    assert index["sha256"] == hashlib.sha256(pixel_file(cache).read_bytes()).hexdigest()
+    assert pixel_file(cache).name == index["pixels"]
+
+
+def test_progress_is_told_where_there_is_no_terminal(cache, told, monkeypatch):
+    monkeypatch.setattr(decoding, "_EVERY", -1.0)
+    load(table(), told)
+    assert told[1:] == [f"pixels of noise at 16 px: {k} of 12" for k in range(1, 13)]
+
+
+def test_rows_and_devices_leave_the_pixels_as_they_are(cache, told):
+    photographs = table()
+    photographs.reader.pictures["02_left"] = damaged()
+    data = load(photographs, told, on_fault="skip")
+    some = data.select([7, 2, 9])
+    assert np.array_equal(some.images([1, 2]), data.images([2, 9]))
+    assert some.classes().tolist() == data.classes()[[7, 2, 9]].tolist()
+    for kept in (data, some):
+        for held in (kept.on("cpu"), kept.on("cpu").on("cpu")):
+            assert np.array_equal(held.images(range(len(kept))), kept.images(range(len(kept))))
+
+
+def test_an_impossible_size_is_refused(told):
+    with pytest.raises(UserError, match="size = 4 must be at least 8 pixels"):
+        load(table(), told, size=4)
+
+
+def test_real_photographs_are_decoded_as_they_are(cache, told, retinopathy):
+    for name in ("eyepacs-subset", "idrid"):
+        whole = load_photographs(name, retinopathy.parent)
+        some = whole.select(range(0, len(whole), len(whole) // 20))
+        data = load(some, told, size=48)
+        assert np.array_equal(data.images(range(len(some))).numpy(), decoded(some, 48))
+        # The field of view fills the square from side to side or from top to bottom.
+        lit = data.images(range(len(some))).numpy().max(1) > 20
+        extent = np.maximum(lit.any(1).sum(1), lit.any(2).sum(1))
+        assert np.quantile(extent, 0.1) >= 46

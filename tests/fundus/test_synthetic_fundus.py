@@ -1,0 +1,249 @@
+"""Drawn eyes: who is on them, what they have, and that the table tells the truth about it."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import ndimage, stats
+from sklearn.metrics import roc_auc_score
+
+from vcl_radial.errors import UserError
+from vcl_radial.fundus import SyntheticSettings, load_photographs, synthetic_photographs
+from vcl_radial.fundus.synthetic import ARTEFACTS, CAMERAS
+from vcl_radial.fundus.synthetic.anatomy import grow
+from vcl_radial.fundus.synthetic.canvas import Canvas
+from vcl_radial.fundus.synthetic.lesions import lesions
+from vcl_radial.fundus.synthetic.population import GRADE_SHARES, Subject, subjects
+from vcl_radial.fundus.synthetic.render import render
+
+MANY = subjects(SyntheticSettings(patients=4000))
+EYE = Subject(0, "left", 2, 0.5, "camera-a", "", 0.4, 1.0)
+
+
+def pixels(subject, size=64, seed=0):
+    return np.asarray(render(subject, seed, size), np.float64)
+
+
+def test_a_seed_gives_the_same_pictures_and_another_seed_others():
+    assert np.array_equal(pixels(EYE), pixels(EYE))
+    assert not np.array_equal(pixels(EYE), pixels(EYE, seed=1))
+    assert subjects(SyntheticSettings(patients=3)) == subjects(SyntheticSettings(patients=3))
+    other = SyntheticSettings(patients=3, seed=1)
+    assert subjects(other) != subjects(SyntheticSettings(patients=3))
+
+
+def test_the_first_patients_are_the_same_however_many_follow():
+    assert MANY[:20] == subjects(SyntheticSettings(patients=10))
+
+
+def test_grades_come_as_often_as_in_eyepacs():
+    counts = np.bincount([s.grade for s in MANY], minlength=5)
+    # Eyes of one patient are alike: the variance of a count is up to twice the binomial one.
+    for count, share in zip(counts, GRADE_SHARES, strict=True):
+        assert abs(count / len(MANY) - share) < 4 * np.sqrt(2 * share * (1 - share) / len(MANY))
+    assert sum(GRADE_SHARES) == pytest.approx(1)
+
+
+def test_a_patients_eyes_are_of_correlated_grade():
+    left, right = (np.array([s.grade for s in MANY[k::2]]) for k in (0, 1))
+    of_one, of_two = (np.corrcoef(left, np.roll(right, k))[0, 1] for k in (0, 1))
+    assert 0.6 < of_one < 0.95
+    assert abs(of_two) < 0.06
+    assert (left != right).mean() > 0.05
+
+
+def test_severity_within_a_grade_is_uniform():
+    # One eye of each patient: those of two are not independent.
+    severities = [s.severity for s in MANY[::2] if s.grade == 0]
+    assert stats.kstest(severities, "uniform").pvalue > 1e-3
+    assert all(0 <= s.severity <= 1 for s in MANY)
+
+
+def test_artefacts_come_at_the_share_asked_for_and_whatever_the_grade():
+    flagged = np.array([bool(s.artefact) for s in MANY])
+    assert flagged.mean() == pytest.approx(0.15, abs=4 * np.sqrt(0.15 * 0.85 / len(MANY)))
+    counts = [sum(s.artefact == kind for s in MANY) for kind in ARTEFACTS]
+    assert stats.chisquare(counts).pvalue > 1e-3
+    referable = np.array([s.grade >= 2 for s in MANY])
+    together = [[(flagged == a).astype(int) @ (referable == r) for a in (0, 1)] for r in (0, 1)]
+    assert stats.chi2_contingency(together).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_another_share_of_artefacts_changes_nothing_else(share):
+    changed = subjects(SyntheticSettings(patients=50, artefacts=share))
+    assert [replace(s, artefact="") for s in MANY[:100]] == [
+        replace(s, artefact="") for s in changed
+    ]
+    assert all(bool(s.artefact) == bool(share) for s in changed)
+    if share:
+        assert all(
+            a.artefact == b.artefact for a, b in zip(MANY, changed, strict=False) if a.artefact
+        )
+
+
+def test_a_patient_is_seen_by_one_camera():
+    assert all(
+        left.camera == right.camera for left, right in zip(MANY[::2], MANY[1::2], strict=True)
+    )
+    share = np.mean([s.camera == "camera-b" for s in MANY])
+    assert share == pytest.approx(0.4, abs=0.035)
+
+
+def test_the_table_tells_what_was_drawn():
+    photographs = synthetic_photographs(SyntheticSettings(patients=10))
+    assert photographs.synthetic
+    assert "SYNTHETIC" in photographs.notice
+    assert all(row.name.startswith("synthetic-") for row in photographs.rows)
+    for row, subject in zip(photographs.rows, MANY[:20], strict=True):
+        assert (row.grade, row.eye, row.site, row.artefact) == (
+            subject.grade,
+            subject.eye,
+            subject.camera,
+            subject.artefact,
+        )
+    assert len(set(photographs.patients.tolist())) == 10
+    by_name = load_photographs("synthetic", synthetic=SyntheticSettings(patients=10))
+    assert by_name.rows == photographs.rows
+    row = photographs.rows[3]
+    assert np.array_equal(photographs.reader.read(row, 64), render(MANY[3], 0, 64))
+
+
+@pytest.mark.parametrize("artefact", ARTEFACTS)
+def test_an_artefact_shows_on_an_eye_that_is_else_the_same(artefact):
+    sound, marred = pixels(EYE), pixels(replace(EYE, artefact=artefact))
+    difference = np.abs(sound - marred).max(-1)
+    if artefact == "dust":  # specks here and there, and all between them as before
+        assert difference.max() > 25
+        assert (difference == 0).mean() > 0.5
+    else:
+        assert difference.mean() > 3
+    if artefact == "dark":
+        assert marred.mean() < 0.6 * sound.mean()
+    if artefact == "blur":
+        assert sharpness(marred) < 0.5 * sharpness(sound)
+
+
+def sharpness(picture):
+    inside = picture[64:192, 64:192].mean(-1)
+    return ndimage.laplace(ndimage.gaussian_filter(inside, 1.0)).std()
+
+
+def test_the_cameras_differ_in_field_and_colour():
+    a, b = (pixels(replace(EYE, camera=camera)) for camera in CAMERAS)
+    lit = [(p.max(-1) > 20) for p in (a, b)]
+    assert lit[0].any(1).sum() > 1.2 * lit[1].any(1).sum()
+    hue = [p[..., 2].sum() / p[..., 0].sum() for p in (a, b)]
+    assert hue[1] < 0.85 * hue[0]
+
+
+def test_the_disc_lies_towards_the_nose():
+    """To the left of the macula in a left eye, to the right in a right one."""
+    for eye, sign in (("left", -1), ("right", 1)):
+        for k in range(6):
+            anatomy = grow(np.random.default_rng(k), eye, 0.5, 1.0)
+            assert np.sign(anatomy.disc[0] - anatomy.macula[0]) == sign
+        picture = pixels(replace(EYE, eye=eye, grade=0))
+        smooth = ndimage.gaussian_filter(picture[..., 1], 6)
+        assert np.sign(np.unravel_index(smooth.argmax(), smooth.shape)[1] - 128) == sign
+
+
+def test_vessels_grow_from_the_disc_and_leave_the_fovea_free():
+    for k in range(5):
+        anatomy = grow(np.random.default_rng(k), "left", 0.5, 1.0)
+        paths = [path for path, _ in (*anatomy.arteries, *anatomy.veins)]
+        roots = [path[0] for path in paths if np.hypot(*(path[0] - anatomy.disc)) < 0.05]
+        assert len(roots) == 8  # an artery and a vein to each quadrant
+        away = min(np.hypot(*(path - anatomy.macula).T).min() for path in paths)
+        assert away >= 0.11 - 1e-9
+        for _, widths in (*anatomy.arteries, *anatomy.veins):
+            assert (np.diff(widths) <= 0).all()
+
+
+def amounts(grade, eyes=8):
+    """Of blood and of what else there is, over some eyes; harmless things left out."""
+    canvas, blood, others = Canvas(128), 0.0, 0.0
+    for k in range(eyes):
+        rng = np.random.default_rng([k, grade])
+        anatomy = grow(rng, "left", 0.5, 1.0)
+        found = lesions(rng, canvas, anatomy, grade, 0.5)
+        blood += found.blood.sum()
+        others += found.exudate.sum() + found.wool.sum() + len(found.vessels)
+    return blood, others
+
+
+def test_lesions_grow_with_the_grade():
+    found = [amounts(grade) for grade in range(5)]
+    blood = [b for b, _ in found]
+    assert blood[0] == 0
+    assert all(low < high for low, high in pairwise(blood[:4]))
+    assert blood[4] > blood[2]
+    assert found[0][1] == found[1][1] == 0  # microaneurysms are all that grade 1 has
+    assert all(others > 0 for _, others in found[2:])
+
+
+def spots(picture):
+    """How much darker in green than all around it are the places that are small and round."""
+    green = picture[..., 1].reshape(128, 2, 128, 2).mean((1, 3))
+    closed = [ndimage.grey_closing(green, footprint=line(angle)) for angle in range(0, 180, 45)]
+    inside = np.hypot(*np.mgrid[-1:1:128j, -1:1:128j]) < 0.85
+    return np.minimum.reduce(closed)[inside].sum() - green[inside].sum()
+
+
+def line(angle, length=11):
+    """A footprint along a line: closing along it fills what is shorter."""
+    t = np.linspace(-1, 1, 4 * length) * (length // 2)
+    rows = np.round(length // 2 + t * np.sin(np.radians(angle))).astype(int)
+    columns = np.round(length // 2 + t * np.cos(np.radians(angle))).astype(int)
+    footprint = np.zeros((length, length), bool)
+    footprint[rows, columns] = True
+    return footprint
+
+
+def test_disease_can_be_seen_but_not_from_the_colours_alone():
+    sound = [s for s in MANY if not s.artefact and s.camera == "camera-a"]
+    eyes = [s for s in sound if s.grade < 2][:25] + [s for s in sound if s.grade >= 2][:25]
+    pictures = [pixels(s) for s in eyes]
+    referable = [s.grade >= 2 for s in eyes]
+    assert roc_auc_score(referable, [spots(p) for p in pictures]) > 0.7
+    for channel in range(3):
+        auc = roc_auc_score(referable, [p[..., channel].mean() for p in pictures])
+        assert abs(auc - 0.5) < 0.3
+
+
+@pytest.mark.parametrize("size", [256, 300])
+def test_pictures_are_as_large_as_asked_and_black_around_the_field(size):
+    picture = pixels(EYE, size)
+    assert picture.shape == (size, size, 3)
+    edge = np.hypot(*np.mgrid[-1.04 : 1.04 : size * 1j, -1.04 : 1.04 : size * 1j])
+    notch = np.zeros_like(edge, bool)
+    notch[: size // 4, -size // 4 :] = True
+    assert picture[(edge > 1.03) & ~notch].max() == 0
+    assert (picture[edge < 0.97].max(-1) > 0).mean() > 0.999
+
+
+def test_a_blob_keeps_its_area_even_below_a_pixel():
+    for radius in (0.002, 0.01, 0.05, 0.1):
+        areas = []
+        for size in (128, 512):
+            canvas = Canvas(size)
+            plane = canvas.plane()
+            canvas.add_blob(plane, (0.1, -0.2), radius, 1.0, softness=0.2)
+            areas.append(plane.sum() / canvas.pixels_per_unit**2)
+        assert areas[0] == pytest.approx(areas[1], rel=0.5)
+        assert areas[1] == pytest.approx(np.pi * radius**2, rel=0.7)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("patients", 0, "at least 1"),
+        ("seed", -1, "not be below 0"),
+        ("artefacts", 1.5, "a share from 0 to 1"),
+        ("second_camera", -0.1, "a share from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_generated_is_refused(key, value, words):
+    with pytest.raises(UserError, match=f"{key} = {value} must .*{words}"):
+        SyntheticSettings(**{key: value})

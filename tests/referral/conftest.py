@@ -1,0 +1,13 @@
+import pytest
+import referral_helpers
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """An empty cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def prepared(cache):
+    return referral_helpers.prepared()

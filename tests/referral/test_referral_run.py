@@ -1,0 +1,220 @@
+"""A run: left and taken up again, kept when finished, and never half a lie."""
+
+import argparse
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import referral_helpers
+import torch
+from referral_helpers import recipe
+
+from vcl_radial.cli import refer as refer_command
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.referral import execute as execute_module
+from vcl_radial.referral.catalogue import method_names, plan
+from vcl_radial.referral.execute import execute
+from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
+from vcl_radial.referral.prepare import prepare
+from vcl_radial.referral.settings import DataSettings, Run
+
+
+def run_of(seed=0, **keys):
+    return Run(benchmark="b", method="m", seed=seed, data=DataSettings(), recipe=recipe(**keys))
+
+
+def content(folder):
+    found = {name: (folder.path / f"{name}.csv").read_text() for name in TABLES}
+    history = pd.read_csv(folder.path / "history.csv").drop(columns="seconds")
+    return {**found, "history": history.to_csv()}
+
+
+class Stop(BaseException):
+    pass
+
+
+def stop_after(epochs):
+    left = iter(range(epochs))
+
+    def on_epoch(line):
+        if next(left, None) is None:
+            raise Stop
+
+    return on_epoch
+
+
+def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path):
+    prepared = referral_helpers.prepared(shifted=True)
+    run = run_of(members=2, epochs=2, train_samples=2)
+    whole = ReferralFolder(tmp_path / "whole", run)
+    execute(whole, prepared)
+    parts = ReferralFolder(tmp_path / "parts", run)
+    for epochs in (0, 1, 0):
+        with pytest.raises(Stop):
+            execute(parts, prepared, on_epoch=stop_after(epochs))
+        assert not parts.finished()
+        torch.rand(3)
+    execute(parts, prepared)
+    assert content(parts) == content(whole)
+    assert parts.finished()
+    assert not parts.checkpoint.exists()
+    assert read_spec(parts.path) == run
+    facts = json.loads((parts.path / "environment.json").read_text())
+    assert "noise, drawn by a test" in facts["notices"]
+    history = pd.read_csv(whole.path / "history.csv")
+    assert history.groupby("member")["selected"].sum().tolist() == [1, 1]
+    predicted = pd.read_csv(whole.path / "predictions.csv")
+    assert set(predicted["set"]) == {"test", "idrid"}
+
+
+def test_seeds_differ(tmp_path, prepared):
+    folders = [ReferralFolder(tmp_path, run_of(seed, epochs=1)) for seed in (0, 1)]
+    for folder in folders:
+        execute(folder, prepared)
+    assert content(folders[0])["predictions"] != content(folders[1])["predictions"]
+
+
+def test_a_finished_run_that_was_altered_is_not_finished(tmp_path, prepared):
+    folder = ReferralFolder(tmp_path, run_of(epochs=1))
+    assert not folder.finished()
+    execute(folder, prepared)
+    assert folder.finished()
+    with (folder.path / "scores.csv").open("a") as file:
+        file.write("\n")
+    assert not folder.finished()
+
+
+def test_checkpoints_that_are_damaged_or_of_another_run_are_refused(tmp_path, prepared):
+    folder = ReferralFolder(tmp_path, run_of(epochs=2))
+    with pytest.raises(Stop):
+        execute(folder, prepared, on_epoch=stop_after(0))
+    sound = folder.checkpoint.read_bytes()
+    folder.checkpoint.write_bytes(sound[:-1])
+    with pytest.raises(UserError, match=r"checkpoint.pt: damaged .*delete it"):
+        execute(folder, prepared)
+    other = ReferralFolder(tmp_path, run_of(seed=1, epochs=2))
+    other.path.mkdir()
+    other.checkpoint.write_bytes(sound)
+    with pytest.raises(UserError, match="belongs to another run"):
+        execute(other, prepared)
+
+
+def test_a_run_that_would_not_fit_says_so_before_it_starts(tmp_path, prepared, monkeypatch):
+    monkeypatch.setattr("vcl_radial.fundus.memory.free_memory", lambda device: 1000)
+    folder = ReferralFolder(tmp_path, run_of(epochs=1))
+    with pytest.raises(UserError, match=r"this run needs about .* choose a smaller batch_size"):
+        execute(folder, prepared)
+    assert not folder.checkpoint.exists()
+
+
+def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepared, monkeypatch):
+    def stopped(*_):
+        raise Stop
+
+    folder, lines = ReferralFolder(tmp_path, run_of(epochs=1)), []
+    with monkeypatch.context() as patch:
+        patch.setattr(execute_module, "_predictions", stopped)
+        with pytest.raises(Stop):
+            execute(folder, prepared)
+    execute(folder, prepared, on_epoch=lines.append)
+    assert lines == []
+    assert folder.finished()
+
+
+# Photographs
+
+
+def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):
+    healthy = prepared.data.select(prepared.data.photographs.referable == 0)
+    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: healthy)
+    with pytest.raises(DataError, match=r"the train part .* does not hold both healthy and"):
+        prepare(DataSettings())
+
+
+def test_test_sets_are_the_test_part_and_all_of_the_shifted_ones():
+    prepared = referral_helpers.prepared(shifted=True)
+    (test, data, rows), (other, shifted, all_rows) = prepared.test_sets()
+    assert (test, other) == ("test", "idrid")
+    assert rows.tolist() == prepared.split.test.tolist()
+    assert all_rows.tolist() == list(range(16))
+    # Normalised by what is trained on, not by what is tested on.
+    mean = data.images(prepared.split.train).double().mean((0, 2, 3)) / 255
+    assert list(prepared.normalisation.mean) == pytest.approx(mean.tolist())
+    assert shifted.images(all_rows).double().mean() / 255 > mean.max() + 0.1
+
+
+# What a user may write
+
+
+def test_every_shipped_recipe_is_valid_and_described():
+    names = method_names()
+    assert {"deterministic", "mc-dropout", "mfvi", "mfvi-tweaked", "radial"} <= set(names)
+    runs = plan("synthetic", names, [0, 1], {})
+    assert len(runs) == 2 * len(names)
+    assert len({run.digest() for run in runs}) == len(names)
+    by_name = {run.method: run.recipe for run in runs}
+    assert by_name["deep-ensemble"].members == by_name["radial-ensemble"].members == 3
+
+
+def test_overrides_go_to_recipe_or_data():
+    (run,) = plan("eyepacs", ["radial"], [3], {"epochs": 7, "data.size": 32})
+    assert (run.recipe.epochs, run.data.size, run.data.shifted) == (7, 32, ["idrid"])
+
+
+def test_a_recipe_of_ones_own_is_named_by_its_path(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('description = "mine"\nposterior = "none"\ndropout = 0.3\n')
+    (run,) = plan("synthetic", [str(path)], [0], {})
+    assert (run.method, run.recipe.dropout) == ("mine", 0.3)
+    path.write_text("posterior =")
+    with pytest.raises(UserError, match=r"mine.toml: is no TOML"):
+        plan("synthetic", [str(path)], [0], {})
+
+
+MISTAKES = [
+    (("nowhere", ["radial"], {}), "nowhere: no such benchmark; choose from synthetic, eyepacs"),
+    (("synthetic", ["radal"], {}), "radal: no such method; did you mean radial"),
+    (("synthetic", ["radial", "radial"], {}), "two methods of one name"),
+    (("synthetic", ["radial"], {"epoch": 3}), "unknown key 'epoch'; the nearest known .*'epochs'"),
+    (("synthetic", ["radial"], {"data.sizes": 3}), "unknown key 'data.sizes'; .*'size'"),
+    (("synthetic", ["radial"], {"epochs": 0}), "epochs = 0: input should be greater"),
+    (("synthetic", ["radial"], {"truncation": 1.0}), 'truncation needs posterior = "gaussian"'),
+    (("synthetic", ["mfvi"], {"pretrain_epochs": 100}), "must be below epochs"),
+    (("synthetic", ["deterministic"], {"pretrain_epochs": 1}), "needs a posterior"),
+    (("synthetic", ["radial"], {"data.dataset": "cats"}), "data.dataset = 'cats': .*choose from"),
+    (("eyepacs", ["radial"], {"data.shifted": ["eyepacs-subset"]}), "which is trained on"),
+    (("synthetic", ["radial"], {"data.validation": 0.0}), 'set select = "last"'),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), MISTAKES, ids=[words for _, words in MISTAKES])
+def test_a_mistake_is_said_in_one_line_with_its_mend(given, words):
+    benchmark, methods, overrides = given
+    with pytest.raises(UserError, match=words) as said:
+        plan(benchmark, methods, [0], overrides)
+    assert "\n" not in str(said.value)
+
+
+def command(*arguments):
+    parser = argparse.ArgumentParser()
+    refer_command.add(parser.add_subparsers())
+    options = parser.parse_args(["refer", *arguments])
+    return options.command(options)
+
+
+def test_the_command_trains_scores_and_keeps_what_is_done(tmp_path, capsys):
+    tiny = ["epochs=1", "channels=1", "batch_size=8", "eval_samples=2", "data.size=8"]
+    arguments = ["synthetic", "--method", "radial", "deterministic", "--out", str(tmp_path)]
+    arguments += ["--set", *tiny, "data.patients=40", "data.validation=0.2", "--device", "cpu"]
+    assert command(*arguments) == 0
+    first = capsys.readouterr().out
+    assert "synthetic: 2 runs to do" in first
+    assert "SYNTHETIC" in first
+    assert "30%" in first
+    assert command(*arguments) == 0
+    again = capsys.readouterr().out
+    assert "0 runs to do, 2 kept from before" in again
+    assert "SYNTHETIC" in again
+    assert first[first.index("test: AUC") :] == again[again.index("test: AUC") :]
+    assert len(list(Path(tmp_path).glob("synthetic/*/seed-0-*/done"))) == 2

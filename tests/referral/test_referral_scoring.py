@@ -1,0 +1,105 @@
+"""Tables of predictions and scores, by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from referral_helpers import table
+
+from vcl_radial.metrics.referral import auc
+from vcl_radial.referral.scoring import (
+    REFERRED,
+    calibration_table,
+    prediction_table,
+    score_table,
+    uncertainties,
+)
+
+
+def log_draws(*probabilities):
+    """Draws `[S, N, 2]` from probabilities of class 1."""
+    p = torch.tensor(probabilities, dtype=torch.float64)
+    return torch.stack([1 - p, p], -1).log()
+
+
+def predictions(patients=30, seed=0, name="test", bias=0.0):
+    photographs = table(patients)
+    rng = np.random.default_rng(seed)
+    p = 0.2 + 0.6 * photographs.referable + rng.uniform(-0.2, 0.2, len(photographs))
+    first, second = (p + bias).clip(0, 1), (p - bias).clip(0, 1)
+    return prediction_table(name, photographs, log_draws(first.tolist(), second.tolist()))
+
+
+def value(scores, metric, **where):
+    rows = scores[scores["metric"] == metric]
+    for column, wanted in where.items():
+        rows = rows[rows[column] == wanted]
+    (found,) = rows["value"]
+    return found
+
+
+def test_a_line_says_what_the_draws_say():
+    photographs = table(1)
+    found = prediction_table("test", photographs, log_draws([0.2, 0.6], [0.4, 0.6]))
+    assert found["image"].tolist() == ["000_left", "000_right"]
+    assert found["patient"].tolist() == ["000", "000"]
+    assert found["probability"].tolist() == pytest.approx([0.3, 0.6])
+    entropy = [-p * math.log(p) - (1 - p) * math.log(1 - p) for p in (0.3, 0.6, 0.2, 0.4)]
+    assert found["entropy"].tolist() == pytest.approx(entropy[:2])
+    expected = [entropy[0] - (entropy[2] + entropy[3]) / 2, 0]
+    assert found["mutual_information"].tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_single_draw_is_ranked_by_entropy_alone():
+    found = prediction_table("test", table(1), log_draws([0.2, 0.6]))
+    assert uncertainties(found) == ["entropy"]
+    assert uncertainties(predictions()) == ["entropy"]  # two draws that agree
+    assert uncertainties(predictions(bias=0.1)) == ["mutual_information", "entropy"]
+
+
+def test_scores_of_all_photographs_do_not_depend_on_what_would_be_referred():
+    found = predictions(bias=0.1)
+    scores = score_table(found, resamples=5)
+    expected = auc(found["referable"].to_numpy(), found["probability"].to_numpy())
+    for uncertainty in ("entropy", "mutual_information"):
+        none = {"uncertainty": uncertainty, "referred": 0.0}
+        assert value(scores, "auc", **none) == pytest.approx(expected)
+    p, y = found["probability"], found["referable"]
+    assert value(scores, "brier") == pytest.approx(((p - y) ** 2).mean())
+    of_label = np.where(y == 1, p, 1 - p)
+    assert value(scores, "nll") == pytest.approx(-np.log(of_label).mean())
+    assert set(scores["referred"].dropna()) == set(REFERRED)
+
+
+def test_uncertainty_that_knows_of_artefacts_finds_all_of_them():
+    found = predictions()
+    found["mutual_information"] = (found["artefact"] != "").astype(float)
+    scores = score_table(found, resamples=0)
+    assert value(scores, "finds_artefacts", uncertainty="mutual_information") == 100
+    blind = value(scores, "finds_artefacts", uncertainty="entropy")
+    assert 20 < blind < 80
+    found["artefact"] = ""
+    assert "finds_artefacts" not in set(score_table(found, resamples=0)["metric"])
+
+
+def test_a_shifted_set_is_scored_apart_and_found_by_uncertainty():
+    test, other = predictions(), predictions(10, seed=1, name="idrid")
+    other["entropy"] += 1
+    scores = score_table(pd.concat([test, other]), resamples=0)
+    assert value(scores, "finds_shift", uncertainty="entropy", set="idrid") == 100
+    assert not len(scores[(scores["metric"] == "finds_shift") & (scores["set"] == "test")])
+    alone = score_table(test, resamples=0)
+    same = scores[(scores["set"] == "test")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, same)
+
+
+def test_the_calibration_table_counts_every_photograph_once():
+    both = pd.concat([predictions(), predictions(10, name="idrid")])
+    found = calibration_table(both)
+    assert found.groupby("set")["count"].sum().to_dict() == {"test": 60, "idrid": 20}
+    some = found[found["count"] > 0]
+    assert ((some["predicted"] >= some["lower"]) & (some["predicted"] <= some["upper"])).all()
+    total = (some["observed"] * some["count"]).sum()
+    assert total == pytest.approx(both["referable"].sum())

@@ -1,0 +1,256 @@
+"""Training: resumed is the same, tweaks do what they say, and nothing else draws from chance."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+import torch
+from referral_helpers import recipe
+from scipy import stats
+
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.nn import kl_divergence
+from vcl_radial.referral.networks import at_means, make_network, truncated, truncated_normal
+from vcl_radial.referral.prediction import predict, probability, together
+from vcl_radial.referral.training import Training, trained_network
+
+RECIPES = {
+    "radial": {"posterior": "radial"},
+    "two samples": {"posterior": "radial", "train_samples": 2, "optimizer": "amsgrad"},
+    "tweaked": {"posterior": "gaussian", "pretrain_epochs": 1, "initial_noise": 1e-3},
+    "truncated": {"posterior": "gaussian", "truncation": 1.0, "learning_rate_decay": 0.9},
+    "rdp": {"posterior": "rdp", "grouping": "row"},
+    "dropout": {"posterior": "none", "dropout": 0.2, "optimizer": "sgd"},
+    "points": {"posterior": "none"},
+}
+
+
+def numbers(training):
+    history = [{k: v for k, v in line.items() if k != "seconds"} for line in training.history]
+    return history, training.best_epoch, training.best_auc
+
+
+def tensors(state):
+    return {name: value for name, value in state.items() if isinstance(value, torch.Tensor)}
+
+
+def saved_and_loaded(state):
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
+
+
+@pytest.mark.parametrize("keys", RECIPES.values(), ids=RECIPES)
+def test_training_that_was_left_after_any_epoch_ends_bit_for_bit_the_same(prepared, keys):
+    whole = Training(recipe(**keys), prepared, seed=1)
+    while not whole.finished:
+        whole.run_epoch()
+    state = None
+    for _ in range(3):
+        torch.rand(7)  # what was drawn before must not matter
+        part = Training(recipe(**keys), prepared, seed=1)
+        if state is not None:
+            part.load_state_dict(state)
+        part.run_epoch()
+        state = saved_and_loaded(part.state_dict())
+    assert numbers(part) == numbers(whole)
+    for found, expected in (
+        (part.network.state_dict(), whole.network.state_dict()),
+        (part.selected(), whole.selected()),
+    ):
+        assert all(torch.equal(v, tensors(expected)[k]) for k, v in tensors(found).items())
+
+
+def test_training_leaves_the_global_generator_alone(prepared):
+    before = torch.get_rng_state()
+    Training(recipe(), prepared, seed=0).run_epoch()
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_every_epoch_of_every_member_has_noise_of_its_own(prepared):
+    seeds = []
+    for member in (0, 1):
+        training = Training(recipe(), prepared, 0, member)
+        for _ in range(2):
+            training.run_epoch(lambda: seeds.append(torch.initial_seed()))
+    steps = len(training.batches)
+    assert len(seeds) == 4 * steps
+    assert len(set(seeds)) == 4
+
+
+def test_seeds_and_members_start_apart(prepared):
+    starts = [
+        torch.cat([p.flatten() for p in Training(recipe(), prepared, s, m).network.parameters()])
+        for s, m in ((0, 0), (0, 1), (1, 0), (0, 0))
+    ]
+    assert torch.equal(starts[0], starts[3])
+    assert len({start.sum().item() for start in starts}) == 3
+
+
+@pytest.mark.parametrize("method", ["radial", "tweaked", "points"])
+def test_what_brightness_tells_is_learnt(prepared, method):
+    keys = {**RECIPES[method], "channels": 4, "epochs": 15, "kl_weight": 0.0}
+    training = Training(recipe(**keys), prepared, seed=0)
+    while not training.finished:
+        training.run_epoch()
+    assert training.best_auc > 95
+
+
+def test_the_loss_is_the_likelihood_and_the_kl_per_photograph(prepared):
+    frozen = {"learning_rate": 1e-12, "posterior": "gaussian", "kl_weight": 0.5}
+    line = Training(recipe(**frozen), prepared, seed=0).run_epoch()
+    points = len(prepared.split.train)
+    assert line["loss"] == pytest.approx(line["nll"] + 0.5 * line["kl"] / points, rel=1e-6)
+    without = Training(recipe(**{**frozen, "kl_weight": 0.0}), prepared, seed=0).run_epoch()
+    assert without["loss"] == without["nll"] == pytest.approx(line["nll"], rel=1e-6)
+
+
+def test_the_kl_pulls_towards_the_prior(prepared):
+    kls = []
+    for weight in (0.0, 1.0):
+        training = Training(recipe(posterior="gaussian", kl_weight=weight), prepared, seed=0)
+        kls.append(training.run_epoch()["kl"])
+    assert kls[1] < kls[0]
+
+
+def test_pretraining_moves_means_only_and_is_never_selected(prepared):
+    keys = {"posterior": "gaussian", "pretrain_epochs": 2, "initial_rho": -3.0}
+    training = Training(recipe(**keys), prepared, seed=0)
+    start = {k: v.clone() for k, v in tensors(training.network.state_dict()).items()}
+    line = training.run_epoch()
+    assert line["loss"] == line["nll"]
+    now = tensors(training.network.state_dict())
+    moved = {k.rsplit(".", 1)[-1] for k in now if not torch.equal(now[k], start[k])}
+    assert moved == {"mean"}
+    training.run_epoch()
+    assert training.best is None
+    training.run_epoch()
+    assert training.best_epoch == 3
+    after = tensors(training.network.state_dict())
+    moved = {k.rsplit(".", 1)[-1] for k in now if not torch.equal(after[k], start[k])}
+    assert moved == {"mean", "rho"}
+
+
+def test_at_its_means_a_network_is_one_of_point_estimates():
+    torch.manual_seed(0)
+    network = make_network(recipe(posterior="radial", initial_rho=0.0))
+    x = torch.randn(2, 3, 16, 16)
+    with at_means(network):
+        first, second = network(x), network(x)
+    assert torch.equal(first, second)
+    assert not torch.equal(network(x), network(x))
+
+
+def test_truncated_noise_has_the_truncated_normal_distribution():
+    torch.manual_seed(0)
+    for threshold in (0.5, 2.0):
+        noise = truncated_normal(torch.empty(20_000), threshold)
+        assert noise.abs().max() <= threshold
+        law = stats.truncnorm(-threshold, threshold)
+        assert stats.kstest(noise.numpy(), law.cdf).pvalue > 0.01
+        assert noise.var().item() == pytest.approx(law.var(), rel=0.03)
+    assert truncated_normal(torch.empty(100_000), 8.0).isfinite().all()
+
+
+def test_truncation_is_for_training_and_leaves_kl_and_prediction_alone():
+    torch.manual_seed(0)
+    network = make_network(recipe(posterior="gaussian", initial_noise=0.5))
+    layer = network.head.output.weights
+    kl = kl_divergence(network, [])
+    with truncated(network, 0.1):
+        for _ in range(20):
+            weight, _ = layer.sample()
+            assert ((weight - layer.mean()[0]).abs() <= 0.05 + 1e-6).all()
+        assert torch.equal(kl, kl_divergence(network, []))
+        with torch.no_grad():
+            drawn = torch.stack([layer.sample()[0] for _ in range(50)])
+    assert (drawn - layer.mean()[0]).std().item() == pytest.approx(0.5, rel=0.1)
+    assert layer.sampler is None
+
+
+def test_the_best_epoch_is_kept_and_patience_ends(prepared):
+    keys = {"epochs": 50, "patience": 2, "learning_rate": 1e-9, "posterior": "none"}
+    training = Training(recipe(**keys), prepared, seed=0)
+    while not training.finished:
+        training.run_epoch()
+    aucs = [line["validation_auc"] for line in training.history]
+    assert training.best_epoch == 1 + int(np.argmax(aucs))
+    assert training.epoch == training.best_epoch + 2
+    last = Training(recipe(select="last", posterior="none"), prepared, seed=0)
+    while not last.finished:
+        last.run_epoch()
+    assert last.best is None
+
+
+def test_the_learning_rate_decays_epoch_by_epoch(prepared):
+    training = Training(recipe(learning_rate=0.01, learning_rate_decay=0.5), prepared, seed=0)
+    rates = []
+    for _ in range(3):
+        training.run_epoch()
+        rates.append(training.optimizer.param_groups[0]["lr"])
+    assert rates == [0.01, 0.005, 0.0025]
+
+
+def test_a_loss_that_is_no_number_is_said(prepared):
+    training = Training(recipe(learning_rate=1e30, optimizer="sgd"), prepared, seed=0)
+    with pytest.raises(Diverged, match=r"member 0: the loss of epoch 1 is .*learning_rate"):
+        training.run_epoch()
+
+
+# Prediction
+
+
+def draws_of(prepared, rows, **keys):
+    torch.manual_seed(0)
+    network = make_network(recipe(**keys))
+    found = predict(
+        network, prepared.data, rows, normalisation=prepared.normalisation, samples=3, seed=5
+    )
+    return network, found
+
+
+def test_predictions_are_distributions_that_follow_from_the_seed(prepared, monkeypatch):
+    rows = prepared.split.test
+    _, found = draws_of(prepared, rows, initial_rho=0.0)
+    assert found.shape == (3, len(rows), 2)
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(3, len(rows)))
+    assert not torch.equal(found[0], found[1])
+    monkeypatch.setattr("vcl_radial.referral.prediction.EVAL_BATCH", 5)
+    _, in_parts = draws_of(prepared, rows, initial_rho=0.0)
+    torch.testing.assert_close(found, in_parts)
+    _, some = draws_of(prepared, rows[::3], initial_rho=0.0)
+    torch.testing.assert_close(found[:, ::3], some)
+
+
+def test_point_estimates_say_the_same_in_every_draw_and_dropout_does_not(prepared):
+    _, points = draws_of(prepared, prepared.split.test, posterior="none")
+    assert torch.equal(points[0], points[2])
+    _, dropped = draws_of(prepared, prepared.split.test, posterior="none", dropout=0.3)
+    assert not torch.equal(dropped[0], dropped[2])
+
+
+def test_an_ensemble_is_the_mixture_of_its_members():
+    one, two = (torch.randn(3, 4, 2).log_softmax(-1) for _ in range(2))
+    mean = (probability(one) + probability(two)) / 2
+    torch.testing.assert_close(probability(together([one, two])), mean)
+
+
+def test_stored_weights_predict_as_the_network_did(prepared):
+    network, found = draws_of(prepared, prepared.split.test)
+    again = trained_network(recipe(), saved_and_loaded(network.state_dict()), torch.device("cpu"))
+    same = predict(
+        again,
+        prepared.data,
+        prepared.split.test,
+        normalisation=prepared.normalisation,
+        samples=3,
+        seed=5,
+    )
+    assert torch.equal(found, same)
+
+
+def test_batches_larger_than_the_data_are_refused(prepared):
+    with pytest.raises(UserError, match="batch_size = 5000 is more than"):
+        Training(recipe(batch_size=5000), prepared, seed=0)
+    assert math.isfinite(Training(recipe(), prepared, seed=0).run_epoch()["loss"])

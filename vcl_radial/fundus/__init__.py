@@ -1,0 +1,45 @@
+"""Fundus photographs: tables, splits by patient, pixels in a cache, batches, drawn pictures."""
+
+from vcl_radial.fundus.augment import Augmentation, Changes, changed
+from vcl_radial.fundus.batches import Batch, Normalisation, TrainingBatches, evaluation_batches
+from vcl_radial.fundus.data import FundusData, load_pixels
+from vcl_radial.fundus.datasets import FUNDUS_DATASETS, load_photographs
+from vcl_radial.fundus.faults import Fault, OnFault
+from vcl_radial.fundus.medmnist import read_medmnist
+from vcl_radial.fundus.memory import Memory, check_memory, estimate_memory
+from vcl_radial.fundus.readers import read_aptos, read_folder, read_idrid, read_kaggle
+from vcl_radial.fundus.splits import Split, published_split, split_by_patient
+from vcl_radial.fundus.synthetic import SyntheticSettings, synthetic_photographs
+from vcl_radial.fundus.table import REFERABLE_FROM, Photograph, Photographs
+
+__all__ = [
+    "FUNDUS_DATASETS",
+    "REFERABLE_FROM",
+    "Augmentation",
+    "Batch",
+    "Changes",
+    "Fault",
+    "FundusData",
+    "Memory",
+    "Normalisation",
+    "OnFault",
+    "Photograph",
+    "Photographs",
+    "Split",
+    "SyntheticSettings",
+    "TrainingBatches",
+    "changed",
+    "check_memory",
+    "estimate_memory",
+    "evaluation_batches",
+    "load_photographs",
+    "load_pixels",
+    "published_split",
+    "read_aptos",
+    "read_folder",
+    "read_idrid",
+    "read_kaggle",
+    "read_medmnist",
+    "split_by_patient",
+    "synthetic_photographs",
+]

@@ -1,0 +1,127 @@
+"""The random changes of training images (Farquhar et al. 2020, Appendix D.1), batches at a time.
+
+The paper's steps, with sides from -1 to 1 and all draws uniform:
+
+    1. flip horizontally and vertically, each with probability 1/2
+    2. rotate by up to 180 degrees in either direction
+    3. pad by p, 0 to 5 % of the side, and crop back at a random place: a shift of up to 2 p
+    4. crop a window of w = 90 to 110 % of the side at a random place, padded with zeros
+    5. resize to the original size
+
+They are one affine map from places in the result to places in the original, and what lies outside
+after any step is 0. So each image is interpolated once instead of three times.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample
+
+from vcl_radial.errors import UserError
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What happens to each image of a batch.
+
+    Attributes:
+        flip: -1 where an axis is flipped, else 1; x and y, `[B, 2]`.
+        angle: clockwise, in radians, `[B]`.
+        shift: of step 3, of the window over the image; x and y, `[B, 2]`.
+        window: w, the window's side as a share of the image's, `[B]`.
+        place: the middle of the window, x and y, `[B, 2]`.
+    """
+
+    flip: Tensor
+    angle: Tensor
+    shift: Tensor
+    window: Tensor
+    place: Tensor
+
+    @classmethod
+    def none(cls, batch: int) -> Changes:
+        """Those that leave images as they are."""
+        return cls(
+            flip=torch.ones(batch, 2),
+            angle=torch.zeros(batch),
+            shift=torch.zeros(batch, 2),
+            window=torch.ones(batch),
+            place=torch.zeros(batch, 2),
+        )
+
+    def __getitem__(self, rows: slice) -> Changes:
+        """Those of some images."""
+        parts = (self.flip, self.angle, self.shift, self.window, self.place)
+        return Changes(*(part[rows] for part in parts))
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How much images are changed; the paper's values by default.
+
+    Attributes:
+        flips: whether images are flipped.
+        rotation: the largest angle, in degrees.
+        padding: the largest p, as a share of the side.
+        crop: how much w may be off 1.
+    """
+
+    flips: bool = True
+    rotation: float = 180.0
+    padding: float = 0.05
+    crop: float = 0.10
+
+    def __post_init__(self) -> None:
+        """Refuse what is no change of an image."""
+        if not 0 <= self.rotation <= 180:
+            raise UserError(f"rotation = {self.rotation} must be from 0 to 180 degrees")
+        for name in ("padding", "crop"):
+            if not 0 <= getattr(self, name) <= 0.5:
+                raise UserError(f"{name} = {getattr(self, name)} must be from 0 to 0.5")
+
+    def draw(self, batch: int, generator: torch.Generator) -> Changes:
+        """Draw the changes of a batch, on the CPU: they are the same whatever the device."""
+
+        def uniform(*shape: int) -> Tensor:
+            return torch.rand(shape, generator=generator)
+
+        def symmetric(*shape: int) -> Tensor:
+            return 2 * uniform(*shape) - 1
+
+        flip = 1 - 2 * (uniform(batch, 2) < 0.5).float()
+        angle = symmetric(batch) * math.radians(self.rotation)
+        padding = self.padding * uniform(batch, 1)
+        shift = 2 * padding * symmetric(batch, 2)
+        window = 1 + self.crop * symmetric(batch)
+        place = (1 - window).abs()[:, None] * symmetric(batch, 2)
+        if not self.flips:
+            flip = torch.ones(batch, 2)
+        return Changes(flip, angle, shift, window, place)
+
+
+def changed(images: Tensor, changes: Changes) -> Tensor:
+    """Images `[B, 3, H, H]` after these changes, floating point, bilinear between pixels."""
+    flip, angle, shift, window, place = (
+        part.to(images.device, torch.float32)
+        for part in (changes.flip, changes.angle, changes.shift, changes.window, changes.place)
+    )
+    cos, sin = angle.cos(), angle.sin()
+    turn = torch.stack([torch.stack([cos, sin], 1), torch.stack([-sin, cos], 1)], 1)
+    # From places in the result back, step by step: x4 = w x + place, x3 = x4 + shift, then the
+    # rotation and the flips.
+    scale = window[:, None, None] * torch.eye(2, device=images.device)
+    after_4 = _places(torch.cat([scale, place[:, :, None]], 2), images)
+    after_3 = after_4 + shift[:, None, None]
+    inside = (after_4.abs() <= 1).all(-1) & (after_3.abs() <= 1).all(-1)
+    original = torch.einsum("bij,bhwj->bhwi", flip[:, :, None] * turn, after_3)
+    sampled = grid_sample(images.float(), original, align_corners=False)
+    return sampled * inside[:, None]
+
+
+def _places(affine: Tensor, images: Tensor) -> Tensor:
+    """Where the affine maps `[B, 2, 3]` take the middles of the pixels, `[B, H, W, 2]`."""
+    return affine_grid(affine, list(images.shape), align_corners=False)

@@ -1,0 +1,79 @@
+"""Photographs that cannot be used: named, counted, and left out or fatal as the user chose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vcl_radial.errors import DataError
+
+OnFault = Literal["stop", "skip"]
+"""Whether a photograph that cannot be used ends the run, or is left out and said to be."""
+
+Tell = Callable[[str], None]
+"""Takes a line for the user."""
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a photograph cannot be used.
+
+    Attributes:
+        image: its name.
+        kind: in a few words, the same for all of one kind: "missing", "not graded".
+        detail: more about this one, or "".
+    """
+
+    image: str
+    kind: str
+    detail: str = ""
+
+
+def tell_user(line: str) -> None:
+    """Say a line on the standard error output."""
+    print(f"vcl-radial: {line}", file=sys.stderr)
+
+
+def settle(
+    where: str, faults: Sequence[Fault], total: int, on_fault: OnFault, tell: Tell = tell_user
+) -> None:
+    """Say in one line what cannot be used, or stop with it.
+
+    Args:
+        where: the data set, by the name or folder that the user gave.
+        faults: what is wrong, or nothing.
+        total: how many photographs there are, the faulty ones among them.
+        on_fault: stop, or leave them out.
+        tell: takes the line.
+
+    Raises:
+        DataError: there are faults, and the user chose to stop; or nothing would be left.
+    """
+    unusable = len({fault.image for fault in faults})
+    if not faults:
+        if total == 0:
+            raise DataError(f"{where}: holds no photographs")
+        return
+    line = f"{where}: {unusable} of {total} photographs cannot be used: {_described(faults)}"
+    if unusable >= total:
+        raise DataError(f"{line}; none is left")
+    if on_fault == "stop":
+        raise DataError(f'{line}; mend them, or leave them out with on_fault = "skip"')
+    tell(f"{line}; left out")
+
+
+def _described(faults: Sequence[Fault]) -> str:
+    """`2 missing (a, b), 1 damaged (c: image file is truncated)`."""
+    kinds: dict[str, list[Fault]] = {}
+    for fault in faults:
+        kinds.setdefault(fault.kind, []).append(fault)
+    parts = []
+    for kind, alike in kinds.items():
+        shown = [f"{f.image}: {f.detail}" if f.detail else f.image for f in alike[:_NAMED]]
+        more = ", ..." if len(alike) > _NAMED else ""
+        parts.append(f"{len(alike)} {kind} ({', '.join(shown)}{more})")
+    return ", ".join(parts)

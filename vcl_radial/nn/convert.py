@@ -1,0 +1,227 @@
+"""Any network made Bayesian: its linear layers and convolutions get a posterior."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.nn.utils.parametrize import is_parametrized
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.conv import BayesianConv2d
+from vcl_radial.nn.linear import BayesianLinear
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
+
+_CONVERTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_READ_WEIGHTS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+"""These read the weights of layers inside them instead of calling the layers."""
+
+
+def layer_settings(posterior: LayerSettings | str) -> LayerSettings:
+    """The settings of a variational family that may be given by its name alone."""
+    if isinstance(posterior, str):
+        return RDPSettings() if posterior == "rdp" else PosteriorSettings(posterior)
+    return posterior
+
+
+def to_bayesian(
+    model: nn.Module,
+    posterior: LayerSettings | str = "radial",
+    *,
+    keep: Collection[str] = (),
+    inplace: bool = False,
+) -> nn.Module:
+    """Convert every Linear, Conv1d, Conv2d and Conv3d of a network to one with a posterior.
+
+    The posterior's means start at the network's weights, so that with little noise it computes what
+    it computed before; all else (normalisation, embeddings, ...) stays as it is. A layer that is
+    used in two places is converted once, and draws its weights at each call. `kl_divergence(model,
+    [])` and `consolidate(model, [])` of `vcl_radial.nn` then serve it as any other network.
+
+    Args:
+        model: any network; torchvision's for example.
+        posterior: the family of the weights, where it starts and the first prior, by its settings
+            or just its name.
+        keep: names of modules that stay as they are, with all that is inside them.
+        inplace: whether the model itself is changed, or a copy.
+
+    Returns:
+        The network.
+
+    Raises:
+        UserError: there is nothing to convert, a name in `keep` is not known, or a layer cannot be
+            converted: its weights are shared with another layer, parametrised, not initialised
+            yet, or read by the module around it; it is transposed, has hooks, or computes in a
+            way of its own.
+    """
+    settings = layer_settings(posterior)
+    kept = _kept(model, keep)
+    if isinstance(model, _CONVERTED) and inplace:
+        raise UserError("a layer alone cannot be converted in place: convert a copy of it")
+    owners = Counter(id(p) for m in model.modules() for p in m._parameters.values())
+    convertible = False
+    for name, module in model.named_modules():
+        if id(module) not in kept and _check(name, module, owners, kept):
+            convertible = True
+    if not convertible:
+        raise UserError(
+            f"{type(model).__name__} has no linear layer or convolution to convert"
+            + (" besides those to keep" if keep else "")
+        )
+    if not inplace:
+        model = copy.deepcopy(model)
+        kept = _kept(model, keep)
+    if isinstance(model, _CONVERTED):
+        return _bayesian(model, settings)
+    done: dict[nn.Module, nn.Module] = {}
+    for parent in list(model.modules()):
+        if id(parent) in kept:
+            continue
+        for name, child in parent._modules.items():
+            if isinstance(child, _CONVERTED) and id(child) not in kept:
+                if child not in done:
+                    done[child] = _bayesian(child, settings)
+                parent._modules[name] = done[child]
+    return model
+
+
+class BayesianConv(nn.Module):
+    """A convolution over one or three dimensions, with its weights drawn at every call.
+
+    Shapes and options are those of the layer that it is made from.
+
+    Args:
+        plain: PyTorch's layer.
+        weights: the posterior over its weights.
+    """
+
+    _plain: nn.Conv1d | nn.Conv3d
+
+    def __init__(self, plain: nn.Conv1d | nn.Conv3d, weights: VariationalWeights) -> None:
+        super().__init__()
+        self.weights = weights
+        # As in `BayesianConv2d`: for its options alone, without memory for weights.
+        object.__setattr__(self, "_plain", _on_meta(plain))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply one draw of the layer."""
+        y: Tensor = self._plain._conv_forward(x, *self.weights.sample())
+        return y
+
+    def extra_repr(self) -> str:
+        """The options, as PyTorch shows them."""
+        return str(self._plain.extra_repr())  # type: ignore[no-untyped-call]
+
+
+class _Given:
+    """Settings of a layer whose posterior exists already."""
+
+    def __init__(self, weights: VariationalWeights) -> None:
+        self.weights = weights
+
+    def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
+        return self.weights
+
+
+def _bayesian(layer: nn.Module, settings: LayerSettings) -> nn.Module:
+    """The Bayesian counterpart, with the layer's weights as means, on its device."""
+    assert isinstance(layer, _CONVERTED)
+    weights = settings.make_weights(
+        layer.weight.detach().clone(), None if layer.bias is None else layer.bias.detach().clone()
+    )
+    made: nn.Module
+    # What the constructors draw for a start is not wanted: on this device it costs nothing.
+    with torch.device("meta"):
+        if isinstance(layer, nn.Linear):
+            made = BayesianLinear(
+                layer.in_features,
+                layer.out_features,
+                layer.bias is not None,
+                posterior=_Given(weights),
+            )
+        elif isinstance(layer, nn.Conv2d):
+            made = BayesianConv2d(
+                layer.in_channels,
+                layer.out_channels,
+                _pair(layer.kernel_size),
+                _pair(layer.stride),
+                layer.padding if isinstance(layer.padding, str) else _pair(layer.padding),
+                _pair(layer.dilation),
+                layer.groups,
+                layer.bias is not None,
+                layer.padding_mode,
+                posterior=_Given(weights),
+            )
+        else:
+            assert isinstance(layer, nn.Conv1d | nn.Conv3d)
+            made = BayesianConv(layer, weights)
+    return made.train(layer.training)
+
+
+def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
+    height, width = numbers
+    return height, width
+
+
+def _on_meta(layer: nn.Conv1d | nn.Conv3d) -> nn.Conv1d | nn.Conv3d:
+    """A copy that has no weights but their shapes."""
+    without = {id(p): nn.Parameter(p.detach().to("meta")) for p in layer.parameters()}
+    return copy.deepcopy(layer, without)
+
+
+def _kept(model: nn.Module, keep: Collection[str]) -> set[int]:
+    """The modules of these names and all inside them."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    for name in keep:
+        if name not in modules:
+            known = ", ".join(_layers(model)) or "none"
+            raise UserError(f"keep: the network has no module {name!r}; its layers are {known}")
+    return {id(inner) for name in keep for inner in modules[name].modules()}
+
+
+def _layers(model: nn.Module) -> Iterator[str]:
+    return (name for name, module in model.named_modules() if isinstance(module, _CONVERTED))
+
+
+def _check(name: str, module: nn.Module, owners: Counter[int], kept: set[int]) -> bool:
+    """Whether a module is to be converted.
+
+    Raises:
+        UserError: it should be, but cannot.
+    """
+    why = None
+    if isinstance(module, _TRANSPOSED):
+        why = "has no Bayesian counterpart here"
+    elif isinstance(module, _READ_WEIGHTS) and any(
+        isinstance(inner, _CONVERTED) and id(inner) not in kept for inner in module.modules()
+    ):
+        why = "reads the weights of the layers inside it instead of calling them"
+    elif isinstance(module, _CONVERTED):
+        parameters = [p for p in module._parameters.values() if p is not None]
+        if is_parametrized(module):
+            why = "is parametrised: remove that first"
+        elif any(is_lazy(p) for p in parameters):
+            why = "has no weights yet: run one batch through the network first"
+        elif any(owners[id(p)] > 1 for p in parameters):
+            why = "shares its weights with another layer"
+        elif not _computes_as_pytorch(module):
+            why = "computes in a way of its own"
+        elif module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
+            why = "has hooks, which would be lost: remove them first"
+    if why is not None:
+        kind = type(module).__name__
+        raise UserError(f"{name or 'the network'} ({kind}) {why}; or name it in keep")
+    return isinstance(module, _CONVERTED)
+
+
+def _computes_as_pytorch(layer: nn.Module) -> bool:
+    """Whether a layer's class, if it is not PyTorch's own, leaves PyTorch's computation alone."""
+    (base,) = (kind for kind in _CONVERTED if isinstance(layer, kind))
+    computes = ("forward", "_conv_forward")
+    return all(getattr(type(layer), f, None) is getattr(base, f, None) for f in computes)

@@ -1,0 +1,131 @@
+"""VGG-16 with global pooling, the network of the retinopathy experiments."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, max_pool2d, relu
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
+from vcl_radial.nn.convert import layer_settings
+from vcl_radial.nn.heads import MultiHead, SingleHead
+from vcl_radial.nn.linear import BayesianLinear, PointLinear
+from vcl_radial.nn.weights import LayerSettings
+
+_BLOCKS: Final = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
+"""Multiples of the channels and numbers of layers (Simonyan and Zisserman 2015, Table 1, D)."""
+
+
+class MCDropout(nn.Module):
+    """Dropout in training and in prediction alike (Gal and Ghahramani 2016).
+
+    Each number is set to 0 with probability `p`, and those that are left are multiplied by
+    1 / (1 - p). Every call draws anew, so that calls are samples of the prediction.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise UserError(f"dropout = {p} must be from 0 to below 1")
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop numbers of x."""
+        return dropout(x, self.p, training=True)
+
+    def extra_repr(self) -> str:
+        """The probability."""
+        return f"p={self.p}"
+
+
+class VGG(nn.Module):
+    """Thirteen convolutions of 3x3 in five blocks, and an output head on their global pool.
+
+    In place of VGG-16's fully connected layers, mean and maximum over all places of the last
+    block's channels are concatenated (Farquhar et al. 2020, Appendix D.1): `16 * channels` features
+    for any size of the images. Blocks are parted by max pooling. With C channels a block's outputs
+    have C, 2C, 4C, 8C and 8C.
+
+    | channels | weights    | what for                                                            |
+    | -------- | ---------- | ------------------------------------------------------------------- |
+    | 64       | 14,716,738 | point estimates: the paper's deterministic and dropout networks     |
+    | 46       |  7,604,308 | Bayesian: 15,208,616 parameters, means and scales                   |
+    | 16       |    921,298 | the small network: 1,842,596 parameters with scales. The paper says |
+    |          |            | about 1.3M, which no count of this architecture gives               |
+
+    Args:
+        channels: C.
+        classes: outputs of a head.
+        in_channels: channels of an image.
+        multi_head: a head for each task instead of one for all.
+        posterior: a variational family for all weights, by its settings or just its name;
+            None for point estimates.
+        dropout: probability of `MCDropout` before every layer of weights but the first.
+        first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
+            published code 2, at a quarter of the work.
+        precision: "bfloat16" computes the products of a forward pass in that type (autocast);
+            weights, KL and logits stay as they are.
+    """
+
+    def __init__(
+        self,
+        channels: int = 46,
+        classes: int = 2,
+        *,
+        in_channels: int = 3,
+        multi_head: bool = False,
+        posterior: LayerSettings | str | None = "radial",
+        dropout: float = 0.0,
+        first_stride: int = 1,
+        precision: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
+        super().__init__()
+        settings = None if posterior is None else layer_settings(posterior)
+        self.in_bfloat16 = precision == "bfloat16"
+
+        def convolution(inputs: int, outputs: int, stride: int) -> nn.Module:
+            if settings is None:
+                return PointConv2d(inputs, outputs, 3, stride, padding=1)
+            return BayesianConv2d(inputs, outputs, 3, stride, padding=1, posterior=settings)
+
+        def head() -> nn.Module:
+            if settings is None:
+                return PointLinear(2 * inputs, classes)
+            return BayesianLinear(2 * inputs, classes, posterior=settings)
+
+        inputs, stride = in_channels, first_stride
+        self.blocks = nn.ModuleList()
+        for multiple, count in _BLOCKS:
+            block = nn.ModuleList()
+            for _ in range(count):
+                block.append(convolution(inputs, multiple * channels, stride))
+                inputs, stride = multiple * channels, 1
+            self.blocks.append(block)
+        self.dropout = MCDropout(dropout) if dropout else None
+        self.head = (MultiHead if multi_head else SingleHead)(head)
+
+    def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """Logits `[B, classes]` of images `[B, channels, H, W]` under one draw of the weights."""
+        if self.in_bfloat16:
+            with torch.autocast(x.device.type, torch.bfloat16):
+                return self._logits(x, task).float()
+        return self._logits(x, task)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Mean and maximum of the last block's channels over all places, `[B, 16 channels]`."""
+        for k, block in enumerate(self.blocks):
+            if k:
+                # A last row or column that has no partner is kept, so that small images pass too.
+                x = max_pool2d(x, 2, ceil_mode=True)
+            for layer in block:  # type: ignore[attr-defined]
+                x = relu(layer(x), inplace=True)
+                if self.dropout is not None:
+                    x = self.dropout(x)
+        return torch.cat([x.mean((2, 3)), x.amax((2, 3))], dim=1)
+
+    def _logits(self, x: Tensor, task: int | Tensor) -> Tensor:
+        logits: Tensor = self.head(self.features(x), task)
+        return logits

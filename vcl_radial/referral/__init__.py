@@ -1,0 +1,1 @@
+"""The retinopathy track: which photographs a network should leave to an expert."""

@@ -1,0 +1,161 @@
+"""The whole of a command: prepare the photographs once, run what is not finished, show scores."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from vcl_radial.errors import Diverged
+from vcl_radial.referral.execute import execute
+from vcl_radial.referral.folder import ReferralFolder
+from vcl_radial.referral.prepare import Prepared, prepare
+from vcl_radial.referral.settings import Run
+
+SHOWN = (0.0, 0.1, 0.2, 0.3)
+"""Shares that the paper's Table 1 has."""
+
+_WIDTH = 92
+"""Columns that the table needs; narrower terminals wrap its lines."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the command line says.
+
+    Attributes:
+        runs: validated, of one benchmark.
+        out: the folder of the results.
+        data_dir: where the photographs lie; see `vcl_radial.fundus.load_photographs`.
+        device: of the networks and the pixels.
+    """
+
+    runs: Sequence[Run]
+    out: Path
+    data_dir: Path | None
+    device: str
+
+
+def refer(choices: Choices) -> int:
+    """Carry a command out; a run that diverges is said to, and the others go on.
+
+    Returns:
+        How many runs have no result.
+
+    Raises:
+        UserError: something the user can mend; what was finished stays.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    folders = [ReferralFolder(choices.out, run) for run in choices.runs]
+    todo = [folder for folder in folders if not folder.finished()]
+    kept = f", {len(folders) - len(todo)} kept from before" if len(todo) < len(folders) else ""
+    console.print(f"{choices.runs[0].benchmark}: {len(todo)} runs to do{kept}", markup=False)
+    if todo:
+        prepared = _prepared(choices, console)
+        for number, folder in enumerate(todo, start=1):
+            _run(folder, prepared, choices.device, console, f"[{number} of {len(todo)}]")
+    done = [folder for folder in folders if folder.finished()]
+    if done:
+        show(done, console)
+    return len(folders) - len(done)
+
+
+def show(folders: Sequence[ReferralFolder], console: Console) -> None:
+    """A table of AUC at the shares that are referred, means over seeds, for each test set.
+
+    Photographs are ranked by mutual information; by entropy where a method has a single draw.
+    """
+    tables = []
+    for folder in folders:
+        table = pd.read_csv(folder.path / "scores.csv")
+        first = table["uncertainty"].dropna().iloc[0]
+        table = table[(table["metric"] == "auc") & (table["uncertainty"] == first)]
+        tables.append(table.assign(method=folder.run.method, seed=folder.run.seed))
+    scores = pd.concat(tables)
+    for name, of_set in scores.groupby("set", sort=False):
+        shown = Table(
+            title=f"{name}: AUC in % of what is kept, by the share referred",
+            title_justify="left",
+            box=SIMPLE_HEAD,
+            padding=(0, 1),
+        )
+        shown.add_column("method", no_wrap=True)
+        shown.add_column("by", no_wrap=True)
+        for column in (*(f"{share:.0%}" for share in SHOWN), "seeds"):
+            shown.add_column(column, justify="right", no_wrap=True)
+        for method, rows in of_set.groupby("method", sort=False):
+            cells = [_cell(rows[rows["referred"] == share]) for share in SHOWN]
+            by = "MI" if rows["uncertainty"].iloc[0] == "mutual_information" else "entropy"
+            shown.add_row(str(method), by, *cells, str(rows["seed"].nunique()))
+        wide = Console(file=console.file, width=max(console.width, _WIDTH), highlight=False)
+        wide.print(shown)
+    console.print("MI is mutual information; ± is the bootstrapped standard error over patients,")
+    console.print("averaged over seeds")
+    for notice in dict.fromkeys(notice for folder in folders for notice in _notices(folder)):
+        console.print(notice, markup=False)
+
+
+def _notices(folder: ReferralFolder) -> list[str]:
+    facts = json.loads((folder.path / "environment.json").read_text(encoding="utf-8"))
+    return list(facts["notices"])
+
+
+def _cell(rows: pd.DataFrame) -> str:
+    return f"{rows['value'].mean():.1f} ± {rows['standard_error'].mean():.1f}"
+
+
+def _prepared(choices: Choices, console: Console) -> Prepared:
+    prepared = prepare(choices.runs[0].data, choices.data_dir)
+    split = prepared.split
+    console.print(
+        f"{len(split.train)} photographs to train on, {len(split.validation)} to choose epochs on, "
+        f"{len(split.test)} to test on",
+        markup=False,
+    )
+    return prepared
+
+
+def _run(
+    folder: ReferralFolder, prepared: Prepared, device: str, console: Console, place: str
+) -> None:
+    run = folder.run
+    steps = len(prepared.split.train) // run.recipe.batch_size
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    started = time.monotonic()
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(run.name, total=run.recipe.epochs * run.recipe.members)
+        within = bar.add_task("epoch", total=steps)
+
+        def on_epoch(line: dict[str, float]) -> None:
+            member, epoch = int(line["member"]), int(line["epoch"])
+            bar.update(task, completed=member * run.recipe.epochs + epoch)
+            bar.reset(within)
+            console.print(
+                f"{run.method}  seed {run.seed}  member {member + 1}  epoch {epoch}: "
+                f"NLL {line['nll']:.4f} nats, validation AUC {line['validation_auc']:.2f} %",
+                markup=False,
+            )
+
+        try:
+            execute(
+                folder,
+                prepared,
+                device,
+                on_epoch=on_epoch,
+                on_batch=lambda: bar.advance(within),
+            )
+        except Diverged as error:
+            console.print(f"{run.name} diverged: {error}  {place}", markup=False)
+            return
+    minutes = (time.monotonic() - started) / 60
+    console.print(f"{run.name} done in {minutes:.1f} min  {place}", markup=False)

@@ -1,0 +1,118 @@
+"""A referral run's folder: `<out>/<benchmark>/<method>/seed-<n>-<hash of the spec>/`.
+
+spec.toml          every key
+checkpoint.pt      the state after the last epoch; gone when the run is done
+predictions.csv    a line for each photograph that is scored on
+scores.csv, calibration.csv, history.csv, environment.json
+weights.pt         the selected weights of every member
+done               checksums of all these; written last
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.referral.settings import Run
+
+TABLES: Final = ("predictions", "scores", "calibration", "history")
+_FILES: Final = (
+    "spec.toml",
+    *(f"{name}.csv" for name in TABLES),
+    "environment.json",
+    "weights.pt",
+)
+
+
+class ReferralFolder:
+    """Where a run keeps what it has; `done` is there only if all of it is."""
+
+    def __init__(self, out: Path, run: Run) -> None:
+        self.run = run
+        self.path = out / run.benchmark / run.method / f"seed-{run.seed}-{run.digest()}"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The state after the last epoch."""
+        return self.path / "checkpoint.pt"
+
+    def finished(self) -> bool:
+        """Whether a finished run lies here, unaltered."""
+        try:
+            sums = json.loads((self.path / "done").read_text(encoding="utf-8"))
+            return all(_sha256((self.path / name).read_bytes()) == sums[name] for name in _FILES)
+        except (OSError, ValueError, LookupError, TypeError):
+            return False
+
+    def start(self) -> None:
+        """Write the spec; from now on the run is not finished."""
+        write_atomically(self.path / "spec.toml", tomli_w.dumps(self.run.settings()))
+        (self.path / "done").unlink(missing_ok=True)
+
+    def finish(self, files: Mapping[str, str]) -> None:
+        """Write the result files and the marker; `weights.pt` and the spec lie there already."""
+        for name, content in files.items():
+            write_atomically(self.path / name, content)
+        sums = {name: _sha256((self.path / name).read_bytes()) for name in _FILES}
+        write_atomically(self.path / "done", json.dumps(sums, indent=2) + "\n")
+        self.checkpoint.unlink(missing_ok=True)
+
+    def save(self, name: str, state: Mapping[str, Any]) -> None:
+        """Store plain tensors and numbers, stamped with spec and seed, behind a checksum."""
+        import torch
+
+        buffer = io.BytesIO()
+        torch.save({"spec": self.run.digest(), "seed": self.run.seed, **state}, buffer)
+        data = buffer.getvalue()
+        write_atomically(self.path / name, hashlib.sha256(data).digest() + data)
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """What `save` stored, or None if there is nothing.
+
+        Raises:
+            UserError: the file is damaged or belongs to another run. It is never unpickled.
+        """
+        import torch
+
+        path, mend = self.path / name, "delete it to run this seed from its start"
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
+            raise UserError(f"{path}: damaged (its checksum is wrong); {mend}")
+        try:
+            state = torch.load(io.BytesIO(content[32:]), weights_only=True, map_location="cpu")
+        except Exception:  # weights_only refuses in many ways
+            raise UserError(f"{path}: holds more than plain tensors; {mend}") from None
+        stamp = self.run.digest(), self.run.seed
+        if not isinstance(state, dict) or (state.get("spec"), state.get("seed")) != stamp:
+            raise UserError(f"{path}: belongs to another run; {mend}")
+        return state
+
+
+def read_spec(path: Path) -> Run:
+    """The run of a folder.
+
+    Raises:
+        UserError: its spec is missing or damaged.
+    """
+    try:
+        return Run.model_validate(tomllib.loads((path / "spec.toml").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise UserError(f"{path / 'spec.toml'}: missing or damaged; run it again") from None
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

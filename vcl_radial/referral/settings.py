@@ -1,0 +1,165 @@
+"""The validated keys of a referral benchmark's data and of a method's recipe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from vcl_radial.fundus import FUNDUS_DATASETS
+from vcl_radial.tracks.settings import Count, Positive, Settings
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class DataSettings(Settings):
+    """The photographs.
+
+    Attributes:
+        dataset: a name of `vcl_radial.fundus.FUNDUS_DATASETS`.
+        size: pixels along an edge.
+        crop: whether the field of view is cut out.
+        split: "random" between patients, or the one that the data were "published" with.
+        validation: share of the patients that epochs are chosen on.
+        test: share of the patients that are scored on, where the split is random.
+        split_seed: of the random split: the same for all methods and seeds.
+        shifted: data sets that are scored on besides, whole; nothing is trained or chosen on them.
+        on_fault: "stop" at photographs that cannot be used, or "skip" them.
+        patients: to be drawn, where the dataset is "synthetic".
+        artefacts: share of the drawn photographs with an artefact.
+    """
+
+    dataset: str = "synthetic"
+    size: Annotated[int, Field(ge=8, le=2048)] = 64
+    crop: bool = True
+    split: Literal["random", "published"] = "random"
+    validation: Share = 0.1
+    test: Share = 0.2
+    split_seed: Annotated[int, Field(ge=0)] = 0
+    shifted: list[str] = Field(default=[])
+    on_fault: Literal["stop", "skip"] = "stop"
+    patients: Count = 1000
+    artefacts: Annotated[float, Field(ge=0, le=1)] = 0.15
+
+    @field_validator("dataset", "shifted")
+    @classmethod
+    def _known(cls, value: str | list[str]) -> str | list[str]:
+        for name in [value] if isinstance(value, str) else value:
+            if name not in FUNDUS_DATASETS:
+                raise ValueError(f"{name!r} is not known: choose from {', '.join(FUNDUS_DATASETS)}")
+        return value
+
+    @model_validator(mode="after")
+    def _others(self) -> DataSettings:
+        if self.dataset in self.shifted:
+            raise ValueError(f"shifted names {self.dataset!r}, which is trained on")
+        if len(set(self.shifted)) < len(self.shifted):
+            raise ValueError("shifted names a data set twice")
+        return self
+
+
+class Recipe(Settings):
+    """How a method trains and predicts.
+
+    Attributes:
+        posterior: of all weights; "none" for point estimates.
+        grouping: which weights share a radius.
+        initial_rho: the scale starts at sigma = softplus(initial_rho).
+        initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
+        prior_scale: the prior is N(0, prior_scale^2 I).
+        kl_weight: of the KL; 1 is the evidence lower bound.
+        pretrain_epochs: of the means alone by their likelihood, at the start; `epochs` counts them.
+        truncation: threshold in standard deviations of the noise of training (Appendix F).
+        dropout: probability before every layer but the first, in training and prediction.
+        members: of an ensemble, trained apart from their own starts.
+        channels: of the VGG's first block.
+        first_stride: of its first convolution.
+        optimizer: "sgd" has Nesterov's momentum of 0.9.
+        learning_rate: at the start.
+        learning_rate_decay: its factor after each epoch.
+        batch_size: photographs of a step.
+        epochs: at most.
+        patience: epochs without a better validation AUC after which training ends; None for never.
+        select: the epoch whose weights are kept: the "best" in validation AUC, or the "last".
+        augment: whether training images are changed at random (Appendix D.1).
+        train_samples: weight samples of a step.
+        validation_samples: weight samples of a prediction on the validation part.
+        eval_samples: weight samples of a prediction that is scored, for each member.
+        precision: of the products of a forward pass.
+    """
+
+    posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
+    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
+    initial_rho: Annotated[float, Field(ge=-100, le=100)] = -6.0
+    initial_noise: Positive | None = None
+    prior_scale: Positive = 1.0
+    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    pretrain_epochs: Annotated[int, Field(ge=0)] = 0
+    truncation: Positive | None = None
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    members: Count = 1
+    channels: Count = 16
+    first_stride: Annotated[int, Field(ge=1, le=4)] = 1
+    optimizer: Literal["amsgrad", "adam", "sgd"] = "adam"
+    learning_rate: Positive = 1e-4
+    learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    batch_size: Count = 64
+    epochs: Count = 100
+    patience: Count | None = None
+    select: Literal["best", "last"] = "best"
+    augment: bool = True
+    train_samples: Count = 1
+    validation_samples: Count = 4
+    eval_samples: Count = 16
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Recipe:
+        if self.truncation is not None and self.posterior != "gaussian":
+            raise ValueError('truncation needs posterior = "gaussian"')
+        if self.pretrain_epochs and self.posterior == "none":
+            raise ValueError("pretrain_epochs needs a posterior: without one all epochs are such")
+        if self.pretrain_epochs >= self.epochs:
+            raise ValueError("pretrain_epochs must be below epochs")
+        return self
+
+    @property
+    def draws(self) -> bool:
+        """Whether two predictions of one network differ."""
+        return self.posterior != "none" or self.dropout > 0
+
+
+class Run(Settings):
+    """One run: benchmark x method x seed, as it stands in `spec.toml`."""
+
+    benchmark: str
+    method: str
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    data: DataSettings
+    recipe: Recipe
+
+    @model_validator(mode="after")
+    def _has_validation(self) -> Run:
+        by_epoch = self.recipe.select == "best" or self.recipe.patience is not None
+        if by_epoch and self.data.validation == 0:
+            raise ValueError(
+                'select = "best" and patience need data.validation above 0: set select = "last"'
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.benchmark}  {self.method}  seed {self.seed}"
+
+    def settings(self) -> dict[str, Any]:
+        """All keys that were set, as TOML would hold them."""
+        return self.model_dump(exclude_none=True)
+
+    def digest(self) -> str:
+        """A hash of all that decides the numbers, but for the seed and the names."""
+        content = self.model_dump(include={"data", "recipe"}, mode="json")
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,0 +1,194 @@
+"""The training of one network, epoch by epoch, so that it can be left and taken up again.
+
+All randomness of an epoch comes from the seed, the member and the epoch's number alone: a run that
+goes on from the state after an epoch ends with the same numbers as one that was never left.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from vcl_radial.errors import Diverged
+from vcl_radial.fundus import Augmentation, TrainingBatches
+from vcl_radial.metrics.referral import auc
+from vcl_radial.nn import kl_divergence
+from vcl_radial.objectives import categorical_nll, per_point
+from vcl_radial.predict import own_randomness
+from vcl_radial.referral.networks import at_means, make_network, make_optimizer, truncated
+from vcl_radial.referral.prediction import predict, probability
+from vcl_radial.referral.prepare import Prepared
+from vcl_radial.referral.settings import Recipe
+
+OnBatch = Callable[[], None]
+
+HISTORY = ("member", "epoch", "loss", "nll", "kl", "validation_auc", "seconds")
+"""Columns of the history: loss and NLL in nats per photograph, KL in nats, AUC in per cent."""
+
+
+def derived(seed: int, *purpose: int | str) -> int:
+    """A seed of its own for each purpose."""
+    words = [p if isinstance(p, int) else int.from_bytes(p.encode()) for p in purpose]
+    (state,) = np.random.SeedSequence([seed, *words]).generate_state(1)
+    return int(state)
+
+
+class Training:
+    """A network in training.
+
+    Args:
+        recipe: how.
+        prepared: on what.
+        seed: of the run.
+        member: of the ensemble, from 0.
+        device: of the network.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        prepared: Prepared,
+        seed: int,
+        member: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.recipe, self.prepared = recipe, prepared
+        self.seed, self.member, self.device = seed, member, torch.device(device)
+        with own_randomness(derived(seed, "start", member), torch.device("cpu")):
+            self.network = make_network(recipe).to(self.device)
+        self.optimizer = make_optimizer(recipe, self.network)
+        self.batches = TrainingBatches(
+            prepared.data,
+            prepared.split.train,
+            recipe.batch_size,
+            normalisation=prepared.normalisation,
+            augmentation=Augmentation() if recipe.augment else None,
+            seed=derived(seed, "batches", member),
+            device=self.device,
+        )
+        self.epoch = 0
+        self.history: list[dict[str, float]] = []
+        self.best_epoch, self.best_auc = 0, -math.inf
+        self.best: dict[str, Any] | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether no epoch is to come."""
+        patience = self.recipe.patience
+        waited = self.epoch - self.best_epoch if self.best_epoch else 0
+        return self.epoch >= self.recipe.epochs or (patience is not None and waited >= patience)
+
+    def run_epoch(self, on_batch: OnBatch = lambda: None) -> dict[str, float]:
+        """Train for an epoch, validate, and return the epoch's line of the history.
+
+        Raises:
+            Diverged: the loss stopped being a finite number.
+        """
+        started = time.perf_counter()
+        loss, nll, kl = self._train(on_batch)
+        self.epoch += 1
+        if not math.isfinite(loss):
+            raise Diverged(
+                f"member {self.member}: the loss of epoch {self.epoch} is {loss}: "
+                "choose a smaller learning_rate or initial_rho"
+            )
+        found = self._validation_auc()
+        # Means alone are no posterior: the epochs before it begins cannot be chosen.
+        if self.epoch > self.recipe.pretrain_epochs and found > self.best_auc:
+            self.best_epoch, self.best_auc = self.epoch, found
+            if self.recipe.select == "best":
+                self.best = copy.deepcopy(self.network.state_dict())
+        values = (self.member, self.epoch, loss, nll, kl, found, time.perf_counter() - started)
+        self.history.append(dict(zip(HISTORY, map(float, values), strict=True)))
+        return self.history[-1]
+
+    def selected(self) -> dict[str, Any]:
+        """The weights of the epoch that the recipe selects."""
+        return self.network.state_dict() if self.best is None else self.best
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers from which the training can go on."""
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "epoch": self.epoch,
+            "history": self.history,
+            "best_epoch": self.best_epoch,
+            "best_auc": self.best_auc,
+            "best": self.best,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.epoch, self.history = state["epoch"], list(state["history"])
+        self.best_epoch, self.best_auc = state["best_epoch"], state["best_auc"]
+        self.best = state["best"]
+
+    def _train(self, on_batch: OnBatch) -> tuple[float, float, float]:
+        """An epoch's mean loss and NLL, and the KL at its end."""
+        recipe, points = self.recipe, len(self.prepared.split.train)
+        pretraining = self.epoch < recipe.pretrain_epochs
+        for group in self.optimizer.param_groups:
+            group["lr"] = recipe.learning_rate * recipe.learning_rate_decay**self.epoch
+        with_kl = recipe.posterior != "none" and not pretraining and recipe.kl_weight > 0
+        samples = 1 if pretraining and not recipe.dropout else recipe.train_samples
+        total = torch.zeros(2, dtype=torch.float64, device=self.device)
+        self.network.train()
+        seed = derived(self.seed, "epoch", self.member, self.epoch)
+        with own_randomness(seed, self.device), self._noise(pretraining):
+            for batch in self.batches.epoch(self.epoch):
+                self.optimizer.zero_grad()
+                # One graph at a time: samples cost time, but no memory.
+                for _ in range(samples):
+                    nll = categorical_nll(self.network(batch.x), batch.y) / samples
+                    torch.autograd.backward(nll)
+                    total[:] += nll.detach()
+                if with_kl:
+                    kl = per_point(kl_divergence(self.network, []), points, recipe.kl_weight)
+                    torch.autograd.backward(kl)
+                    total[0] += kl.detach()
+                self.optimizer.step()
+                on_batch()
+            with torch.no_grad():
+                last_kl = float(kl_divergence(self.network, []))
+        loss, mean_nll = (total / len(self.batches)).tolist()
+        return loss, mean_nll, last_kl
+
+    def _noise(self, pretraining: bool) -> Any:
+        if pretraining:
+            return at_means(self.network)
+        if self.recipe.truncation is not None:
+            return truncated(self.network, self.recipe.truncation)
+        return nullcontext()
+
+    def _validation_auc(self) -> float:
+        rows = self.prepared.split.validation
+        if not len(rows):
+            return math.nan
+        log_draws = predict(
+            self.network,
+            self.prepared.data,
+            rows,
+            normalisation=self.prepared.normalisation,
+            samples=self.recipe.validation_samples if self.recipe.draws else 1,
+            seed=derived(self.seed, "validation", self.member),
+            device=self.device,
+        )
+        return auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())
+
+
+def trained_network(recipe: Recipe, weights: dict[str, Any], device: torch.device) -> nn.Module:
+    """The recipe's network with these weights."""
+    network = make_network(recipe)
+    network.load_state_dict(weights)
+    return network.to(device)
