@@ -9,11 +9,21 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from vcl_radial import __version__
-from vcl_radial.cli import bench, check, listing, report, run
+from vcl_radial.cli import (
+    bench,
+    check,
+    listing,
+    refer,
+    regress,
+    report,
+    run,
+    sweep,
+    sweep_report,
+)
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
 
-COMMANDS = (run, listing, report, check, bench)
+COMMANDS = (run, listing, report, sweep, sweep_report, regress, refer, check, bench)
 """Modules with `add(commands)`, in the order of the help."""
 
 
@@ -28,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         print(
-            "vcl-radial: stopped; the same command goes on from the last finished tasks",
+            "vcl-radial: stopped; the same command goes on from what is finished",
             file=sys.stderr,
         )
         return INTERRUPTED
