@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from vcl_radial.errors import UserError
@@ -33,6 +34,53 @@ def count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return number
+
+
+def seed_number(text: str) -> int:
+    """A whole number from 0 that generators of random numbers take."""
+    if not text.isdecimal() or not int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
+def add_methods(parser: argparse.ArgumentParser, help: str) -> None:
+    """The argument `--method NAME|FILE ...`, into `options.methods`."""
+    parser.add_argument(
+        "--method",
+        dest="methods",
+        metavar="NAME|FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help=help,
+    )
+
+
+def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
+    """The argument `--data-dir DIR`; `otherwise` says what comes after the variable."""
+    parser.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        type=Path,
+        help=f"where the data lie (default: $VCL_RADIAL_DATA{otherwise})",
+    )
+
+
+def add_out(parser: argparse.ArgumentParser, default: str) -> None:
+    """The argument `--out DIR`, where results are kept."""
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path(default), help="default: %(default)s"
+    )
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """The argument `--device`, for `usable_device`."""
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="where networks are trained (default: cuda where there is one)",
+    )
 
 
 def add_settings(parser: argparse.ArgumentParser, help: str) -> None:

@@ -7,7 +7,15 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, add_settings, count
+from vcl_radial.cli.arguments import (
+    DONE,
+    add_data_dir,
+    add_methods,
+    add_out,
+    add_settings,
+    count,
+    seed_number,
+)
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -29,14 +37,8 @@ def add(commands: Commands) -> None:
         default="diabetes",
         help="diabetes (default), uci, diabetes-sequence, uci-sequence, or a .toml file",
     )
-    parser.add_argument(
-        "--method",
-        dest="methods",
-        metavar="NAME|FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="recipes in baselines/regression, or .toml files (default: the benchmark's)",
+    add_methods(
+        parser, "recipes in baselines/regression, or .toml files (default: the benchmark's)"
     )
     parser.add_argument(
         "--sets", metavar="SET", nargs="+", action="extend", default=[], help="default: all"
@@ -50,7 +52,7 @@ def add(commands: Commands) -> None:
         help="choose each split's setting from the benchmark's grid, on a part of its own training "
         "rows; the test rows are not looked at",
     )
-    parser.add_argument("--seed", metavar="N", type=_seed, default=0, help="default: 0")
+    parser.add_argument("--seed", metavar="N", type=seed_number, default=0, help="default: 0")
     add_settings(parser, "override keys of the recipes (steps=5000 prior_scale=0.5)")
     parser.add_argument(
         "--jobs",
@@ -65,19 +67,8 @@ def add(commands: Commands) -> None:
         default=40,
         help="splits and settings that train as one program (default: 40)",
     )
-    parser.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        type=Path,
-        help="where the data lie (default: $VCL_RADIAL_DATA)",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("runs/regression"),
-        help="default: %(default)s",
-    )
+    add_data_dir(parser)
+    add_out(parser, "runs/regression")
     parser.add_argument(
         "--to",
         metavar="DIR",
@@ -85,12 +76,6 @@ def add(commands: Commands) -> None:
         help="where the report goes (default: OUT/report/BENCHMARK)",
     )
     parser.set_defaults(command=_regress)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal() or not int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
-    return int(text)
 
 
 def _regress(options: argparse.Namespace) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import (
     DONE,
     FAILED,
     MAIN_METHODS,
+    add_data_dir,
+    add_device,
+    add_methods,
+    add_out,
     add_settings,
     count,
     usable_device,
@@ -33,14 +36,7 @@ def add(commands: Commands) -> None:
         "from their last finished task, and the report is drawn anew at the end.",
     )
     parser.add_argument("benchmark", metavar="BENCHMARK", help="a name of `list`, or a .toml file")
-    parser.add_argument(
-        "--method",
-        dest="methods",
-        metavar="NAME|FILE",
-        nargs="+",
-        action="extend",
-        help="names of `list`, or .toml files (default: radial-vcl gaussian-vcl)",
-    )
+    add_methods(parser, "names of `list`, or .toml files (default: radial-vcl gaussian-vcl)")
     parser.add_argument(
         "--seeds", metavar="N", type=count, default=1, help="seeds 0 to N-1 (default: 1)"
     )
@@ -59,18 +55,9 @@ def add(commands: Commands) -> None:
     add_settings(
         parser, "override keys of the recipe (epochs=40) or of the stream (stream.tasks=2)"
     )
-    parser.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        type=Path,
-        help="where the data lie (default: $VCL_RADIAL_DATA, else downloaded once)",
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path("runs"), help="default: runs"
-    )
-    parser.add_argument(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto"
-    )
+    add_data_dir(parser, ", else downloaded once")
+    add_out(parser, "runs")
+    add_device(parser)
     parser.add_argument(
         "--log",
         choices=LOGGERS,

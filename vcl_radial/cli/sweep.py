@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, FAILED, count, usable_device
+from vcl_radial.cli.arguments import DONE, FAILED, add_data_dir, add_device, count, usable_device
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -73,12 +73,7 @@ def add(commands: Commands) -> None:
         metavar="URL",
         help="a database for the trials (default: an SQLite file in the sweep's folder)",
     )
-    parser.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        type=Path,
-        help="where the data lie (default: $VCL_RADIAL_DATA, else downloaded once)",
-    )
+    add_data_dir(parser, ", else downloaded once")
     parser.add_argument(
         "--out",
         metavar="DIR",
@@ -86,9 +81,7 @@ def add(commands: Commands) -> None:
         default=Path("runs/sweeps"),
         help="the sweep gets a folder of its own in it (default: runs/sweeps)",
     )
-    parser.add_argument(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto"
-    )
+    add_device(parser)
     parser.set_defaults(command=_sweep)
 
 
