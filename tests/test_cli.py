@@ -114,7 +114,7 @@ def test_the_list_names_every_shipped_benchmark_and_method(command):
     code, out, err = command("list")
     assert (code, err) == (0, [])
     root = Path(__file__).parents[1]
-    for path in (*root.glob("benchmarks/*.toml"), *root.glob("baselines/*.toml")):
+    for path in (*root.glob("benchmarks/**/*.toml"), *root.glob("baselines/**/*.toml")):
         assert f"  {path.stem} " in out
 
 

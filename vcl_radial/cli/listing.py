@@ -1,4 +1,4 @@
-"""`vcl-radial list`: the benchmarks and methods."""
+"""`vcl-radial list`: what is shipped, by the command that takes it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,30 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """The command and its arguments."""
-    parser = commands.add_parser("list", help="list the benchmarks and methods")
+    parser = commands.add_parser("list", help="list the benchmarks, methods and sweeps")
     parser.set_defaults(command=_list)
 
 
 def _list(options: argparse.Namespace) -> int:
     from vcl_radial.experiments import catalogue
 
-    for kind, title in (("benchmark", "Benchmarks"), ("method", "Methods")):
-        names = catalogue.names(kind)
-        _show(title, [(name, catalogue.load(kind, name).description) for name in names])
+    _show("Benchmarks", _shipped("benchmark"))
+    _show("Methods", _shipped("method"))
     if installed := catalogue.installed():
         _show("Methods of installed packages", list(map(_offered, installed)))
+    _show("Sweeps, for `sweep`", _shipped("benchmark", "sweeps"))
+    _show("Benchmarks for `regress`", _shipped("benchmark", "regression"))
+    _show("Methods for `regress`", _shipped("method", "regression"))
+    _show("Methods for `refer`", _shipped("method", "referral"))
     return DONE
+
+
+def _shipped(kind: str, room: str = "") -> list[tuple[str, str]]:
+    """Names and descriptions of the TOMLs of a folder."""
+    from vcl_radial.experiments import catalogue
+
+    paths = sorted((catalogue.folder(kind) / room).glob("*.toml"))
+    return [(path.stem, catalogue.load(kind, str(path)).description) for path in paths]
 
 
 def _show(title: str, lines: list[tuple[str, str]]) -> None:
