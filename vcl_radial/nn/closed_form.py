@@ -96,6 +96,8 @@ class ClosedFormGradients:
                 drawn.gradient = native.Gradient(zero, None, zero, None)
             if native_adam is None or not native_adam.step(drawn, factor):
                 in_torch.append((drawn, factor))
+        if native_adam is not None:
+            native_adam.finish()
         _fill_gradients(in_torch)
         for drawn, _ in in_torch:
             drawn.forget_scale()
@@ -273,6 +275,13 @@ class _NativeAdam:
         self.optimizer = optimizer
         self.group_of = {p: group for group in optimizer.param_groups for p in group["params"]}
         self.blocks: dict[PosteriorBlock, native.AdamBlock] = {}
+        self._counts: list[Tensor] = []
+
+    def finish(self) -> None:
+        """Count the step of all blocks that were stepped, at once: each call costs the same."""
+        if self._counts:
+            torch._foreach_add_(self._counts, 1)
+            self._counts.clear()
 
     def step(self, drawn: _Drawn, kl_factor: float) -> bool:
         """Whether the block could be stepped, and has been."""
@@ -288,13 +297,13 @@ class _NativeAdam:
             compiled = native.AdamBlock(mean, rho, prior, drawn.divergence)
             self.blocks[block] = compiled
         counts = [self.optimizer.state[p]["step"] for p in (block.mean, block.rho)]
-        torch._foreach_add_(counts, 1)
+        self._counts += counts
         group, rho_group = groups
         assert group is not None
         assert rho_group is not None
         assert drawn.gradient is not None
         compiled.step(
-            int(counts[0]),
+            int(counts[0]) + 1,
             (float(group["lr"]), float(rho_group["lr"])),
             group["betas"],
             group["eps"],
