@@ -21,7 +21,7 @@ from vcl_radial.regression.plan import (
     validation_units,
 )
 from vcl_radial.regression.runner import make_folder, perform
-from vcl_radial.regression.units import Unit, read_result
+from vcl_radial.regression.units import Planned, Unit, read_result
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,6 @@ class Choices:
     jobs: int
     lanes: int
     command: str
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A unit of the report with the words for its setting."""
-
-    unit: Unit
-    setting: str
 
 
 def regress(choices: Choices) -> None:

@@ -12,12 +12,10 @@ import pandas as pd
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.regression import tables
-from vcl_radial.regression.units import read_result
+from vcl_radial.regression.units import Planned, read_result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from vcl_radial.regression.command import Planned
 
 
 def write_report(

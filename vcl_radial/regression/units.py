@@ -67,6 +67,14 @@ class Unit(Settings):
 
 
 @dataclass(frozen=True)
+class Planned:
+    """A unit of the report with the words for its setting."""
+
+    unit: Unit
+    setting: str
+
+
+@dataclass(frozen=True)
 class Score:
     """A number of a result: after slice k (from 1) of a sequence, else k = 0."""
 
