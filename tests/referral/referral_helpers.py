@@ -1,11 +1,26 @@
-"""Photographs in memory whose brightness tells their class, for tests."""
+"""Photographs in memory whose brightness tells their class, and made-up runs, for tests."""
+
+import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import torch
 from PIL import Image
 
-from vcl_radial.fundus import Normalisation, Photograph, Photographs, load_pixels, split_by_patient
+from vcl_radial.fundus import (
+    Normalisation,
+    Photograph,
+    Photographs,
+    SyntheticSettings,
+    load_pixels,
+    split_by_patient,
+    synthetic_photographs,
+)
+from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared
-from vcl_radial.referral.settings import Recipe
+from vcl_radial.referral.scoring import calibration_table, prediction_table, score_table
+from vcl_radial.referral.settings import DataSettings, Recipe, Run
 
 
 class Drawn:
@@ -37,17 +52,68 @@ def table(patients=40, shift=0, name="drawn"):
     return Photographs(name, tuple(rows), Drawn(bright), notice="noise, drawn by a test")
 
 
+def pixels(**keys):
+    return load_pixels(table(**keys), 16, crop=False, jobs=1, tell=lambda line: None)
+
+
 def prepared(patients=40, shifted=False):
-    data = load_pixels(table(patients), 16, crop=False, jobs=1, tell=lambda line: None)
+    data = pixels(patients=patients)
     split = split_by_patient(data.photographs, validation=0.2, test=0.3)
-    others = {}
-    if shifted:
-        other = table(8, shift=40, name="shifted")
-        others["idrid"] = load_pixels(other, 16, crop=False, jobs=1, tell=lambda line: None)
-    return Prepared(data, split, Normalisation.of(data, split.train), others)
+    others = {"idrid": pixels(patients=8, shift=40, name="shifted")} if shifted else {}
+    notices = [data.photographs.notice]
+    return Prepared("drawn", data, split, Normalisation.of(data, split.train), notices, others)
+
+
+def two_sites():
+    """A second site whose photographs are brighter."""
+    first = prepared()
+    second = pixels(shift=60, name="bright")
+    split = split_by_patient(second.photographs, validation=0.2, test=0.3)
+    return [replace(first, name="one"), replace(first, name="two", data=second, split=split)]
 
 
 def recipe(**keys):
     """A tiny network that learns fast."""
     start = {"channels": 2, "epochs": 3, "batch_size": 8, "learning_rate": 3e-3}
     return Recipe(**{**start, "eval_samples": 4, "validation_samples": 2, **keys})
+
+
+def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients=40, **keys):
+    """A finished run whose predictions are made up: the larger `skill`, the better."""
+    posterior = {"radial": "radial", "mfvi": "gaussian", "deterministic": "none"}[method]
+    benchmark = "synthetic" if len(sites) == 1 else "synthetic-cameras"
+    data = DataSettings(patients=patients, **keys)
+    made = recipe(posterior=posterior)
+    run = Run(benchmark=benchmark, method=method, seed=seed, data=data, recipe=made)
+    photographs = synthetic_photographs(SyntheticSettings(patients=patients))
+    rng = np.random.default_rng([seed, *method.encode()])
+    draws = 1 if method == "deterministic" else 4
+    tables = []
+    for after, site in enumerate(sites):
+        for number, name in enumerate(["test"] if len(sites) == 1 else sites):
+            better = skill * (1.5 if number <= after else 0.5)
+            logits = better * (2 * photographs.referable - 1) + rng.normal(0, 1, len(photographs))
+            noise = rng.normal(0, 1, (draws, len(photographs)))
+            each = torch.from_numpy(logits + 1.5 * noise / (0.5 + abs(logits)))
+            log_draws = torch.stack([-each, each], -1).log_softmax(-1)
+            tables.append(prediction_table(site, name, photographs, log_draws))
+    predictions = pd.concat(tables, ignore_index=True)
+    folder = ReferralFolder(out, run)
+    folder.start()
+    folder.save("weights.pt", {"members": []})
+    facts = {
+        "parameters": 1000,
+        "seconds": 1.0,
+        "seconds_per_epoch": 3.0,
+        "photographs": {"train": 10, "test": len(photographs)},
+        "notices": [photographs.notice],
+    }
+    files = {
+        "predictions": predictions,
+        "scores": score_table(predictions, resamples=5),
+        "calibration": calibration_table(predictions),
+        "history": pd.DataFrame(),
+    }
+    texts = {f"{name}.csv": found.to_csv(index=False) for name, found in files.items()}
+    folder.finish({**texts, "environment.json": json.dumps(facts)})
+    return folder

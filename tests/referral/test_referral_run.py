@@ -16,7 +16,7 @@ from vcl_radial.referral import execute as execute_module
 from vcl_radial.referral.catalogue import method_names, plan
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
-from vcl_radial.referral.prepare import prepare
+from vcl_radial.referral.prepare import all_test_sets, prepare
 from vcl_radial.referral.settings import DataSettings, Run
 
 
@@ -45,17 +45,17 @@ def stop_after(epochs):
 
 
 def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path):
-    prepared = referral_helpers.prepared(shifted=True)
+    sites = [referral_helpers.prepared(shifted=True)]
     run = run_of(members=2, epochs=2, train_samples=2)
     whole = ReferralFolder(tmp_path / "whole", run)
-    execute(whole, prepared)
+    execute(whole, sites)
     parts = ReferralFolder(tmp_path / "parts", run)
     for epochs in (0, 1, 0):
         with pytest.raises(Stop):
-            execute(parts, prepared, on_epoch=stop_after(epochs))
+            execute(parts, sites, on_epoch=stop_after(epochs))
         assert not parts.finished()
         torch.rand(3)
-    execute(parts, prepared)
+    execute(parts, sites)
     assert content(parts) == content(whole)
     assert parts.finished()
     assert not parts.checkpoint.exists()
@@ -71,14 +71,14 @@ def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path
 def test_seeds_differ(tmp_path, prepared):
     folders = [ReferralFolder(tmp_path, run_of(seed, epochs=1)) for seed in (0, 1)]
     for folder in folders:
-        execute(folder, prepared)
+        execute(folder, [prepared])
     assert content(folders[0])["predictions"] != content(folders[1])["predictions"]
 
 
 def test_a_finished_run_that_was_altered_is_not_finished(tmp_path, prepared):
     folder = ReferralFolder(tmp_path, run_of(epochs=1))
     assert not folder.finished()
-    execute(folder, prepared)
+    execute(folder, [prepared])
     assert folder.finished()
     with (folder.path / "scores.csv").open("a") as file:
         file.write("\n")
@@ -88,23 +88,23 @@ def test_a_finished_run_that_was_altered_is_not_finished(tmp_path, prepared):
 def test_checkpoints_that_are_damaged_or_of_another_run_are_refused(tmp_path, prepared):
     folder = ReferralFolder(tmp_path, run_of(epochs=2))
     with pytest.raises(Stop):
-        execute(folder, prepared, on_epoch=stop_after(0))
+        execute(folder, [prepared], on_epoch=stop_after(0))
     sound = folder.checkpoint.read_bytes()
     folder.checkpoint.write_bytes(sound[:-1])
     with pytest.raises(UserError, match=r"checkpoint.pt: damaged .*delete it"):
-        execute(folder, prepared)
+        execute(folder, [prepared])
     other = ReferralFolder(tmp_path, run_of(seed=1, epochs=2))
     other.path.mkdir()
     other.checkpoint.write_bytes(sound)
     with pytest.raises(UserError, match="belongs to another run"):
-        execute(other, prepared)
+        execute(other, [prepared])
 
 
 def test_a_run_that_would_not_fit_says_so_before_it_starts(tmp_path, prepared, monkeypatch):
     monkeypatch.setattr("vcl_radial.fundus.memory.free_memory", lambda device: 1000)
     folder = ReferralFolder(tmp_path, run_of(epochs=1))
     with pytest.raises(UserError, match=r"this run needs about .* choose a smaller batch_size"):
-        execute(folder, prepared)
+        execute(folder, [prepared])
     assert not folder.checkpoint.exists()
 
 
@@ -116,8 +116,8 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
     with monkeypatch.context() as patch:
         patch.setattr(execute_module, "_predictions", stopped)
         with pytest.raises(Stop):
-            execute(folder, prepared)
-    execute(folder, prepared, on_epoch=lines.append)
+            execute(folder, [prepared])
+    execute(folder, [prepared], on_epoch=lines.append)
     assert lines == []
     assert folder.finished()
 
@@ -128,13 +128,15 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
 def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):
     healthy = prepared.data.select(prepared.data.photographs.referable == 0)
     monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: healthy)
-    with pytest.raises(DataError, match=r"the train part .* does not hold both healthy and"):
+    with pytest.raises(
+        DataError, match=r"synthetic: the train part .* does not hold both healthy and"
+    ):
         prepare(DataSettings())
 
 
 def test_test_sets_are_the_test_part_and_all_of_the_shifted_ones():
     prepared = referral_helpers.prepared(shifted=True)
-    (test, data, rows), (other, shifted, all_rows) = prepared.test_sets()
+    (test, data, rows), (other, shifted, all_rows) = all_test_sets([prepared])
     assert (test, other) == ("test", "idrid")
     assert rows.tolist() == prepared.split.test.tolist()
     assert all_rows.tolist() == list(range(16))
@@ -173,7 +175,10 @@ def test_a_recipe_of_ones_own_is_named_by_its_path(tmp_path):
 
 
 MISTAKES = [
-    (("nowhere", ["radial"], {}), "nowhere: no such benchmark; choose from synthetic, eyepacs"),
+    (
+        ("nowhere", ["radial"], {}),
+        "nowhere: no such benchmark; choose from synthetic, synthetic-cameras, eyepacs",
+    ),
     (("synthetic", ["radal"], {}), "radal: no such method; did you mean radial"),
     (("synthetic", ["radial", "radial"], {}), "two methods of one name"),
     (("synthetic", ["radial"], {"epoch": 3}), "unknown key 'epoch'; the nearest known .*'epochs'"),
@@ -184,6 +189,9 @@ MISTAKES = [
     (("synthetic", ["deterministic"], {"pretrain_epochs": 1}), "needs a posterior"),
     (("synthetic", ["radial"], {"data.dataset": "cats"}), "data.dataset = 'cats': .*choose from"),
     (("eyepacs", ["radial"], {"data.shifted": ["eyepacs-subset"]}), "which is trained on"),
+    (("eyepacs-idrid", ["radial"], {"data.shifted": ["idrid"]}), "which is trained on"),
+    (("eyepacs", ["radial"], {"data.then": ["eyepacs-subset"]}), "which is the dataset"),
+    (("synthetic", ["radial"], {"data.parts": "eye"}), "data.parts = 'eye'"),
     (("synthetic", ["radial"], {"data.validation": 0.0}), 'set select = "last"'),
 ]
 

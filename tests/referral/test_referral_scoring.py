@@ -29,7 +29,7 @@ def predictions(patients=30, seed=0, name="test", bias=0.0):
     rng = np.random.default_rng(seed)
     p = 0.2 + 0.6 * photographs.referable + rng.uniform(-0.2, 0.2, len(photographs))
     first, second = (p + bias).clip(0, 1), (p - bias).clip(0, 1)
-    return prediction_table(name, photographs, log_draws(first.tolist(), second.tolist()))
+    return prediction_table("here", name, photographs, log_draws(first.tolist(), second.tolist()))
 
 
 def value(scores, metric, **where):
@@ -42,7 +42,7 @@ def value(scores, metric, **where):
 
 def test_a_line_says_what_the_draws_say():
     photographs = table(1)
-    found = prediction_table("test", photographs, log_draws([0.2, 0.6], [0.4, 0.6]))
+    found = prediction_table("here", "test", photographs, log_draws([0.2, 0.6], [0.4, 0.6]))
     assert found["image"].tolist() == ["000_left", "000_right"]
     assert found["patient"].tolist() == ["000", "000"]
     assert found["probability"].tolist() == pytest.approx([0.3, 0.6])
@@ -53,7 +53,7 @@ def test_a_line_says_what_the_draws_say():
 
 
 def test_a_single_draw_is_ranked_by_entropy_alone():
-    found = prediction_table("test", table(1), log_draws([0.2, 0.6]))
+    found = prediction_table("here", "test", table(1), log_draws([0.2, 0.6]))
     assert uncertainties(found) == ["entropy"]
     assert uncertainties(predictions()) == ["entropy"]  # two draws that agree
     assert uncertainties(predictions(bias=0.1)) == ["mutual_information", "entropy"]

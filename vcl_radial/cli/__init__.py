@@ -14,6 +14,7 @@ from vcl_radial.cli import (
     check,
     listing,
     refer,
+    refer_report,
     regress,
     report,
     run,
@@ -23,7 +24,7 @@ from vcl_radial.cli import (
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
 
-COMMANDS = (run, listing, report, sweep, sweep_report, regress, refer, check, bench)
+COMMANDS = (run, listing, report, sweep, sweep_report, regress, refer, refer_report, check, bench)
 """Modules with `add(commands)`, in the order of the help."""
 
 

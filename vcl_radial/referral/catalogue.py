@@ -19,9 +19,15 @@ RECIPES: Final = catalogue.folder("method") / "referral"
 
 BENCHMARKS: Final[dict[str, dict[str, Any]]] = {
     "synthetic": {"dataset": "synthetic"},
+    "synthetic-cameras": {"dataset": "synthetic", "parts": "site"},
     "eyepacs": {"dataset": "eyepacs-subset", "shifted": ["idrid"]},
+    "eyepacs-idrid": {"dataset": "eyepacs-subset", "then": ["idrid"]},
+    "eyepacs-sharpness": {"dataset": "eyepacs-subset", "parts": "sharpness"},
 }
-"""Data by name: `synthetic` needs no files, `eyepacs` wants the retinopathy folder."""
+"""Data by name; those with `parts` or `then` are of sites in sequence.
+
+The synthetic ones need no files, those of EyePACS want the retinopathy folder.
+"""
 
 
 def method_names() -> list[str]:

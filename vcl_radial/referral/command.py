@@ -18,6 +18,7 @@ from vcl_radial.errors import Diverged
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
+from vcl_radial.referral.processes import ALONE, Processes
 from vcl_radial.referral.settings import Run
 
 SHOWN = (0.0, 0.1, 0.2, 0.3)
@@ -36,12 +37,14 @@ class Choices:
         out: the folder of the results.
         data_dir: where the photographs lie; see `vcl_radial.fundus.load_photographs`.
         device: of the networks and the pixels.
+        processes: that train together.
     """
 
     runs: Sequence[Run]
     out: Path
     data_dir: Path | None
     device: str
+    processes: Processes = ALONE
 
 
 def refer(choices: Choices) -> int:
@@ -53,17 +56,18 @@ def refer(choices: Choices) -> int:
     Raises:
         UserError: something the user can mend; what was finished stays.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    processes = choices.processes
+    console = Console(highlight=False, soft_wrap=True, quiet=not processes.is_first)
     folders = [ReferralFolder(choices.out, run) for run in choices.runs]
     todo = [folder for folder in folders if not folder.finished()]
     kept = f", {len(folders) - len(todo)} kept from before" if len(todo) < len(folders) else ""
     console.print(f"{choices.runs[0].benchmark}: {len(todo)} runs to do{kept}", markup=False)
     if todo:
-        prepared = _prepared(choices, console)
+        sites = _prepared(choices, console)
         for number, folder in enumerate(todo, start=1):
-            _run(folder, prepared, choices.device, console, f"[{number} of {len(todo)}]")
+            _run(folder, sites, choices, console, f"[{number} of {len(todo)}]")
     done = [folder for folder in folders if folder.finished()]
-    if done:
+    if done and processes.is_first:
         show(done, console)
     return len(folders) - len(done)
 
@@ -75,14 +79,16 @@ def show(folders: Sequence[ReferralFolder], console: Console) -> None:
     """
     tables = []
     for folder in folders:
-        table = pd.read_csv(folder.path / "scores.csv")
+        table = pd.read_csv(folder.path / "scores.csv", dtype={"after": str, "set": str})
         first = table["uncertainty"].dropna().iloc[0]
         table = table[(table["metric"] == "auc") & (table["uncertainty"] == first)]
         tables.append(table.assign(method=folder.run.method, seed=folder.run.seed))
     scores = pd.concat(tables)
-    for name, of_set in scores.groupby("set", sort=False):
+    in_sequence = scores["after"].nunique() > 1
+    for (after, name), of_set in scores.groupby(["after", "set"], sort=False):
+        when = f" after {after}" if in_sequence else ""
         shown = Table(
-            title=f"{name}: AUC in % of what is kept, by the share referred",
+            title=f"{name}{when}: AUC in % of what is kept, by the share referred",
             title_justify="left",
             box=SIMPLE_HEAD,
             padding=(0, 1),
@@ -112,36 +118,48 @@ def _cell(rows: pd.DataFrame) -> str:
     return f"{rows['value'].mean():.1f} ± {rows['standard_error'].mean():.1f}"
 
 
-def _prepared(choices: Choices, console: Console) -> Prepared:
-    prepared = prepare(choices.runs[0].data, choices.data_dir)
-    split = prepared.split
-    console.print(
-        f"{len(split.train)} photographs to train on, {len(split.validation)} to choose epochs on, "
-        f"{len(split.test)} to test on",
-        markup=False,
-    )
-    return prepared
+def _prepared(choices: Choices, console: Console) -> list[Prepared]:
+    # The first process fills the cache of pixels, and the others read it.
+    if not choices.processes.is_first:
+        choices.processes.wait()
+    sites = prepare(choices.runs[0].data, choices.data_dir)
+    if choices.processes.is_first:
+        choices.processes.wait()
+    for site in sites:
+        split = site.split
+        console.print(
+            f"{site.name}: {len(split.train)} photographs to train on, {len(split.validation)} to "
+            f"choose epochs on, {len(split.test)} to test on",
+            markup=False,
+        )
+    return sites
 
 
 def _run(
-    folder: ReferralFolder, prepared: Prepared, device: str, console: Console, place: str
+    folder: ReferralFolder,
+    sites: Sequence[Prepared],
+    choices: Choices,
+    console: Console,
+    place: str,
 ) -> None:
     run = folder.run
-    steps = len(prepared.split.train) // run.recipe.batch_size
+    steps = max(len(site.split.train) for site in sites) // run.recipe.batch_size
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     started = time.monotonic()
     with Progress(
         *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(run.name, total=run.recipe.epochs * run.recipe.members)
+        task = bar.add_task(run.name, total=run.recipe.epochs * run.recipe.members * len(sites))
         within = bar.add_task("epoch", total=steps)
 
         def on_epoch(line: dict[str, float]) -> None:
-            member, epoch = int(line["member"]), int(line["epoch"])
-            bar.update(task, completed=member * run.recipe.epochs + epoch)
+            member, site, epoch = (int(line[key]) for key in ("member", "site", "epoch"))
+            begun = member * len(sites) + site
+            bar.update(task, completed=begun * run.recipe.epochs + epoch)
             bar.reset(within)
+            where = f"  {sites[site].name}" if len(sites) > 1 else ""
             console.print(
-                f"{run.method}  seed {run.seed}  member {member + 1}  epoch {epoch}: "
+                f"{run.method}  seed {run.seed}  member {member + 1}{where}  epoch {epoch}: "
                 f"NLL {line['nll']:.4f} nats, validation AUC {line['validation_auc']:.2f} %",
                 markup=False,
             )
@@ -149,8 +167,9 @@ def _run(
         try:
             execute(
                 folder,
-                prepared,
-                device,
+                sites,
+                choices.device,
+                processes=choices.processes,
                 on_epoch=on_epoch,
                 on_batch=lambda: bar.advance(within),
             )

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
 import torch
-from torch import Tensor
 
+from vcl_radial.errors import UserError
 from vcl_radial.experiments import environment
 from vcl_radial.fundus import check_memory, estimate_memory
 from vcl_radial.referral.folder import ReferralFolder
+from vcl_radial.referral.networks import make_network
 from vcl_radial.referral.prediction import predict, together
-from vcl_radial.referral.prepare import Prepared
+from vcl_radial.referral.prepare import Prepared, all_test_sets
+from vcl_radial.referral.processes import ALONE, Processes
 from vcl_radial.referral.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.referral.training import HISTORY, OnBatch, Training, derived, trained_network
 
 OnEpoch = Callable[[dict[str, float]], None]
 """Told the line of the history of an epoch that has ended."""
 
+Weights = dict[str, Any]
+"""A network's state dict."""
+
 
 def execute(
     folder: ReferralFolder,
-    prepared: Prepared,
+    sites: Sequence[Prepared],
     device: torch.device | str = "cpu",
     *,
+    processes: Processes = ALONE,
     on_epoch: OnEpoch = lambda line: None,
     on_batch: OnBatch = lambda: None,
 ) -> None:
-    """Train all members of a run, predict, score and write its files.
+    """Train all members of a run on one site after another, predict, score and write its files.
 
-    The state is stored after every epoch; a run that has a checkpoint goes on from it.
+    The state is stored after every epoch; a run that has a checkpoint goes on from it. Of several
+    processes, which all see the folder, the first one writes.
 
     Raises:
         UserError: the run would not fit into memory, or its folder cannot be read or written.
@@ -42,88 +50,145 @@ def execute(
     torch.set_flush_denormal(True)
     run, device = folder.run, torch.device(device)
     recipe = run.recipe
+    # Nobody reads while the first process still writes what another run left to be done.
+    processes.wait()
     state = folder.load("checkpoint.pt") or {"members": [], "training": None, "history": []}
-    members: list[dict[str, Any]] = state["members"]
-    history: list[dict[str, float]] = state["history"]
-    folder.start()
-    while len(members) < recipe.members:
-        training = Training(recipe, prepared, run.seed, len(members), device)
-        check_memory(
-            estimate_memory(
-                training.network,
-                (3, prepared.data.size, prepared.data.size),
-                recipe.batch_size,
-                optimizer={"sgd": "sgd-momentum"}.get(recipe.optimizer, recipe.optimizer),
-            ),
-            device,
+    if state.setdefault("processes", processes.world) != processes.world:
+        raise UserError(
+            f"{folder.checkpoint}: was left by {state['processes']} processes; go on with as many, "
+            "or delete it"
         )
+    processes.wait()
+    # Of each member the weights after each site.
+    members: list[list[Weights]] = state["members"]
+    history: list[dict[str, float]] = state["history"]
+    if processes.is_first:
+        folder.start()
+
+    def save(training: dict[str, Any] | None) -> None:
+        if processes.is_first:
+            done = {"members": members, "history": history, "processes": processes.world}
+            folder.save("checkpoint.pt", {**done, "training": training})
+
+    for member, site in product(range(recipe.members), range(len(sites))):
+        if member == len(members):
+            members.append([])
+        after = members[member]
+        if site < len(after):
+            continue
+        training = Training(
+            recipe,
+            sites[site],
+            run.seed,
+            member,
+            device,
+            site=site,
+            start=after[-1] if after else None,
+            processes=processes,
+        )
+        _check_memory(training)
         if state["training"] is not None:
             training.load_state_dict(state["training"])
         while not training.finished:
             line = training.run_epoch(on_batch)
-            folder.save(
-                "checkpoint.pt",
-                {"members": members, "history": history, "training": training.state_dict()},
-            )
+            save(training.state_dict())
             on_epoch(line)
-        members.append(training.selected())
+        after.append(training.selected())
         history += [{**line, "selected": _is_selected(training, line)} for line in training.history]
         state["training"] = None
-        folder.save("checkpoint.pt", {"members": members, "history": history, "training": None})
+        save(None)
+    if processes.is_first:
+        _finish(folder, sites, members, history, device, processes.world)
+    processes.wait()
+
+
+def _finish(
+    folder: ReferralFolder,
+    sites: Sequence[Prepared],
+    members: Sequence[Sequence[Weights]],
+    history: Sequence[Mapping[str, float]],
+    device: torch.device,
+    world: int,
+) -> None:
+    """Predict, score and write all files."""
     folder.save("weights.pt", {"members": members})
-    predictions = _predictions(folder, prepared, members, device)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    network = trained_network(recipe, members[0], torch.device("cpu"))
-    facts = environment.describe(name, torch.get_num_threads()) | {
-        "parameters": recipe.members * sum(p.numel() for p in network.parameters()),
-        "seconds": sum(line["seconds"] for line in history),
-        "seconds_per_epoch": sum(line["seconds"] for line in history) / len(history),
-        "photographs": {"train": len(prepared.split.train), "test": len(prepared.split.test)},
-        "notices": prepared.notices,
-    }
+    predictions = _predictions(folder, sites, members, device)
     tables = {
         "predictions": predictions,
         "scores": score_table(predictions),
         "calibration": calibration_table(predictions),
         "history": pd.DataFrame(history, columns=[*HISTORY, "selected"]).astype(
-            {"member": int, "epoch": int}
+            {"member": int, "site": int, "epoch": int}
         ),
     }
     files = {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
+    facts = _facts(folder, sites, history, device) | {"processes": world}
     folder.finish({**files, "environment.json": json.dumps(facts, indent=2) + "\n"})
+
+
+def _facts(
+    folder: ReferralFolder,
+    sites: Sequence[Prepared],
+    history: Sequence[Mapping[str, float]],
+    device: torch.device,
+) -> dict[str, Any]:
+    """What stands in `environment.json`."""
+    recipe = folder.run.recipe
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    parameters = sum(p.numel() for p in make_network(recipe).parameters())
+    return environment.describe(name, torch.get_num_threads()) | {
+        "parameters": recipe.members * parameters,
+        "seconds": sum(line["seconds"] for line in history),
+        "seconds_per_epoch": sum(line["seconds"] for line in history) / len(history),
+        "photographs": {
+            part: sum(len(getattr(site.split, part)) for site in sites)
+            for part in ("train", "validation", "test")
+        },
+        "sites": [site.name for site in sites],
+        "notices": list(sites[0].notices),
+    }
+
+
+def _check_memory(training: Training) -> None:
+    recipe, size = training.recipe, training.prepared.data.size
+    needed = estimate_memory(
+        training.network,
+        (3, size, size),
+        recipe.batch_size // training.processes.world,
+        optimizer={"sgd": "sgd-momentum"}.get(recipe.optimizer, recipe.optimizer),
+    )
+    check_memory(needed, training.device)
 
 
 def _predictions(
     folder: ReferralFolder,
-    prepared: Prepared,
-    members: list[dict[str, Any]],
+    sites: Sequence[Prepared],
+    members: Sequence[Sequence[Weights]],
     device: torch.device,
 ) -> pd.DataFrame:
+    """What the members say together about every test set, after every site."""
     recipe, seed = folder.run.recipe, folder.run.seed
-    draws: dict[str, list[Tensor]] = {name: [] for name, _, _ in prepared.test_sets()}
-    for k, weights in enumerate(members):
-        network = trained_network(recipe, weights, device)
-        for name, data, rows in prepared.test_sets():
-            draws[name].append(
+    tables = []
+    for k, site in enumerate(sites):
+        networks = [trained_network(recipe, after[k], device) for after in members]
+        for name, data, rows in all_test_sets(sites):
+            draws = [
                 predict(
                     network,
                     data,
                     rows,
-                    normalisation=prepared.normalisation,
+                    normalisation=site.normalisation,
                     samples=recipe.eval_samples if recipe.draws else 1,
-                    seed=derived(seed, "prediction", k),
+                    seed=derived(seed, "prediction", member),
                     device=device,
                 )
-            )
-    return pd.concat(
-        [
-            prediction_table(name, data.photographs.select(rows), together(draws[name]))
-            for name, data, rows in prepared.test_sets()
-        ],
-        ignore_index=True,
-    )
+                for member, network in enumerate(networks)
+            ]
+            photographs = data.photographs.select(rows)
+            tables.append(prediction_table(site.name, name, photographs, together(draws)))
+    return pd.concat(tables, ignore_index=True)
 
 
-def _is_selected(training: Training, line: dict[str, float]) -> bool:
+def _is_selected(training: Training, line: Mapping[str, float]) -> bool:
     chosen = training.epoch if training.best is None else training.best_epoch
     return int(line["epoch"]) == chosen

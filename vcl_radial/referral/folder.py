@@ -4,7 +4,7 @@ spec.toml          every key
 checkpoint.pt      the state after the last epoch; gone when the run is done
 predictions.csv    a line for each photograph that is scored on
 scores.csv, calibration.csv, history.csv, environment.json
-weights.pt         the selected weights of every member
+weights.pt         the selected weights of every member after every site
 done               checksums of all these; written last
 """
 
@@ -47,11 +47,7 @@ class ReferralFolder:
 
     def finished(self) -> bool:
         """Whether a finished run lies here, unaltered."""
-        try:
-            sums = json.loads((self.path / "done").read_text(encoding="utf-8"))
-            return all(_sha256((self.path / name).read_bytes()) == sums[name] for name in _FILES)
-        except (OSError, ValueError, LookupError, TypeError):
-            return False
+        return is_finished(self.path)
 
     def start(self) -> None:
         """Write the spec; from now on the run is not finished."""
@@ -100,6 +96,15 @@ class ReferralFolder:
         if not isinstance(state, dict) or (state.get("spec"), state.get("seed")) != stamp:
             raise UserError(f"{path}: belongs to another run; {mend}")
         return state
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a folder holds a finished run, unaltered."""
+    try:
+        sums = json.loads((path / "done").read_text(encoding="utf-8"))
+        return all(_sha256((path / name).read_bytes()) == sums[name] for name in _FILES)
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def read_spec(path: Path) -> Run:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -21,47 +21,79 @@ from vcl_radial.fundus import (
     split_by_patient,
 )
 from vcl_radial.fundus.faults import Tell, tell_user
+from vcl_radial.referral.parts import parts_of
 from vcl_radial.referral.settings import DataSettings
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Photographs that are ready for training.
+    """Photographs of one site that are ready for training.
 
     Attributes:
+        name: of the site: the data set's, or that of a part of it.
         data: those that are trained on and tested on.
         split: their parts.
-        normalisation: by the training part.
+        normalisation: by the training part, of the first site where there are several.
+        notices: what has to be said wherever results are shown: licences, and what is synthetic.
         shifted: further test sets by name.
     """
 
+    name: str
     data: FundusData
     split: Split
     normalisation: Normalisation
-    shifted: Mapping[str, FundusData]
+    notices: Sequence[str] = ()
+    shifted: Mapping[str, FundusData] = field(default_factory=dict)
 
-    def test_sets(self) -> list[tuple[str, FundusData, NDArray[np.int64]]]:
-        """Name, photographs and rows of everything that is scored on; the test part first."""
-        whole = [(name, data, np.arange(len(data))) for name, data in self.shifted.items()]
-        return [("test", self.data, self.split.test), *whole]
 
-    @property
-    def notices(self) -> list[str]:
-        """What has to be said wherever results are shown: licences, and what is synthetic."""
-        tables = [self.data.photographs, *(data.photographs for data in self.shifted.values())]
-        return [table.notice for table in tables if table.notice]
+def all_test_sets(
+    sites: Sequence[Prepared],
+) -> list[tuple[str, FundusData, NDArray[np.int64]]]:
+    """Name, photographs and rows of everything that is scored on.
+
+    The test part of every site, under the site's name or "test" where there is but one; then the
+    first site's shifted sets, whole.
+    """
+    parts = [
+        ("test" if len(sites) == 1 else site.name, site.data, site.split.test) for site in sites
+    ]
+    whole = [(name, data, np.arange(len(data))) for name, data in sites[0].shifted.items()]
+    return [*parts, *whole]
 
 
 def prepare(
     settings: DataSettings, data_dir: Path | None = None, tell: Tell = tell_user
-) -> Prepared:
-    """Read, decode and split the photographs.
+) -> list[Prepared]:
+    """Read, decode and split the photographs of each site, in the order of training.
 
     Raises:
         UserError: a data folder is missing, or a part would be empty.
         DataError: files are not what they should be, or a part lacks a class.
     """
-    data = _load(settings.dataset, settings, data_dir, tell)
+    loaded = {
+        name: _load(name, settings, data_dir, tell)
+        for name in (settings.dataset, *settings.then, *settings.shifted)
+    }
+    sites = parts_of(loaded[settings.dataset], settings)
+    sites += [(name, loaded[name]) for name in settings.then]
+    splits = [_split(name, data, settings) for name, data in sites]
+    # Nothing is known of later sites when the first is trained on.
+    normalisation = Normalisation.of(sites[0][1], splits[0].train)
+    notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
+    return [
+        Prepared(
+            name=name,
+            data=data,
+            split=split,
+            normalisation=normalisation,
+            notices=notices,
+            shifted={other: loaded[other] for other in settings.shifted},
+        )
+        for (name, data), split in zip(sites, splits, strict=True)
+    ]
+
+
+def _split(name: str, data: FundusData, settings: DataSettings) -> Split:
     if settings.split == "published":
         split = published_split(
             data.photographs, validation=settings.validation, seed=settings.split_seed
@@ -73,20 +105,15 @@ def prepare(
             test=settings.test,
             seed=settings.split_seed,
         )
-    for name in ("train", "validation", "test"):
-        rows = getattr(split, name)
-        wanted = name != "validation" or settings.validation > 0
+    for part in ("train", "validation", "test"):
+        rows = getattr(split, part)
+        wanted = part != "validation" or settings.validation > 0
         if wanted and len(np.unique(data.photographs.referable[rows])) < 2:
             raise DataError(
-                f"{settings.dataset}: the {name} part of {len(rows)} photographs does not hold "
+                f"{name}: the {part} part of {len(rows)} photographs does not hold "
                 "both healthy and referable ones; use more photographs or another share"
             )
-    return Prepared(
-        data=data,
-        split=split,
-        normalisation=Normalisation.of(data, split.train),
-        shifted={name: _load(name, settings, data_dir, tell) for name in settings.shifted},
-    )
+    return split
 
 
 def _load(name: str, settings: DataSettings, data_dir: Path | None, tell: Tell) -> FundusData:

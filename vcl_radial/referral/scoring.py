@@ -44,6 +44,7 @@ _CURVES: Final[dict[str, Score]] = {
 }
 _SINGLE: Final = ("nll", "brier", "ece", "calibration_error")
 COLUMNS: Final = (
+    "after",
     "set",
     "metric",
     "uncertainty",
@@ -55,22 +56,26 @@ COLUMNS: Final = (
 )
 
 
-def prediction_table(name: str, photographs: Photographs, log_draws: Tensor) -> pd.DataFrame:
+def prediction_table(
+    after: str, name: str, photographs: Photographs, log_draws: Tensor
+) -> pd.DataFrame:
     """A line for each photograph.
 
     Args:
+        after: the site that was trained on last.
         name: of the test set.
         photographs: N of them.
         log_draws: log-probabilities under S draws, `[S, N, 2]`.
 
     Returns:
-        `set, image, patient, eye, grade, site, artefact, referable, probability, entropy,
+        `after, set, image, patient, eye, grade, site, artefact, referable, probability, entropy,
         mutual_information`; entropy and mutual information in nats. Of a single draw the mutual
         information is 0.
     """
     mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
     table = photographs.frame().drop(columns=["path", "part"])
-    table.insert(0, "set", name)
+    table.insert(0, "after", after)
+    table.insert(1, "set", name)
     table["referable"] = photographs.referable
     table["probability"] = probability(log_draws).numpy()
     table["entropy"] = entropy(mean).numpy()
@@ -86,7 +91,7 @@ def uncertainties(predictions: pd.DataFrame) -> list[str]:
 def score_table(
     predictions: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> pd.DataFrame:
-    """All scores of a table of predictions.
+    """All scores of a table of predictions, for each site that was trained on last.
 
     | metric                                 | what                                                |
     | -------------------------------------- | --------------------------------------------------- |
@@ -97,9 +102,17 @@ def score_table(
     |                                        | of the test part                                    |
 
     Returns:
-        `set, metric, uncertainty, referred, value, standard_error, lower, upper`; AUC and
+        `after, set, metric, uncertainty, referred, value, standard_error, lower, upper`; AUC and
         accuracies in per cent.
     """
+    parts = [
+        _scores(part, resamples, seed).assign(after=after)
+        for after, part in predictions.groupby("after", sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     names = uncertainties(predictions)
     test = predictions[predictions["set"] == "test"]
@@ -129,19 +142,20 @@ def score_table(
                         "value": auc(shifted, both),
                     }
                 )
-    return pd.DataFrame(rows, columns=list(COLUMNS)).fillna({"uncertainty": ""})
+    return pd.DataFrame(rows, columns=list(COLUMNS[1:])).fillna({"uncertainty": ""})
 
 
 def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
-    """The calibration curves: `set, lower, upper, count, predicted, observed`."""
+    """The calibration curves: `after, set, lower, upper, count, predicted, observed`."""
     parts = []
-    for name, of_set in predictions.groupby("set", sort=False):
+    for (after, name), of_set in predictions.groupby(["after", "set"], sort=False):
         curve = calibration_curve(
             of_set["referable"].to_numpy(), of_set["probability"].to_numpy(), bins
         )
         parts.append(
             pd.DataFrame(
                 {
+                    "after": after,
                     "set": name,
                     "lower": curve.edges[:-1],
                     "upper": curve.edges[1:],

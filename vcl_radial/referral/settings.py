@@ -26,6 +26,9 @@ class DataSettings(Settings):
         test: share of the patients that are scored on, where the split is random.
         split_seed: of the random split: the same for all methods and seeds.
         shifted: data sets that are scored on besides, whole; nothing is trained or chosen on them.
+        parts: what the dataset is cut into, to be trained on one after another: the "whole", a part
+            for each "site" (or camera), or by "sharpness" the sharper and the duller half.
+        then: further data sets that are trained on after it, one after another.
         on_fault: "stop" at photographs that cannot be used, or "skip" them.
         patients: to be drawn, where the dataset is "synthetic".
         artefacts: share of the drawn photographs with an artefact.
@@ -39,11 +42,13 @@ class DataSettings(Settings):
     test: Share = 0.2
     split_seed: Annotated[int, Field(ge=0)] = 0
     shifted: list[str] = Field(default=[])
+    parts: Literal["whole", "site", "sharpness"] = "whole"
+    then: list[str] = Field(default=[])
     on_fault: Literal["stop", "skip"] = "stop"
     patients: Count = 1000
     artefacts: Annotated[float, Field(ge=0, le=1)] = 0.15
 
-    @field_validator("dataset", "shifted")
+    @field_validator("dataset", "shifted", "then")
     @classmethod
     def _known(cls, value: str | list[str]) -> str | list[str]:
         for name in [value] if isinstance(value, str) else value:
@@ -53,10 +58,14 @@ class DataSettings(Settings):
 
     @model_validator(mode="after")
     def _others(self) -> DataSettings:
-        if self.dataset in self.shifted:
-            raise ValueError(f"shifted names {self.dataset!r}, which is trained on")
-        if len(set(self.shifted)) < len(self.shifted):
-            raise ValueError("shifted names a data set twice")
+        for name in self.shifted:
+            if name in (self.dataset, *self.then):
+                raise ValueError(f"shifted names {name!r}, which is trained on")
+        if self.dataset in self.then:
+            raise ValueError(f"then names {self.dataset!r}, which is the dataset")
+        for key in ("shifted", "then"):
+            if len(set(getattr(self, key))) < len(getattr(self, key)):
+                raise ValueError(f"{key} names a data set twice")
         return self
 
 

@@ -17,21 +17,25 @@ import numpy as np
 import torch
 from torch import nn
 
-from vcl_radial.errors import Diverged
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.fundus import Augmentation, TrainingBatches
 from vcl_radial.metrics.referral import auc
-from vcl_radial.nn import kl_divergence
+from vcl_radial.nn import consolidate, kl_divergence
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.referral.networks import at_means, make_network, make_optimizer, truncated
 from vcl_radial.referral.prediction import predict, probability
 from vcl_radial.referral.prepare import Prepared
+from vcl_radial.referral.processes import ALONE, Processes, unsynchronised
 from vcl_radial.referral.settings import Recipe
 
 OnBatch = Callable[[], None]
 
-HISTORY = ("member", "epoch", "loss", "nll", "kl", "validation_auc", "seconds")
-"""Columns of the history: loss and NLL in nats per photograph, KL in nats, AUC in per cent."""
+HISTORY = ("member", "site", "epoch", "loss", "nll", "kl", "validation_auc", "seconds")
+"""Columns of the history; member and site count from 0, epochs from 1.
+
+Loss and NLL are in nats per photograph, the KL in nats, the AUC in per cent.
+"""
 
 
 def derived(seed: int, *purpose: int | str) -> int:
@@ -50,6 +54,13 @@ class Training:
         seed: of the run.
         member: of the ensemble, from 0.
         device: of the network.
+        site: of a sequence, from 0.
+        start: the weights of the site before; the posterior among them becomes the prior.
+        processes: that share every batch. Each draws weights of its own; gradients are averaged
+            over them, so that the KL counts once.
+
+    Raises:
+        UserError: the batch cannot be shared, or is larger than the data.
     """
 
     def __init__(
@@ -59,11 +70,31 @@ class Training:
         seed: int,
         member: int = 0,
         device: torch.device | str = "cpu",
+        *,
+        site: int = 0,
+        start: dict[str, Any] | None = None,
+        processes: Processes = ALONE,
     ) -> None:
+        if recipe.batch_size % processes.world:
+            raise UserError(
+                f"batch_size = {recipe.batch_size} must be a multiple of the {processes.world} "
+                "processes that share it"
+            )
+        if site:
+            # The means have their start from the site before.
+            recipe = recipe.model_copy(update={"pretrain_epochs": 0})
         self.recipe, self.prepared = recipe, prepared
-        self.seed, self.member, self.device = seed, member, torch.device(device)
+        self.seed, self.member, self.site = seed, member, site
+        self.device, self.processes = torch.device(device), processes
+        # What a later site draws has seeds of its own.
+        self._whose = (member, "site", site) if site else (member,)
         with own_randomness(derived(seed, "start", member), torch.device("cpu")):
-            self.network = make_network(recipe).to(self.device)
+            self.network = make_network(recipe)
+        if start is not None:
+            self.network.load_state_dict(start)
+            consolidate(self.network, [])
+        self.network.to(self.device)
+        self._together = processes.together(self.network, some_unused=recipe.pretrain_epochs > 0)
         self.optimizer = make_optimizer(recipe, self.network)
         self.batches = TrainingBatches(
             prepared.data,
@@ -71,7 +102,8 @@ class Training:
             recipe.batch_size,
             normalisation=prepared.normalisation,
             augmentation=Augmentation() if recipe.augment else None,
-            seed=derived(seed, "batches", member),
+            seed=derived(seed, "batches", *self._whose),
+            share=(processes.rank, processes.world),
             device=self.device,
         )
         self.epoch = 0
@@ -97,18 +129,32 @@ class Training:
         self.epoch += 1
         if not math.isfinite(loss):
             raise Diverged(
-                f"member {self.member}: the loss of epoch {self.epoch} is {loss}: "
+                f"{self.where}: the loss of epoch {self.epoch} is {loss}: "
                 "choose a smaller learning_rate or initial_rho"
             )
-        found = self._validation_auc()
+        found = self.processes.from_first(self._validation_auc, self.device)
         # Means alone are no posterior: the epochs before it begins cannot be chosen.
         if self.epoch > self.recipe.pretrain_epochs and found > self.best_auc:
             self.best_epoch, self.best_auc = self.epoch, found
             if self.recipe.select == "best":
                 self.best = copy.deepcopy(self.network.state_dict())
-        values = (self.member, self.epoch, loss, nll, kl, found, time.perf_counter() - started)
+        values = (
+            self.member,
+            self.site,
+            self.epoch,
+            loss,
+            nll,
+            kl,
+            found,
+            time.perf_counter() - started,
+        )
         self.history.append(dict(zip(HISTORY, map(float, values), strict=True)))
         return self.history[-1]
+
+    @property
+    def where(self) -> str:
+        """Member and site, in words."""
+        return f"member {self.member}" + (f", site {self.site}" if self.site else "")
 
     def selected(self) -> dict[str, Any]:
         """The weights of the epoch that the recipe selects."""
@@ -144,24 +190,29 @@ class Training:
         samples = 1 if pretraining and not recipe.dropout else recipe.train_samples
         total = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.network.train()
-        seed = derived(self.seed, "epoch", self.member, self.epoch)
+        rank = self.processes.rank
+        seed = derived(
+            self.seed, "epoch", *self._whose, self.epoch, *(("rank", rank) if rank else ())
+        )
         with own_randomness(seed, self.device), self._noise(pretraining):
             for batch in self.batches.epoch(self.epoch):
                 self.optimizer.zero_grad()
-                # One graph at a time: samples cost time, but no memory.
-                for _ in range(samples):
-                    nll = categorical_nll(self.network(batch.x), batch.y) / samples
-                    torch.autograd.backward(nll)
-                    total[:] += nll.detach()
                 if with_kl:
-                    kl = per_point(kl_divergence(self.network, []), points, recipe.kl_weight)
-                    torch.autograd.backward(kl)
+                    with unsynchronised(self._together):
+                        kl = per_point(kl_divergence(self.network, []), points, recipe.kl_weight)
+                        torch.autograd.backward(kl)
                     total[0] += kl.detach()
+                # One graph at a time: samples cost time, but no memory.
+                for left in reversed(range(samples)):
+                    with unsynchronised(self._together) if left else nullcontext():
+                        nll = categorical_nll(self._together(batch.x), batch.y) / samples
+                        torch.autograd.backward(nll)
+                    total[:] += nll.detach()
                 self.optimizer.step()
                 on_batch()
             with torch.no_grad():
                 last_kl = float(kl_divergence(self.network, []))
-        loss, mean_nll = (total / len(self.batches)).tolist()
+        loss, mean_nll = (self.processes.mean(total) / len(self.batches)).tolist()
         return loss, mean_nll, last_kl
 
     def _noise(self, pretraining: bool) -> Any:
@@ -181,7 +232,7 @@ class Training:
             rows,
             normalisation=self.prepared.normalisation,
             samples=self.recipe.validation_samples if self.recipe.draws else 1,
-            seed=derived(self.seed, "validation", self.member),
+            seed=derived(self.seed, "validation", *self._whose),
             device=self.device,
         )
         return auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())

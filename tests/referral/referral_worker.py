@@ -1,0 +1,48 @@
+"""One of two processes that train together; run by test_referral_processes."""
+
+import sys
+from pathlib import Path
+
+import referral_helpers
+import torch
+
+from vcl_radial.referral.execute import execute
+from vcl_radial.referral.folder import ReferralFolder
+from vcl_radial.referral.processes import ALONE, joined
+from vcl_radial.referral.settings import DataSettings, Run
+from vcl_radial.referral.training import Training
+
+QUIET_NOISE = {"posterior": "gaussian", "truncation": 1e-6, "kl_weight": 20.0}
+
+
+def work(processes, out):
+    """Two epochs of one network; then a short run with all of its files."""
+    site = referral_helpers.prepared()
+    keys = {**QUIET_NOISE, "optimizer": "sgd", "learning_rate": 1e-2, "augment": False}
+    recipe = referral_helpers.recipe(
+        **keys, train_samples=2, pretrain_epochs=1, epochs=2, select="last"
+    )
+    training = Training(recipe, site, seed=0, processes=processes)
+    seeds = []
+    for _ in range(2):
+        training.run_epoch(lambda: seeds.append(torch.initial_seed()))
+    found = {
+        "weights": training.network.state_dict(),
+        "history": training.history,
+        "seeds": seeds,
+    }
+    torch.save(found, out / f"rank-{processes.rank}.pt")
+    run = Run(
+        benchmark="b",
+        method="m",
+        seed=0,
+        data=DataSettings(),
+        recipe=referral_helpers.recipe(epochs=1),
+    )
+    execute(ReferralFolder(out, run), [site], processes=processes)
+
+
+if __name__ == "__main__":
+    with joined("cpu") as (joint, _):
+        assert joint != ALONE
+        work(joint, Path(sys.argv[1]))

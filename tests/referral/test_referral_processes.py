@@ -1,0 +1,83 @@
+"""Two processes that share every batch do what one does, each with weights of its own."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import referral_helpers
+import referral_worker
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.referral.folder import is_finished
+from vcl_radial.referral.processes import ALONE, Processes, joined
+from vcl_radial.referral.training import Training
+
+HERE = Path(__file__).parent
+
+
+def started(rank, port, out, cache):
+    addresses = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    mine = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", **addresses}
+    paths = os.pathsep.join([str(HERE.parents[1]), str(HERE)])
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "referral_worker.py"), str(out)],
+        env={**os.environ, **mine, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(cache)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def test_two_processes_learn_what_one_learns(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    referral_worker.work(ALONE, tmp_path / "one")
+    port = free_port()
+    workers = [started(rank, port, tmp_path / "two", tmp_path / "cache") for rank in (0, 1)]
+    try:
+        for worker in workers:
+            _, errors = worker.communicate(timeout=600)
+            assert worker.returncode == 0, errors
+    finally:
+        for worker in workers:
+            worker.kill()
+    one = torch.load(tmp_path / "one" / "rank-0.pt", weights_only=True)
+    first, second = (
+        torch.load(tmp_path / "two" / f"rank-{rank}.pt", weights_only=True) for rank in (0, 1)
+    )
+    for name, value in one["weights"].items():
+        if isinstance(value, torch.Tensor):
+            torch.testing.assert_close(first["weights"][name], value, rtol=1e-4, atol=1e-5)
+            assert torch.equal(first["weights"][name], second["weights"][name])
+    for mine, expected in zip(first["history"], one["history"], strict=True):
+        for key in ("loss", "nll", "kl", "validation_auc"):
+            assert mine[key] == pytest.approx(expected[key], rel=1e-4)
+    # The noise is of each process's own; the first one's is that of a process alone.
+    assert first["seeds"] == one["seeds"]
+    assert not set(first["seeds"]) & set(second["seeds"])
+    (folder,) = (tmp_path / "two").glob("b/m/seed-0-*")
+    assert is_finished(folder)
+    assert json.loads((folder / "environment.json").read_text())["processes"] == 2
+
+
+def test_a_process_alone_joins_nobody(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    with joined("cpu") as (processes, device):
+        assert (processes, device) == (ALONE, "cpu")
+    assert processes.from_first(lambda: 3.5, torch.device("cpu")) == 3.5
+
+
+def test_a_batch_that_cannot_be_shared_equally_is_refused(prepared):
+    with pytest.raises(UserError, match="batch_size = 8 must be a multiple of the 3 processes"):
+        Training(referral_helpers.recipe(), prepared, seed=0, processes=Processes(0, 3))

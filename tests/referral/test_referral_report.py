@@ -1,0 +1,259 @@
+"""The report: what it says is what the runs say, and it shows nobody's photograph unasked."""
+
+import argparse
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from referral_helpers import finished_run, table
+
+from vcl_radial.cli import refer_report as command_module
+from vcl_radial.errors import UserError
+from vcl_radial.fundus import SyntheticSettings, synthetic_photographs
+from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics.referral import calibration_curve
+from vcl_radial.referral.report import in_sequence, pictures, published, sheet, tables
+from vcl_radial.referral.report.read import read_benchmarks
+from vcl_radial.referral.settings import DataSettings
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two methods with two seeds each, and one without draws."""
+    out = tmp_path_factory.mktemp("runs")
+    for method, skill in (("radial", 1.0), ("mfvi", 0.4), ("deterministic", 0.8)):
+        for seed in (0, 1):
+            finished_run(out, method, seed, skill=skill)
+    return out
+
+
+@pytest.fixture(scope="module")
+def benchmark(runs):
+    (found,) = read_benchmarks(runs)
+    return found
+
+
+@pytest.fixture(scope="module")
+def means(benchmark):
+    return tables.means(benchmark.table("scores"))
+
+
+def command(*arguments):
+    parser = argparse.ArgumentParser()
+    command_module.add(parser.add_subparsers())
+    options = parser.parse_args(["refer-report", *map(str, arguments)])
+    return options.command(options)
+
+
+def cells(line):
+    return [text.strip() for text in line.strip("|\n ").split("|")]
+
+
+# Reading
+
+
+def test_runs_are_gathered_by_benchmark_and_method_in_the_papers_order(benchmark):
+    assert benchmark.name == "synthetic"
+    assert [m.label for m in benchmark.methods] == ["deterministic", "mfvi", "radial"]
+    assert [one.run.seed for one in benchmark.methods[0].seeds] == [0, 1]
+    assert len(benchmark.notices) == 1
+
+
+def test_other_keys_make_another_method_and_other_data_another_benchmark(tmp_path):
+    finished_run(tmp_path, "radial", 0)
+    finished_run(tmp_path, "radial", 0, size=32)
+    first, second = read_benchmarks(tmp_path)
+    assert first.name != second.name
+    assert all(one.name.startswith("synthetic-") for one in (first, second))
+
+
+def test_what_is_not_finished_is_no_part_of_it(tmp_path):
+    folder = finished_run(tmp_path, "radial", 0)
+    (folder.path / "scores.csv").write_text("")
+    with pytest.raises(UserError, match=r"holds no finished run of `vcl-radial refer`"):
+        read_benchmarks(tmp_path)
+
+
+# Tables
+
+
+def test_means_are_those_of_the_runs(benchmark, means):
+    runs = [one.table("scores") for one in benchmark.methods[2].seeds]
+    at = {"metric": "auc", "uncertainty": "mutual_information", "referred": 0.2}
+    values = [float(run.query(_is(at))["value"].iloc[0]) for run in runs]
+    row = means[means["method"] == "radial"].query(_is(at)).iloc[0]
+    expected = mean_and_standard_error(values)
+    assert (row["mean"], row["se_seeds"]) == pytest.approx(expected)
+    assert row["seeds"] == 2
+    assert values[0] != values[1]
+
+
+def _is(values):
+    return " and ".join(f"{key} == {value!r}" for key, value in values.items())
+
+
+def test_table_1_has_the_shares_referred_and_the_paper_beside(benchmark, means):
+    text = tables.table_1(benchmark, means, "auc", beside=True)
+    head, _, *rows = map(cells, text.splitlines())
+    assert head[5:9] == ["0% referred", "10% referred", "20% referred", "30% referred"]
+    named = {row[0]: row for row in rows}
+    assert named["radial"][1] == "MI"
+    assert named["deterministic"][1] == "entropy"
+    of_radial = tables.ranked(means, "auc").query('method == "radial" and referred == 0.3')
+    assert named["radial"][8].startswith(f"{of_radial['mean'].iloc[0]:.1f} ± ")
+    # The numbers of the paper, as printed there.
+    assert named["*paper: Radial*"][5:9] == [
+        *("*94.3 (0.04)*", "*95.3 (0.06)*", "*96.1 (0.06)*", "*96.8 (0.04)*")
+    ]
+    assert named["*paper: MFVI*"][8] == "*62.6 (0.10)*"
+    assert "paper" not in tables.table_1(benchmark, means, "auc")
+    gains = tables.gains(benchmark, means)
+    assert cells(gains.splitlines()[-1])[2] == "+2.5"
+
+
+def test_the_published_rows_belong_to_shipped_recipes():
+    from vcl_radial.referral.catalogue import method_names
+
+    rows = published.published()
+    assert set(rows) <= set(method_names())
+    # With referral every method but plain MFVI gains, and the radial ensemble is best throughout.
+    gains = {name: row.auc[0.3] - row.auc[0.0] for name, row in rows.items()}
+    assert [name for name, gain in gains.items() if gain < 0] == ["mfvi"]
+    for share in published.SHARES:
+        assert max(rows, key=lambda name: rows[name].auc[share]) == "radial-ensemble"
+
+
+def test_a_single_seed_has_no_error_over_seeds():
+    row = pd.DataFrame([{"mean": 90.0, "se_seeds": math.nan, "se_patients": 1.25}])
+    assert tables.cell(row) == "90.0 (1.2)"
+    assert tables.cell(row.iloc[:0]) == ""
+    assert tables.cell(row.assign(mean=math.nan)) == ""
+
+
+def test_pooled_calibration_is_that_of_all_photographs_together(benchmark):
+    method = benchmark.methods[1]
+    pooled = tables.pooled_calibration(method.table("calibration"))
+    every = method.table("predictions")
+    curve = calibration_curve(every["referable"].to_numpy(), every["probability"].to_numpy())
+    some = curve.count > 0
+    assert pooled["count"].tolist() == curve.count[some].tolist()
+    np.testing.assert_allclose(pooled["predicted"], curve.predicted[some])
+    np.testing.assert_allclose(pooled["observed"], curve.observed[some])
+    assert pooled["lower"].is_monotonic_increasing
+
+
+def test_what_uncertainty_finds_is_told_by_each_uncertainty(means):
+    head, _, *rows = map(cells, tables.detection(means).splitlines())
+    assert head == ["method", "by", "artefacts (test)"]
+    assert [row[:2] for row in rows] == [
+        ["deterministic", "entropy"],
+        ["mfvi", "MI"],
+        ["mfvi", "entropy"],
+        ["radial", "MI"],
+        ["radial", "entropy"],
+    ]
+    assert tables.detection(means[means["metric"] == "auc"]) is None
+
+
+# Pictures
+
+
+def test_a_curve_is_drawn_through_its_means(means):
+    figure = pictures.referral_curves(means, "auc", "AUC", "title", [])
+    axes = figure.axes[2]
+    assert axes.get_title("left") == "radial, by MI"
+    own = tables.ranked(means, "auc").query('method == "radial"')
+    coloured = [line for line in axes.lines if len(line.get_xdata()) == len(own)]
+    drawn = [np.asarray(line.get_ydata(), float) for line in coloured]
+    assert any(np.array_equal(y, own["mean"], equal_nan=True) for y in drawn)
+    assert len({to_hex(line.get_color()) for line in coloured}) == 2
+
+
+def test_calibration_is_drawn_in_per_cent(benchmark, means):
+    pooled = tables.pooled_calibration(benchmark.table("calibration"))
+    figure = pictures.calibration_curves(pooled, means, "title", [])
+    own = pooled[pooled["method"] == "mfvi"]
+    curve = figure.axes[1].lines[-1]
+    np.testing.assert_allclose(curve.get_xdata(), 100 * own["predicted"])
+    np.testing.assert_allclose(curve.get_ydata(), 100 * own["observed"])
+
+
+# Photographs
+
+
+def test_only_drawn_pictures_and_idrid_are_ever_shown(tmp_path):
+    found, missing = sheet.showable(DataSettings(patients=3), None)
+    assert [photographs.synthetic for photographs in found] == [True]
+    assert missing == []
+    for data in (
+        DataSettings(dataset="eyepacs-subset"),
+        DataSettings(dataset="kaggle-eyepacs"),
+        DataSettings(dataset="folder"),
+    ):
+        assert sheet.showable(data, tmp_path) == ([], [])
+    for key in ("shifted", "then"):
+        data = DataSettings(dataset="eyepacs-subset", **{key: ["idrid"]})
+        found, missing = sheet.showable(data, tmp_path)
+        assert found == []
+        assert "no sheet of idrid" in missing[0]
+
+
+def test_the_sheet_shows_the_extremes_of_uncertainty(benchmark):
+    photographs = synthetic_photographs(SyntheticSettings(patients=40))
+    predictions = benchmark.methods[2].seeds[0].table("predictions")
+    figure = sheet.sheet(predictions, photographs, "title")
+    shown = [axes.texts[0].get_text().split() for axes in figure.axes]
+    values = [float(words[words.index("MI") + 1]) for words in shown]
+    ordered = 1000 * np.sort(predictions["mutual_information"])
+    assert values[:6] == pytest.approx(ordered[::-1][:6], rel=5e-3)
+    assert values[6:] == pytest.approx(ordered[:6], rel=5e-3)
+    assert all(axes.images for axes in figure.axes)
+    assert sheet.sheet(predictions, table(), "other photographs") is None
+    assert sheet.sheet(predictions.head(11), photographs, "too few") is None
+
+
+# The whole
+
+
+def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys):
+    folder = runs / "synthetic" / "radial"
+    assert command(folder, "--to", tmp_path) == 0
+    assert "2 runs of radial" in capsys.readouterr().out
+    place = tmp_path / "synthetic"
+    page = (place / "README.md").read_text()
+    assert "SYNTHETIC" in page
+    assert f"vcl-radial refer-report {folder}" in page
+    for stem in ("referral-test", "calibration-test", "sheet-test-radial"):
+        assert f"![{stem}]({stem}.png)" in page
+        assert all((place / f"{stem}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
+    scores = pd.read_csv(place / "scores.csv")
+    assert {"auc", "accuracy", "finds_artefacts"} <= set(scores["metric"])
+
+
+def test_a_sequence_is_told_site_by_site(tmp_path):
+    for seed in (0, 1):
+        finished_run(tmp_path, "radial", seed, sites=("camera-a", "camera-b"))
+    (found,) = read_benchmarks(tmp_path)
+    means = tables.means(found.table("scores"))
+    _, head, _, row, *_ = (
+        in_sequence.section(means, "stem").split("AUC in % with 0%")[1].split("\n")[1:6]
+    )
+    named = dict(zip(cells(head), cells(row), strict=True))
+    auc = means.query('metric == "auc" and uncertainty == "mutual_information" and referred == 0')
+    for name, text in named.items():
+        if " after " in name:
+            of_set, after = name.split(" after ")
+            mean = auc[(auc["set"] == of_set) & (auc["after"] == after)]["mean"].iloc[0]
+            assert text.startswith(f"{mean:.1f}")
+    assert len(named) == 2 + 4
+    figure = in_sequence.picture(means, "title", [])
+    first = auc[auc["set"] == "camera-a"].set_index("after")["mean"]
+    drawn = figure.axes[0].lines[0].get_ydata()
+    assert list(drawn) == pytest.approx([first["camera-a"], first["camera-b"]])
+
+
+def test_a_folder_without_runs_is_said(tmp_path):
+    with pytest.raises(UserError, match=r"holds no finished run .* name the folder given to --out"):
+        command(tmp_path)

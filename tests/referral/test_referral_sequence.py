@@ -1,0 +1,190 @@
+"""One network on one site after another: the posterior becomes the prior, and resumes exactly."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import referral_helpers
+import torch
+from referral_helpers import recipe
+
+from vcl_radial.errors import DataError
+from vcl_radial.fundus import load_pixels
+from vcl_radial.nn import kl_divergence
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.referral.execute import execute
+from vcl_radial.referral.folder import ReferralFolder
+from vcl_radial.referral.parts import parts_of, sharper_half, sharpness
+from vcl_radial.referral.prepare import all_test_sets, prepare
+from vcl_radial.referral.settings import DataSettings, Run
+from vcl_radial.referral.training import Training
+
+
+@pytest.fixture
+def sites(cache):
+    return referral_helpers.two_sites()
+
+
+def run_of(**keys):
+    return Run(benchmark="b", method="m", seed=0, data=DataSettings(), recipe=recipe(**keys))
+
+
+def trained(site, **keys):
+    training = Training(recipe(**keys), site, seed=0)
+    while not training.finished:
+        training.run_epoch()
+    return training
+
+
+@pytest.mark.parametrize("posterior", ["radial", "gaussian"])
+def test_the_posterior_after_a_site_is_the_prior_of_the_next(sites, posterior):
+    first = trained(sites[0], posterior=posterior, epochs=1)
+    weights = first.selected()
+    second = Training(recipe(posterior=posterior), sites[1], seed=0, site=1, start=weights)
+    blocks = [m for m in second.network.modules() if isinstance(m, PosteriorBlock)]
+    before = [m for m in first.network.modules() if isinstance(m, PosteriorBlock)]
+    assert blocks
+    for block, old in zip(blocks, before, strict=True):
+        assert torch.equal(block.prior_mean, old.mean)
+        assert torch.equal(block.prior_scale, old.scale())
+        assert block.prior_family is block.family
+        assert torch.equal(block.mean, old.mean)
+    start = kl_divergence(second.network, []).item()
+    assert kl_divergence(first.network, []).item() > 100 * abs(start)
+    second.run_epoch()
+    assert kl_divergence(second.network, []).item() > abs(start)
+
+
+def test_without_a_posterior_the_weights_go_on(sites):
+    weights = trained(sites[0], posterior="none", epochs=1).selected()
+    second = Training(recipe(posterior="none"), sites[1], seed=0, site=1, start=weights)
+    assert all(torch.equal(v, weights[k]) for k, v in second.network.state_dict().items())
+
+
+def test_means_are_pretrained_on_the_first_site_only(sites):
+    keys = {"posterior": "gaussian", "pretrain_epochs": 1, "epochs": 2}
+    weights = trained(sites[0], **keys).selected()
+    second = Training(recipe(**keys), sites[1], seed=0, site=1, start=weights)
+    line = second.run_epoch()
+    assert line["loss"] != line["nll"]
+    assert line["site"] == 1
+
+
+def test_a_strong_prior_holds_the_network_where_it_was(sites):
+    start = trained(sites[0], posterior="gaussian", epochs=1).selected()
+    moved = []
+    for weight in (0.0, 1e5):
+        keys = {"posterior": "gaussian", "kl_weight": weight, "epochs": 1, "select": "last"}
+        second = Training(recipe(**keys), sites[1], seed=0, site=1, start=start)
+        second.run_epoch()
+        now = second.selected()
+        means = [name for name in now if name.endswith(".mean")]
+        moved.append(sum((now[name] - start[name]).norm().item() for name in means))
+    assert moved[1] < 0.5 * moved[0]
+
+
+class Stop(BaseException):
+    pass
+
+
+def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, sites):
+    run = run_of(members=2, epochs=1)
+    whole, parts = (ReferralFolder(tmp_path / name, run) for name in ("whole", "parts"))
+    lines = []
+    execute(whole, sites, on_epoch=lines.append)
+    assert [(line["member"], line["site"]) for line in lines] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+    def stop(_):
+        raise Stop
+
+    for _ in range(4):
+        with pytest.raises(Stop):
+            execute(parts, sites, on_epoch=stop)
+        torch.rand(3)
+    execute(parts, sites, on_epoch=stop)
+    for name in ("predictions", "scores", "calibration"):
+        assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
+    predictions = pd.read_csv(whole.path / "predictions.csv")
+    groups = predictions.groupby("after", sort=False)["set"].unique()
+    assert {after: list(found) for after, found in groups.items()} == {
+        "one": ["one", "two"],
+        "two": ["one", "two"],
+    }
+    auc = pd.read_csv(whole.path / "scores.csv").query('metric == "auc"')
+    assert set(zip(auc["after"], auc["set"], strict=True)) == {
+        (after, name) for after in ("one", "two") for name in ("one", "two")
+    }
+
+
+def test_the_first_site_is_learnt_as_if_it_were_alone(tmp_path, sites):
+    alone, sequence = (ReferralFolder(tmp_path / n, run_of(epochs=1)) for n in ("a", "b"))
+    execute(alone, sites[:1])
+    execute(sequence, sites)
+    one = pd.read_csv(alone.path / "predictions.csv")
+    both = pd.read_csv(sequence.path / "predictions.csv")
+    after_one = both[(both["after"] == "one") & (both["set"] == "one")]
+    after_two = both[(both["after"] == "two") & (both["set"] == "one")]
+    assert set(one["set"]) == {"test"}
+    assert one["probability"].tolist() == after_one["probability"].tolist()
+    assert one["probability"].tolist() != after_two["probability"].tolist()
+
+
+# Parts
+
+
+def with_sites(data, site):
+    rows = [dataclasses.replace(row, site=site(row)) for row in data.photographs.rows]
+    moved = dataclasses.replace(data.photographs, rows=tuple(rows))
+    return dataclasses.replace(data, photographs=moved)
+
+
+def test_sites_share_no_patient_and_the_first_one_normalises(monkeypatch):
+    drawn = referral_helpers.pixels(patients=60)
+    data = with_sites(drawn, lambda row: "ab"[int(row.patient) % 3 == 0])
+    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: data)
+    sites = prepare(DataSettings(parts="site", validation=0.2))
+    assert [site.name for site in sites] == ["a", "b"]
+    assert [len(site.data) for site in sites] == [80, 40]
+    patients = [set(site.data.photographs.patients.tolist()) for site in sites]
+    assert not patients[0] & patients[1]
+    first = sites[0].data.images(sites[0].split.train).double().mean((0, 2, 3)) / 255
+    for site in sites:
+        assert list(site.normalisation.mean) == pytest.approx(first.tolist())
+    assert [name for name, _, _ in all_test_sets(sites)] == ["a", "b"]
+
+
+def test_sharpness_is_the_laplacian():
+    x, y = torch.meshgrid(torch.arange(8.0), torch.arange(8.0), indexing="ij")
+    plane, bowl = 3 * x + 2 * y, (x**2 + y**2) / 2
+    images = torch.stack([plane, bowl])[:, None].expand(2, 3, 8, 8)
+    assert sharpness(images).tolist() == pytest.approx([0.0, 2.0])
+
+
+class Blocks(referral_helpers.Drawn):
+    """Even patients have noise, odd ones a plain picture."""
+
+    def read(self, photograph, size):
+        picture = super().read(photograph, size)
+        return (
+            picture if int(photograph.patient) % 2 == 0 else picture.resize((1, 1)).resize((16, 16))
+        )
+
+
+def test_the_sharper_half_is_of_whole_patients():
+    table = referral_helpers.table(patients=11)
+    table = dataclasses.replace(table, reader=Blocks(table.reader.bright))
+    data = load_pixels(table, 16, crop=False, jobs=1, tell=lambda line: None)
+    half = sharper_half(data)
+    even = np.array([int(row.patient) % 2 == 0 for row in table.rows])
+    assert half.tolist() == even.tolist()
+    names = [name for name, _ in parts_of(data, DataSettings(parts="sharpness"))]
+    assert names == ["sharper", "duller"]
+
+
+def test_parts_that_cannot_be_cut_are_refused():
+    data = referral_helpers.pixels(patients=4)
+    with pytest.raises(DataError, match="all photographs are of one site"):
+        parts_of(data, DataSettings(parts="site"))
+    with pytest.raises(DataError, match="a patient is at two sites"):
+        parts_of(with_sites(data, lambda row: row.eye), DataSettings(parts="site"))

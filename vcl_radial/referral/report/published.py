@@ -1,0 +1,60 @@
+"""What the paper's Table 1 has on EyePACS, from `published.csv`.
+
+Farquhar, Osborne and Gal, "Radial Bayesian Neural Networks: Beyond Discrete Support In Large-Scale
+Bayesian Deep Learning" (AISTATS 2020), Table 1: their own runs, at 512 x 512 pixels.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final
+
+CITATION: Final = (
+    'Farquhar, Osborne and Gal, "Radial Bayesian Neural Networks: Beyond Discrete Support In '
+    'Large-Scale Bayesian Deep Learning" (AISTATS 2020), Table 1'
+)
+
+SHARES: Final = (0.0, 0.1, 0.2, 0.3)
+"""Shares referred that the table has."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of the table.
+
+    Attributes:
+        name: of the method, as a reader knows it.
+        network: its architecture; the asterisk is theirs: fewer channels, for as many parameters.
+        parameters: as printed.
+        epoch_minutes: of training, all members one after another.
+        auc: per cent, by the share referred.
+        standard_error: bootstrapped over photographs, in per cent.
+    """
+
+    name: str
+    network: str
+    parameters: str
+    epoch_minutes: float
+    auc: Mapping[float, float]
+    standard_error: Mapping[float, float]
+
+
+@lru_cache(maxsize=1)
+def published() -> dict[str, Published]:
+    """The rows, by the names of the shipped recipes."""
+    text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
+    return {
+        row["method"]: Published(
+            name=row["name"],
+            network=row["network"],
+            parameters=row["parameters"],
+            epoch_minutes=float(row["epoch_minutes"]),
+            auc={share: float(row[f"auc_{100 * share:.0f}"]) for share in SHARES},
+            standard_error={share: float(row[f"se_{100 * share:.0f}"]) for share in SHARES},
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
