@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from vcl_radial import __version__
 from vcl_radial.cli import (
+    analyse,
     bench,
     check,
     listing,
@@ -24,7 +25,7 @@ from vcl_radial.cli import (
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
 
-COMMANDS = (run, listing, report, sweep, sweep_report, regress, refer, refer_report, check, bench)
+COMMANDS = (run, listing, report, sweep, sweep_report, regress, refer, refer_report, analyse, check, bench)
 """Modules with `add(commands)`, in the order of the help."""
 
 

@@ -1,0 +1,34 @@
+"""How noisy a gradient is that is estimated from draws of the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+Gradient = Callable[[], Sequence[Tensor]]
+"""Draws the weights anew and gives the gradient, one tensor for each parameter."""
+
+
+def gradient_variance(gradient: Gradient, pairs: int) -> tuple[float, float]:
+    """Variance of a gradient over the draws of the weights, summed over its entries.
+
+    V = tr Cov(g) = E ||g - g'||^2 / 2   for two independent draws g and g'
+
+    Args:
+        gradient: gives an independent draw at each call.
+        pairs: how many pairs of draws to average over; unbiased for any number.
+
+    Returns:
+        The estimate and its standard error (nan for one pair).
+    """
+    halves = torch.tensor([_half_squared_distance(gradient(), gradient()) for _ in range(pairs)])
+    error = float(halves.std() / math.sqrt(pairs)) if pairs > 1 else math.nan
+    return float(halves.mean()), error
+
+
+def _half_squared_distance(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
+    pairs = zip(first, second, strict=True)
+    return sum(float((a - b).square().sum(dtype=torch.float64)) for a, b in pairs) / 2
