@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcl_radial.analyses import ANALYSES
-from vcl_radial.cli.arguments import DONE, INTERRUPTED
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, seed_number
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
         + "\n".join(f"  {name:19}{words}" for name, words in ANALYSES.items()),
     )
     parser.add_argument("names", metavar="NAME", nargs="+", type=_name)
-    parser.add_argument("--seed", metavar="N", type=_seed, default=0, help="default: 0")
+    parser.add_argument("--seed", metavar="N", type=seed_number, default=0, help="default: 0")
     parser.add_argument("--quick", action="store_true", help="a coarse look, seconds each")
     parser.add_argument(
         "--to",
@@ -50,12 +50,6 @@ def _name(text: str) -> str:
     if text not in (_ALL, *ANALYSES):
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join((_ALL, *ANALYSES))}")
     return text
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal() or not int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
-    return int(text)
 
 
 def _analyse(options: argparse.Namespace) -> int:
