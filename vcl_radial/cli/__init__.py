@@ -25,7 +25,19 @@ from vcl_radial.cli import (
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
 
-COMMANDS = (run, listing, report, sweep, sweep_report, regress, refer, refer_report, analyse, check, bench)
+COMMANDS = (
+    run,
+    listing,
+    report,
+    sweep,
+    sweep_report,
+    regress,
+    refer,
+    refer_report,
+    analyse,
+    check,
+    bench,
+)
 """Modules with `add(commands)`, in the order of the help."""
 
 
