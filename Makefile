@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint build clean
+.PHONY: demo test lint faults build clean
 
 demo: .venv/installed  ## radial against Gaussian VCL on split-digits, in under a minute
 	$(BIN)/vcl-radial run split-digits-multi-head --seeds 3
@@ -14,6 +14,9 @@ lint: .venv/installed  ## ruff, and mypy strict on the package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+faults: .venv/installed  ## kills, full disks, damaged files: what is lost? Linux, about 20 minutes
+	$(BIN)/python tests/faults --to reports/reliability.md
 
 build: .venv/installed  ## wheel and sdist in dist/
 	$(BIN)/python -m build

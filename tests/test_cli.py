@@ -1,3 +1,4 @@
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -5,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from vcl_radial import __version__
+from vcl_radial import __version__, atomic
 from vcl_radial.cli import main
-from vcl_radial.experiments import report, run_folder
+from vcl_radial.experiments import report
 from vcl_radial.streams import DATA_VARIABLE
 
 DIGITS = "split-digits-multi-head"
@@ -223,7 +224,7 @@ def test_a_disk_that_fills_up_is_one_line_and_finished_results_stay(command, mon
     def full(*_args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run_folder.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     code, _, err = command(*run("--method", "joint", *TINY))
     assert (code, len(err)) == (1, 1)
     assert "spec.toml: cannot be written: No space left on device; free space" in err[0]
@@ -236,10 +237,11 @@ def test_a_checkpoint_that_cannot_be_used_is_one_line_with_its_path(command):
     (done,) = Path("runs").rglob("done")
     done.unlink()
     checkpoint = done.with_name("checkpoint.pt")
-    checkpoint.write_bytes(b"no checkpoint at all")
+    content = b"no checkpoint at all"
+    checkpoint.write_bytes(hashlib.sha256(content).digest() + content)
     code, _, err = command(*arguments)
     assert (code, len(err)) == (1, 1)
-    assert f"{checkpoint}: damaged (its checksum is wrong); delete it" in err[0]
+    assert f"{checkpoint}: holds more than plain tensors; delete it" in err[0]
     checkpoint.unlink()
     assert command(*arguments)[0] == 0
 

@@ -76,14 +76,27 @@ def test_an_interrupted_batch_is_resumed_and_its_runs_may_part(alone, tmp_path):
         assert_same_scores(run, tmp_path, alone)
 
 
-def test_a_damaged_checkpoint_stops_its_own_run_only(alone, tmp_path):
+def test_a_run_with_a_damaged_checkpoint_starts_anew_beside_the_others(alone, tmp_path, capsys):
     runs = seeds(3)
     damaged = RunFolder(tmp_path, runs[1])
     damaged.start()
     damaged.checkpoint.write_bytes(b"0" * 100)
+    outcomes = perform(runs, Place(tmp_path), jobs=1, lanes=3)
+    assert [outcome.fault for outcome in outcomes] == [None] * 3
+    assert f"{damaged.checkpoint}: damaged" in capsys.readouterr().out
+    for run in runs:
+        assert_same_scores(run, tmp_path, alone)
+
+
+def test_a_foreign_checkpoint_stops_its_own_run_only(alone, tmp_path):
+    runs = seeds(3)
+    foreign = RunFolder(tmp_path / "other", runs[0])
+    foreign.save_checkpoint({})
+    refused = RunFolder(tmp_path, runs[1])
+    refused.start()
+    foreign.checkpoint.rename(refused.checkpoint)
     outcomes = {o.run.seed: o.fault for o in perform(runs, Place(tmp_path), jobs=1, lanes=3)}
     assert outcomes[0] is outcomes[2] is None
-    assert "damaged" in outcomes[1]
     assert "delete it" in outcomes[1]
     assert_same_scores(runs[2], tmp_path, alone)
 

@@ -2,7 +2,9 @@ import errno
 import hashlib
 import io
 import os
+import shutil
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,6 @@ import torch
 from tiny_runs import tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import run_folder
 from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder, write_atomically
 
 
@@ -48,18 +49,56 @@ def test_a_written_file_replaces_the_old_one_and_all_may_read_it(tmp_path: Path)
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch):
     path = tmp_path / "file"
     write_atomically(path, "old")
-    monkeypatch.setattr(run_folder.os, "fsync", failing_with(errno.ENOSPC))
+    monkeypatch.setattr(os, "fsync", failing_with(errno.ENOSPC))
     with pytest.raises(UserError, match="file: cannot be written: No space left on device; free"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_a_killed_write_left_goes_with_the_next_one(tmp_path: Path):
+    for name in (".file.abcd1234", ".file.other", ".other.abcd1234"):
+        (tmp_path / name).touch()
+    write_atomically(tmp_path / "file", "new")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"file", ".file.other", ".other.abcd1234"}
+
+
+def test_of_two_who_write_a_file_at_once_one_is_the_last(tmp_path: Path, monkeypatch):
+    path, whole = tmp_path / "file", os.fsync
+
+    def meanwhile(descriptor: int) -> None:
+        monkeypatch.setattr(os, "fsync", whole)
+        write_atomically(path, "theirs")
+        whole(descriptor)
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    write_atomically(path, "ours")
+    assert path.read_text() == "ours"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch):
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(tmp_path / "file", "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_deleted_at_work_is_named(folder: RunFolder):
+    shutil.rmtree(folder.path)
+    with pytest.raises(UserError, match=r"seed-0-\w+: was deleted while its run was at work; give"):
+        finish(folder)
+
+
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="file/below: cannot be written: "):
         write_atomically(tmp_path / "file" / "below", "")
-    monkeypatch.setattr(run_folder.tempfile, "mkstemp", failing_with(errno.EACCES))
+    monkeypatch.setattr(tempfile, "mkstemp", failing_with(errno.EACCES))
     with pytest.raises(UserError, match=r"cannot be written: Permission denied; .*another folder"):
         write_atomically(tmp_path / "other", "")
 

@@ -7,6 +7,7 @@ from tiny_runs import accuracy_bytes, tiny_run
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import runner
 from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.lock import held
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.runner import available_cores, perform
 
@@ -61,16 +62,38 @@ def test_a_checkpoint_that_cannot_be_used_fails_its_run_alone(tmp_path: Path):
     perform(runs[:1], Place(tmp_path), 1)
     before = times(RunFolder(tmp_path, runs[0]))
     broken = RunFolder(tmp_path, runs[1])
-    broken.save_checkpoint({})
-    broken.checkpoint.write_bytes(broken.checkpoint.read_bytes()[:-1])
+    broken.start()
+    foreign = RunFolder(tmp_path / "other", runs[2])
+    foreign.save_checkpoint({})
+    foreign.checkpoint.rename(broken.checkpoint)
     one, two = perform(runs, Place(tmp_path), 1)
     assert one.fault == (
-        f"{broken.checkpoint}: damaged (its checksum is wrong); "
-        "delete it to run this seed from its start"
+        f"{broken.checkpoint}: belongs to another spec; delete it to run this seed from its start"
     )
     assert two.fault is None
     assert times(RunFolder(tmp_path, runs[0])) == before
     broken.checkpoint.unlink()
+    assert [outcome.fault for outcome in perform(runs, Place(tmp_path), 1)] == [None]
+
+
+def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tmp_path: Path, capsys):
+    run = tiny_run()
+    folder = RunFolder(tmp_path, run)
+    folder.save_checkpoint({})
+    folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-1])
+    assert [outcome.fault for outcome in perform([run], Place(tmp_path), 1)] == [None]
+    words = "damaged (its checksum is wrong); this run starts anew"
+    assert f"{folder.checkpoint}: {words}" in capsys.readouterr().out
+    assert folder.fault() is None
+
+
+def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tmp_path: Path):
+    runs = [tiny_run(seed=seed) for seed in (0, 1)]
+    with held([RunFolder(tmp_path, runs[0]).path]):
+        one, two = perform(runs, Place(tmp_path), 1)
+    assert one.fault is not None
+    assert one.fault.startswith("another command is at work on this run")
+    assert two.fault is None
     assert [outcome.fault for outcome in perform(runs, Place(tmp_path), 1)] == [None]
 
 

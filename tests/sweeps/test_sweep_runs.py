@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from tiny_sweeps import plans_of, swept, trials_bytes
 
+from vcl_radial import atomic
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import run_folder
 from vcl_radial.experiments.execute import Place, execute
@@ -143,7 +144,7 @@ def test_a_full_disk_stops_the_sweep_and_is_no_fault_of_a_trial(
 
     def save_checkpoint(self, state):
         with monkeypatch.context() as patch:
-            patch.setattr(run_folder.os, "fsync", full)
+            patch.setattr(atomic.os, "fsync", full)
             original(self, state)
 
     original = run_folder.RunFolder.save_checkpoint

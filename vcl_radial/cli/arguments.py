@@ -22,7 +22,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Name the fault and leave with exit code 2."""
-        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        # What was typed may hold line breaks; the message stays one line.
+        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+        self.exit(MISUSED, f"{self.prog}: {line} (see {self.prog} --help)\n")
 
 
 def count(text: str) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.run_folder import DamagedCheckpoint, RunFolder
 from vcl_radial.experiments.specification import Run
 
 if TYPE_CHECKING:
@@ -152,12 +152,19 @@ class Resumable(Protocol):
 
 
 def go_on(folder: RunFolder, run: Resumable) -> None:
-    """Load the folder's checkpoint where there is one.
+    """Load the folder's checkpoint where there is one; a damaged one is thrown away.
 
     Raises:
-        UserError: it is damaged, or does not fit.
+        UserError: it does not fit.
     """
-    if (state := folder.load_checkpoint()) is None:
+    try:
+        state = folder.load_checkpoint()
+    except DamagedCheckpoint:
+        words = "damaged (its checksum is wrong); this run starts anew"
+        print(f"{folder.checkpoint}: {words}", flush=True)
+        folder.checkpoint.unlink(missing_ok=True)
+        return
+    if state is None:
         return
     try:
         run.load_state_dict(state)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
-import os
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 
 import tomli_w
 
+from vcl_radial import atomic
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.specification import Run
 
@@ -27,22 +25,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises:
         UserError: it cannot be written; names the file and why.
     """
-    data = content.encode() if isinstance(content, str) else content
-    temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        atomic.write(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
         raise not_written(path, error) from None
 
 
@@ -51,6 +36,10 @@ def not_written(path: Path, error: OSError) -> UserError:
     return UserError(
         f"{path}: cannot be written: {error.strerror or error}; free space or choose another folder"
     )
+
+
+class DamagedCheckpoint(UserError):
+    """A checkpoint is not as it was written: cut off, or with other bytes."""
 
 
 class RunFolder:
@@ -74,7 +63,12 @@ class RunFolder:
         """Write the result files, then the marker that holds their checksums."""
         for name, content in files.items():
             write_atomically(self.path / name, content)
-        sums = {name: _sha256(self.path / name) for name in {*RESULT_FILES, *files}}
+        try:
+            sums = {name: _sha256(self.path / name) for name in {*RESULT_FILES, *files}}
+        except FileNotFoundError:
+            raise UserError(
+                f"{self.path}: was deleted while its run was at work; give the same command again"
+            ) from None
         write_atomically(self.path / "done", json.dumps(sums, indent=2) + "\n")
         self.checkpoint.unlink(missing_ok=True)
 
@@ -95,7 +89,9 @@ class RunFolder:
         """The stored state, or None if there is none.
 
         Raises:
-            UserError: the file is damaged or belongs to another spec. It is never unpickled.
+            DamagedCheckpoint: its checksum is wrong.
+            UserError: the file holds something else or belongs to another spec. It is never
+                unpickled.
         """
         import torch
 
@@ -108,7 +104,7 @@ class RunFolder:
         stamp, data = content[:32], content[32:]
         mend = "delete it to run this seed from its start"
         if hashlib.sha256(data).digest() != stamp:
-            raise UserError(f"{self.checkpoint}: damaged (its checksum is wrong); {mend}")
+            raise DamagedCheckpoint(f"{self.checkpoint}: damaged (its checksum is wrong); {mend}")
         try:
             state: Any = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
         except Exception:  # weights_only refuses in many ways

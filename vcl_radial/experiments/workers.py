@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +17,7 @@ from multiprocessing.process import BaseProcess
 from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import execute_lanes
+from vcl_radial.experiments.lock import held
 from vcl_radial.experiments.run_folder import RunFolder, write_atomically
 from vcl_radial.experiments.specification import Run
 
@@ -121,6 +124,7 @@ class _Worker:
 
 
 def _work(line: Connection, place: Place) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
             batch = line.recv()
@@ -129,7 +133,29 @@ def _work(line: Connection, place: Place) -> None:
             return
 
 
+def _end_with_parent() -> None:
+    """End at once when the parent is killed: the same command may go on with this run."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
 def _attempt(
+    batch: Sequence[Run], place: Place, tell: Callable[[Run, Event], None]
+) -> list[Outcome]:
+    """Carry a batch out where nobody else is at work, and say how each run ended."""
+    try:
+        with held([RunFolder(place.out, run).path for run in batch]):
+            # Another command may have finished some since this one looked.
+            undone = [run for run in batch if RunFolder(place.out, run).fault() is not None]
+            done = [Outcome(run, None) for run in batch if run not in undone]
+            return done + (_attempt_held(undone, place, tell) if undone else [])
+    except UserError as error:  # somebody is at work
+        return [Outcome(run, str(error)) for run in batch]
+
+
+def _attempt_held(
     batch: Sequence[Run], place: Place, tell: Callable[[Run, Event], None]
 ) -> list[Outcome]:
     """Carry a batch out and give the fault of each run in words, or None."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, ListedColormap, to_rgb
 from matplotlib.figure import Figure
+
+from vcl_radial import atomic
 
 INK = "#1a1a1a"
 QUIET_INK = "#5c5c5c"
@@ -188,18 +188,6 @@ def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
                 metadata=metadata,
             )
         path = stem.with_name(stem.name + suffix)
-        _write_atomically(path, buffer.getvalue())
+        atomic.write(path, buffer.getvalue())
         paths.append(path)
     return paths
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o644)  # mkstemp makes files that only their owner can read
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

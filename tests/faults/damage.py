@@ -1,0 +1,236 @@
+"""Stored files cut off or with flipped bits, and a checkpoint that holds a program."""
+
+import hashlib
+import io
+import json
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from children import fork
+from kills import moments_of
+from moments import Counter, arm
+from work import BENCHMARK, Setting, Work, ends_well, one_line, run, sweep
+
+if TYPE_CHECKING:
+    from vcl_radial.experiments.run_folder import RunFolder
+
+_STAMP = 32
+"""Bytes of the checksum at the start of a checkpoint."""
+
+
+def result_files(setting: Setting) -> Iterator[str | None]:
+    """Each file of a finished run at many offsets: the damage is seen, and its file is named."""
+    from vcl_radial.experiments.run_folder import finished_fault
+
+    place = setting.place()
+    out = place / "out"
+    fork(run().arguments(out), place / "said").wait()
+    for folder in sorted(path.parent for path in out.glob("**/done")):
+        for path in sorted(folder.iterdir()):
+            whole = path.read_bytes()
+            for what, content in _harmed(setting, whole, 3 * setting.moments):
+                path.write_bytes(content)
+                fault = finished_fault(folder)
+                if fault is None and not (path.name == "done" and _same_marker(whole, content)):
+                    yield f"{path.relative_to(out)}, {what}: not noticed"
+                elif fault is not None and not _named(fault, path, content):
+                    yield f"{path.relative_to(out)}, {what}: not named: {fault}"
+                else:
+                    yield None
+            path.write_bytes(whole)
+
+
+def redone(setting: Setting) -> Iterator[str | None]:
+    """The whole command after damage to one file: that run is done again, the other is kept."""
+    work = run()
+    place = setting.place()
+    fork(work.arguments(place / "out"), place / "said").wait()
+    finished = place / "out"
+    (folder,) = (path.parent for path in finished.glob(f"{BENCHMARK}/naive/*/done"))
+    for name in sorted(path.name for path in folder.iterdir()):
+        for what, content in _harmed(setting, (folder / name).read_bytes(), 2):
+            place = setting.place()
+            shutil.copytree(finished, place / "out", copy_function=shutil.copy2)
+            path = place / "out" / (folder / name).relative_to(finished)
+            path.write_bytes(content)
+            if name == "done" and _same_marker((folder / name).read_bytes(), content):
+                continue
+            end = fork(work.arguments(place / "out"), place / "said").wait()
+            fault = None if end.code == 0 else f"it does not get through: {end.words}"
+            if fault is None and f"{path.parent}/" not in end.output:
+                fault = "the damage is not named"
+            if fault is None and "1 run to do" not in end.output:
+                fault = "not one run was done again"
+            fault = fault or ends_well(setting, work, place)
+            yield fault and f"{name}, {what}: {fault}"
+
+
+def checkpoints(setting: Setting) -> Iterator[str | None]:
+    """A checkpoint at many offsets: never taken over, and its run starts anew by itself."""
+    work = run(methods=("naive",))
+    half = _half_done(setting, work)
+    (checkpoint,) = half.glob("**/checkpoint.pt")
+    folder = _folder_of(checkpoint, half)
+    whole = checkpoint.read_bytes()
+    harmed = list(_harmed(setting, whole, 3 * setting.moments))
+    for what, content in harmed:
+        checkpoint.write_bytes(content)
+        fault = _refused(folder, "damaged")
+        yield fault and f"{what}: {fault}"
+    checkpoint.write_bytes(whole)
+    for what, content in harmed[: max(1, setting.moments // 10)]:
+        place = setting.place()
+        shutil.copytree(half, place / "out")
+        path = place / "out" / checkpoint.relative_to(half)
+        path.write_bytes(content)
+        end = fork(work.arguments(place / "out"), place / "said").wait()
+        fault = None if end.code == 0 else f"it does not start anew: {end.words}"
+        if fault is None and str(path) not in end.output + end.errors:
+            fault = "the damage is not named"
+        fault = fault or ends_well(setting, work, place)
+        yield fault and f"{what}: {fault}"
+
+
+def payload(setting: Setting) -> Iterator[str | None]:
+    """A checkpoint with a pickled call, its checksum right: refused, and never executed."""
+    import torch
+
+    work = run(methods=("naive",))
+    half = _half_done(setting, work)
+    (checkpoint,) = half.glob("**/checkpoint.pt")
+    state = torch.load(io.BytesIO(checkpoint.read_bytes()[_STAMP:]), weights_only=True)
+    for key in (None, "strategy", "rows", "spec"):
+        trace = setting.scratch / f"executed-{key}"
+        harmed = _Payload(trace) if key is None else {**state, key: _Payload(trace)}
+        buffer = io.BytesIO()
+        torch.save(harmed, buffer)
+        data = buffer.getvalue()
+        place = setting.place()
+        shutil.copytree(half, place / "out")
+        path = place / "out" / checkpoint.relative_to(half)
+        path.write_bytes(hashlib.sha256(data).digest() + data)
+        end = fork(work.arguments(place / "out"), place / "said").wait()
+        fault = "the payload was executed" if trace.exists() else None
+        fault = fault or one_line(end, 1, str(path), "delete it")
+        if fault is None:
+            path.unlink()
+            fault = ends_well(setting, work, place)
+        yield fault and f"payload as {key or 'the whole'}: {fault}"
+        torch.load(io.BytesIO(data), weights_only=False)
+        if not trace.exists():
+            yield "the payload of the suite does nothing, so it proves nothing"
+
+
+def sweep_files(setting: Setting) -> Iterator[str | None]:
+    """sweep.toml, trials.csv, study.db and the runs of a finished sweep."""
+    work = sweep(setting)
+    place = setting.place()
+    fork(work.arguments(place / "out"), place / "said").wait()
+    finished = place / "out"
+    paths = [finished / "tiny" / name for name in ("study.db", "sweep.toml", "trials.csv")]
+    paths += sorted(finished.glob("**/done"))[:1] + sorted(finished.glob("**/metrics.json"))[:1]
+    for path in paths:
+        whole = path.read_bytes()
+        count = max(2, setting.moments // 3) if path.name == "study.db" else 2
+        for what, content in _harmed(setting, whole, count):
+            place = setting.place()
+            shutil.copytree(finished, place / "out")
+            (place / "out" / path.relative_to(finished)).write_bytes(content)
+            end = fork(work.arguments(place / "out"), place / "said").wait()
+            fault = None if end.code == 0 else f"it does not get through: {end.words}"
+            fault = fault or ends_well(setting, work, place)
+            yield fault and f"{path.name}, {what}: {fault}"
+
+
+def data_files(setting: Setting) -> Iterator[str | None]:
+    """Data files whose checksums are not the published ones: named, and nothing is begun."""
+    from vcl_radial.streams.folders import IDX_NAMES
+
+    data = setting.place() / "data"
+    data.mkdir()
+    for name in IDX_NAMES:
+        (data / name).write_bytes(setting.rng.randbytes(1000))
+    place = setting.place()
+    work = Work(("run", "split-mnist-multi-head", "--method", "naive", "--data-dir", str(data)))
+    end = fork(work.arguments(place / "out"), place / "said").wait()
+    fault = one_line(end, 1, str(data))
+    yield fault or ("a run was begun" if list((place / "out").glob("**/spec.toml")) else None)
+
+
+class _Payload:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.trace,)
+
+
+def _harmed(setting: Setting, whole: bytes, count: int) -> Iterator[tuple[str, bytes]]:
+    """A file with a bit flipped, and cut off, at random offsets; the ends of it among them."""
+    ends = [0, len(whole) - 1]
+    places = ends + [setting.rng.randrange(len(whole)) for _ in range(count)]
+    for place in places[: max(2, count)] if count > 2 else places[2:]:
+        bit = 1 << setting.rng.randrange(8)
+        flipped = whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :]
+        yield f"bit {bit} of byte {place} flipped", flipped
+        yield f"cut off after {place} bytes", whole[:place]
+
+
+def _named(fault: str, path: Path, content: bytes) -> bool:
+    """Whether a fault names the file; a harmed marker may name what it now speaks of."""
+    if path.name == "done" and content:
+        return str(path.parent) in fault or fault == "not finished"
+    return str(path) in fault
+
+
+def _same_marker(whole: bytes, content: bytes) -> bool:
+    """Whether a marker says the same in spite of a flipped bit, as in white space."""
+    try:
+        return bool(json.loads(whole) == json.loads(content))
+    except ValueError:
+        return False
+
+
+def _half_done(setting: Setting, work: Work) -> Path:
+    """Where a work was left after its first task."""
+    place = setting.place()
+    out, counter = place / "out", Counter()
+    total = moments_of(setting, work, "evaluation")
+    end = fork(
+        work.arguments(out),
+        place / "said",
+        lambda: arm("evaluation", out, counter, total, _leave),  # the last: all but finished
+    ).wait()
+    if not list(out.glob("**/checkpoint.pt")):
+        raise RuntimeError(f"there is no checkpoint: {end.words}")
+    return out
+
+
+def _leave() -> None:
+    raise KeyboardInterrupt
+
+
+def _folder_of(checkpoint: Path, out: Path) -> "RunFolder":
+    from vcl_radial.experiments.run_folder import RunFolder
+    from vcl_radial.experiments.specification import Run
+
+    spec = tomllib.loads((checkpoint.parent / "spec.toml").read_text())
+    return RunFolder(out, Run.model_validate(spec))
+
+
+def _refused(folder: "RunFolder", words: str) -> str | None:
+    """What is wrong with how a checkpoint is refused, or None."""
+    from vcl_radial.errors import UserError
+
+    try:
+        folder.load_checkpoint()
+    except UserError as error:
+        if words in str(error) and str(folder.checkpoint) in str(error):
+            return None
+        return f"it is not named as {words}: {error}"
+    return "it was taken over"

@@ -1,0 +1,98 @@
+"""A full disk, a disk that takes no writing, a folder that is deleted at work."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from children import fork
+from isolation import isolated, mount, remount
+from kills import moments_of
+from moments import Counter, arm
+from work import BENCHMARK, METHODS, Setting, Work, ends_well, one_line, results, run, sweep
+
+_AMPLE = "size=256m"
+
+
+def full(setting: Setting) -> Iterator[str | None]:
+    """A disk that is full after a random number of kilobytes."""
+
+    def cases() -> Iterator[str | None]:
+        for work in (run(), sweep(setting)):
+            setting.undisturbed(work)
+            needed = _kilobytes(setting, work)
+            for _ in range(max(1, setting.moments // 6)):
+                size, place = setting.rng.randrange(8, round(0.9 * needed)), setting.place()
+                mount(place / "out", size)
+                end = fork(work.arguments(place / "out"), place / "said").wait()
+                fault = one_line(end, 1, most=len(METHODS))
+                if fault is None and not ("full" in end.errors or "No space" in end.errors):
+                    fault = f"it does not say that the disk is full: {end.words}"
+                remount(place / "out", _AMPLE)
+                fault = fault or ends_well(setting, work, place)
+                yield fault and f"{work.words[0]}, {size} of {needed} kB: {fault}"
+
+    return isolated(cases, setting.scratch / "full.json")
+
+
+def read_only(setting: Setting) -> Iterator[str | None]:
+    """An output folder on a disk that takes no writing."""
+
+    def cases() -> Iterator[str | None]:
+        for work in (run(), sweep(setting)):
+            place = setting.place()
+            out = place / "out"
+            mount(out, 1 << 18)
+            fork(
+                work.arguments(out),
+                place / "half",
+                lambda o=out: arm("training", o, Counter(), 12, _interrupt),
+            ).wait()
+            before = results(out)
+            remount(out, "ro")
+            end = fork(work.arguments(out), place / "said").wait()
+            fault = one_line(end, 1, str(out))
+            if fault is None and results(out) != before:
+                fault = "what was finished has changed"
+            remount(out, "rw")
+            fault = fault or ends_well(setting, work, place)
+            yield fault and f"{work.words[0]}: {fault}"
+
+    return isolated(cases, setting.scratch / "read-only.json")
+
+
+def deleted(setting: Setting) -> Iterator[str | None]:
+    """The folder of a run deleted while it is trained, scored and written."""
+    work = run()
+    for phase in ("training", "evaluation"):
+        total = moments_of(setting, work, phase)
+        for _ in range(max(1, setting.moments // 10)):
+            at = setting.rng.randrange(2, total // 2)  # in the first of the two runs
+            place = setting.place()
+            out, counter = place / "out", Counter()
+
+            def delete(out: Path = out) -> None:
+                for path in out.glob(f"{BENCHMARK}/naive/*"):
+                    shutil.rmtree(path)
+
+            end = fork(
+                work.arguments(out),
+                place / "said",
+                lambda p=phase, o=out, c=counter, n=at, d=delete: arm(p, o, c, n, d),
+            ).wait()
+            fault = one_line(end, 1, f"{out}/{BENCHMARK}/naive/", "was deleted", most=2)
+            if fault is None and not list(out.glob(f"{BENCHMARK}/radial-vcl/*/done")):
+                fault = "the other run was not finished"
+            fault = fault or ends_well(setting, work, place)
+            yield fault and f"{phase} {at} of {total}: {fault}"
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def _kilobytes(setting: Setting, work: Work) -> int:
+    """What the undisturbed work takes on a disk, a page of it at least for each file."""
+    place = setting.place()
+    fork(work.arguments(place / "out"), place / "said").wait()
+    files = (path for path in (place / "out").glob("**/*") if path.is_file())
+    return sum(-(-path.stat().st_size // 4096) * 4 for path in files)

@@ -1,0 +1,143 @@
+"""Every kind of fault: what is done, and what must hold."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import damage
+import disk
+import diverged
+import fuzz
+import kills
+import signals
+import twice
+from work import Setting
+
+_RESUMES = "the same command goes on to the same results"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault; `cases` gives None for each case that held, else what was lost."""
+
+    name: str
+    title: str
+    must: str
+    cases: Callable[[Setting], Iterator[str | None]]
+
+
+KINDS = (
+    Kind(
+        "kill-inside",
+        "`kill -9` at a step of training, evaluation or writing, `run` and `sweep`",
+        _RESUMES,
+        kills.inside,
+    ),
+    Kind(
+        "kill-outside",
+        "`kill -9` of the driver, a worker, or all, `--jobs 2`, `run` and `sweep`",
+        f"{_RESUMES}; no process is left behind",
+        kills.outside,
+    ),
+    Kind(
+        "signal-inside",
+        "SIGINT or SIGTERM at a step of training, evaluation or writing",
+        f"one line and code 130; {_RESUMES}",
+        signals.inside,
+    ),
+    Kind(
+        "signal-outside",
+        "SIGINT to all processes or SIGTERM to the driver, `--jobs 2`",
+        f"one line and code 130 within {signals.SECONDS:.0f} s; {_RESUMES}",
+        signals.outside,
+    ),
+    Kind(
+        "clock",
+        "the clock set six years back or forward between a stop and the next start",
+        _RESUMES,
+        signals.clock,
+    ),
+    Kind(
+        "full-disk",
+        "a disk (tmpfs) that is full after a random number of kilobytes",
+        f"one line that says so and code 1; with room again {_RESUMES}",
+        disk.full,
+    ),
+    Kind(
+        "read-only",
+        "an output folder on a disk mounted read-only",
+        f"one line that names it and code 1; writable again {_RESUMES}",
+        disk.read_only,
+    ),
+    Kind(
+        "deleted",
+        "the folder of a run deleted while it is trained or scored",
+        f"one line that names it, code 1, the other run finished; {_RESUMES}",
+        disk.deleted,
+    ),
+    Kind(
+        "twice",
+        "two of the same command at work in one folder, `run` and `sweep`",
+        f"they share the work or one says so in one line; no run is done twice; {_RESUMES}",
+        twice.together,
+    ),
+    Kind(
+        "result-files",
+        "a bit flipped in a file of a finished run, or the file cut off",
+        "noticed, and the file named",
+        damage.result_files,
+    ),
+    Kind(
+        "done-again",
+        "the same, and the command given again",
+        "that run is done again, the other kept; the same results",
+        damage.redone,
+    ),
+    Kind(
+        "checkpoints",
+        "a bit flipped in a checkpoint, or the checkpoint cut off",
+        "noticed and named, its run starts anew; the same results",
+        damage.checkpoints,
+    ),
+    Kind(
+        "payload",
+        "a checkpoint with a pickled call and the right checksum",
+        "refused in one line and never executed",
+        damage.payload,
+    ),
+    Kind(
+        "sweep-files",
+        "`study.db`, `sweep.toml`, `trials.csv` or a file of a run in a sweep damaged",
+        _RESUMES,
+        damage.sweep_files,
+    ),
+    Kind(
+        "data-files",
+        "data files that are not the published ones",
+        "one line that names the file; no run is begun",
+        damage.data_files,
+    ),
+    Kind(
+        "tomls",
+        "random and changed TOMLs of benchmarks, recipes and sweeps",
+        "a valid spec, or a message of one line",
+        fuzz.tomls,
+    ),
+    Kind(
+        "command-lines",
+        "random command lines",
+        "code 0, or a message of one line",
+        fuzz.command_lines,
+    ),
+    Kind(
+        "diverged-trials",
+        "learning rates of 10³⁰ in a sweep",
+        "rows marked `diverged` that say when and why; the other trials finished",
+        diverged.rows,
+    ),
+    Kind(
+        "diverged-run",
+        "a learning rate of 10³⁰ in a `run`",
+        "one line that names the run, the step and the mend; the other run finished",
+        diverged.command,
+    ),
+)

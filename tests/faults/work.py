@@ -1,0 +1,154 @@
+"""The work that is disturbed: a tiny `run`, a tiny `sweep`, and what must come out of them."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from children import Ended, begin, fork
+
+BENCHMARK = "split-digits-multi-head"
+METHODS = ("naive", "radial-vcl")
+TINY = ("epochs=2", "hidden=[8]", "eval_samples=2", "stream.tasks=2")
+SWEEP = f"""
+kind = "random"
+benchmark = "{BENCHMARK}"
+method = ["naive", "radial-vcl"]
+seeds = 1
+trials = 2
+
+[fixed]
+hidden = [8]
+eval_samples = 2
+epochs = 1
+stream = {{ tasks = 2 }}
+
+[search]
+learning_rate = {{ low = 1e-4, high = 1e-1, log = true }}
+"""
+RESULTS = ("accuracy.csv", "layers.csv", "metrics.json", "spec.toml", "results.csv", "trials.csv")
+"""Files that depend on what is asked for alone, to the byte."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all faults share.
+
+    Attributes:
+        scratch: a folder of the suite's own.
+        rng: where its choices come from.
+        moments: how many moments are chosen, of each fault that strikes at random ones.
+    """
+
+    scratch: Path
+    rng: random.Random
+    moments: int
+    _known: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    _numbers: list[int] = field(default_factory=list)
+
+    def place(self) -> Path:
+        """A folder that nobody has used."""
+        self._numbers.append(0)
+        path = self.scratch / f"case-{len(self._numbers)}"
+        path.mkdir()
+        return path
+
+    def undisturbed(self, work: "Work") -> dict[str, bytes]:
+        """The results of a work that nothing happens to."""
+        key = " ".join(work.arguments(Path("out")))
+        if key not in self._known:
+            place = self.place()
+            end = fork(work.arguments(place / "out"), place / "said").wait()
+            if end.code != 0:
+                raise RuntimeError(f"the undisturbed work fails: {end.words}\n{end.errors}")
+            self._known[key] = results(place / "out")
+        return self._known[key]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command that is to be disturbed."""
+
+    words: tuple[str, ...]
+    file: Path | None = None
+
+    def arguments(self, out: Path, jobs: int = 1) -> list[str]:
+        """Its arguments."""
+        file = [str(self.file)] if self.file else []
+        name, *rest = self.words
+        return [name, *file, *rest, "--device", "cpu", "--jobs", str(jobs), "--out", str(out)]
+
+
+def run(*more: str, methods: Sequence[str] = METHODS, seeds: int = 1) -> Work:
+    """A `run`; `more` are settings of the recipe."""
+    settings = ("--set", *TINY, *more)
+    return Work(("run", BENCHMARK, "--method", *methods, "--seeds", str(seeds), *settings))
+
+
+def sweep(setting: Setting, text: str = SWEEP, name: str = "tiny") -> Work:
+    """A `sweep`."""
+    file = setting.scratch / f"{name}.toml"
+    file.write_text(text)
+    return Work(("sweep",), file)
+
+
+def results(out: Path) -> dict[str, bytes]:
+    """The result files below a folder by their names."""
+    paths = (path for name in RESULTS for path in out.glob(f"**/{name}"))
+    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(paths)}
+
+
+def lost(setting: Setting, work: Work, out: Path) -> str | None:
+    """What is not as if nothing had happened, or None."""
+    expected, found = setting.undisturbed(work), results(out)
+    for name, content in expected.items():
+        if name not in found:
+            return f"{name} is missing"
+        if found[name] != content:
+            return f"{name} has other bytes"
+    if extra := sorted(found.keys() - expected.keys()):
+        return f"{extra[0]} is too many"
+    return left_over(out)
+
+
+def left_over(out: Path) -> str | None:
+    """A file that should have gone, or None."""
+    strays = [path for path in out.glob("**/*") if path.name.startswith(".")]
+    strays += [path.with_name("checkpoint.pt") for path in out.glob("**/done")]
+    strays += out.glob("**/*-journal")
+    stray = next((path for path in sorted(strays) if path.exists()), None)
+    return f"{stray.relative_to(out)} was left behind" if stray else None
+
+
+def ends_well(
+    setting: Setting, work: Work, place: Path, jobs: int = 1, forked: bool = True
+) -> str | None:
+    """Give the same command again until it is through, at most thrice; then what was lost."""
+    start = fork if forked else begin
+    for attempt in range(3):
+        end = start(work.arguments(place / "out", jobs), place / f"again-{attempt}").wait()
+        if "Traceback" in end.errors + end.output:
+            return f"a traceback when it went on: {end.words}"
+        if end.code == 0:
+            return lost(setting, work, place / "out")
+    return f"the same command does not get through: {end.words}"
+
+
+def one_line(end: Ended, code: int, *parts: str, most: int = 1) -> str | None:
+    """What is wrong with how a command refused: its code, or that it did not say why in a line.
+
+    Args:
+        end: of the command.
+        code: that it is to have.
+        parts: what must stand there.
+        most: so many lines may there be: of each run that came to harm, or was passed over.
+    """
+    if end.code != code:
+        return f"code {end.code} in place of {code}: {end.words}"
+    lines = [line for line in end.errors.splitlines() if line.strip()]
+    if not 1 <= len(lines) <= most or "Traceback" in end.output:
+        return f"{len(lines)} lines on stderr: {end.words}"
+    if strange := [line for line in lines if not line.startswith(("vcl-radial", "passed over: "))]:
+        return f"not a message: {strange[0]}"
+    absent = [part for part in parts if part not in end.errors]
+    return f"it does not say {absent[0]!r}: {lines[0]}" if absent else None
