@@ -78,12 +78,7 @@ class RunFolder:
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Store plain tensors and numbers, stamped with the spec that they belong to."""
-        import torch
-
-        buffer = io.BytesIO()
-        torch.save({"spec": self.run.digest(), "seed": self.run.seed, **state}, buffer)
-        data = buffer.getvalue()
-        write_atomically(self.checkpoint, hashlib.sha256(data).digest() + data)
+        store(self.checkpoint, self._stamp, state)
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The stored state, or None if there is none.
@@ -93,26 +88,58 @@ class RunFolder:
             UserError: the file holds something else or belongs to another spec. It is never
                 unpickled.
         """
-        import torch
+        return stored(self.checkpoint, self._stamp, "spec")
 
-        try:
-            content = self.checkpoint.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise UserError(f"{self.checkpoint}: cannot be read: {error.strerror}") from None
-        stamp, data = content[:32], content[32:]
-        mend = "delete it to run this seed from its start"
-        if hashlib.sha256(data).digest() != stamp:
-            raise DamagedCheckpoint(f"{self.checkpoint}: damaged (its checksum is wrong); {mend}")
-        try:
-            state: Any = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
-        except Exception:  # weights_only refuses in many ways
-            raise UserError(f"{self.checkpoint}: holds more than plain tensors; {mend}") from None
-        stamps = self.run.digest(), self.run.seed
-        if not isinstance(state, dict) or (state.get("spec"), state.get("seed")) != stamps:
-            raise UserError(f"{self.checkpoint}: belongs to another spec; {mend}")
-        return state
+    @property
+    def _stamp(self) -> dict[str, Any]:
+        return {"spec": self.run.digest(), "seed": self.run.seed}
+
+
+def store(path: Path, stamp: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Keep plain tensors and numbers with the stamp of what they belong to, behind a checksum.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save({**stamp, **state}, buffer)
+    data = buffer.getvalue()
+    write_atomically(path, hashlib.sha256(data).digest() + data)
+
+
+def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] | None:
+    """What `store` kept, or None if there is nothing.
+
+    Args:
+        path: of the file.
+        stamp: that it has to bear.
+        owner: what a stamp stands for, in words.
+
+    Raises:
+        DamagedCheckpoint: the checksum is wrong.
+        UserError: the file holds something else or bears another stamp. It is never unpickled.
+    """
+    import torch
+
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    checksum, data = content[:32], content[32:]
+    mend = "delete it to run this seed from its start"
+    if hashlib.sha256(data).digest() != checksum:
+        raise DamagedCheckpoint(f"{path}: damaged (its checksum is wrong); {mend}")
+    try:
+        state: Any = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+    except Exception:  # weights_only refuses in many ways
+        raise UserError(f"{path}: holds more than plain tensors; {mend}") from None
+    if not isinstance(state, dict) or any(state.get(key) != stamp[key] for key in stamp):
+        raise UserError(f"{path}: belongs to another {owner}; {mend}")
+    return state
 
 
 def finished_fault(path: Path) -> str | None:

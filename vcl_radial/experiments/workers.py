@@ -124,7 +124,7 @@ class _Worker:
 
 
 def _work(line: Connection, place: Place) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     while True:
         try:
             batch = line.recv()
@@ -133,8 +133,8 @@ def _work(line: Connection, place: Place) -> None:
             return
 
 
-def _end_with_parent() -> None:
-    """End at once when the parent is killed: the same command may go on with this run."""
+def end_with_parent() -> None:
+    """End at once when the parent is killed: another command may go on with its run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

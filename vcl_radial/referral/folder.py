@@ -11,7 +11,6 @@ done               checksums of all these; written last
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import tomllib
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from typing import Any, Final
 import tomli_w
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.experiments.run_folder import store, stored, write_atomically
 from vcl_radial.referral.settings import Run
 
 TABLES: Final = ("predictions", "scores", "calibration", "history")
@@ -64,12 +63,7 @@ class ReferralFolder:
 
     def save(self, name: str, state: Mapping[str, Any]) -> None:
         """Store plain tensors and numbers, stamped with spec and seed, behind a checksum."""
-        import torch
-
-        buffer = io.BytesIO()
-        torch.save({"spec": self.run.digest(), "seed": self.run.seed, **state}, buffer)
-        data = buffer.getvalue()
-        write_atomically(self.path / name, hashlib.sha256(data).digest() + data)
+        store(self.path / name, self._stamp, state)
 
     def load(self, name: str) -> dict[str, Any] | None:
         """What `save` stored, or None if there is nothing.
@@ -77,25 +71,11 @@ class ReferralFolder:
         Raises:
             UserError: the file is damaged or belongs to another run. It is never unpickled.
         """
-        import torch
+        return stored(self.path / name, self._stamp, "run")
 
-        path, mend = self.path / name, "delete it to run this seed from its start"
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-        if hashlib.sha256(content[32:]).digest() != content[:32]:
-            raise UserError(f"{path}: damaged (its checksum is wrong); {mend}")
-        try:
-            state = torch.load(io.BytesIO(content[32:]), weights_only=True, map_location="cpu")
-        except Exception:  # weights_only refuses in many ways
-            raise UserError(f"{path}: holds more than plain tensors; {mend}") from None
-        stamp = self.run.digest(), self.run.seed
-        if not isinstance(state, dict) or (state.get("spec"), state.get("seed")) != stamp:
-            raise UserError(f"{path}: belongs to another run; {mend}")
-        return state
+    @property
+    def _stamp(self) -> dict[str, Any]:
+        return {"spec": self.run.digest(), "seed": self.run.seed}
 
 
 def is_finished(path: Path) -> bool:

@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 
 from vcl_radial.experiments.execute import Event, Place
 from vcl_radial.experiments.specification import Run
+from vcl_radial.experiments.workers import end_with_parent
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.jobs import Ended, Job, Tell, attempt
 
@@ -141,18 +142,10 @@ class _Worker:
 
 
 def _work(line: Connection, place: Place) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     while True:
         try:
             job = line.recv()
             line.send(attempt(job, place, lambda *message: line.send(message)))
         except (EOFError, BrokenPipeError, ConnectionResetError):  # the parent is gone
             return
-
-
-def _end_with_parent() -> None:
-    """End at once when the parent is killed: the next sweep may be at work on the same run."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
