@@ -36,6 +36,41 @@ def test_set_overrides_the_benchmark_which_overrides_the_method(tmp_path: Path):
     assert (plain.recipe.batch_size, overridden.recipe.batch_size) == (32, 9)
 
 
+def test_tuned_settings_of_a_benchmark_come_before_set_and_after_all_else(tmp_path: Path):
+    method = tmp_path / "mine.toml"
+    method.write_text(
+        "epochs = 3\nbatch_size = 5\noptions.a = 1\noptions.b = 1\n"
+        f"[tuned.{DIGITS}]\nbatch_size = 7\nlearning_rate = 0.5\noptions.b = 2\n"
+    )
+    (plain,) = plan(DIGITS, [str(method)], [0])
+    (tuned,) = plan(DIGITS, [str(method)], [0], {"learning_rate": 0.1}, tuned=True)
+    assert (plain.recipe.batch_size, plain.recipe.options) == (32, {"a": 1, "b": 1})
+    assert (tuned.recipe.epochs, tuned.recipe.batch_size, tuned.recipe.learning_rate) == (3, 7, 0.1)
+    assert tuned.recipe.options == {"a": 1, "b": 2}
+
+
+def test_a_method_that_was_not_tuned_on_the_benchmark_is_named(tmp_path: Path):
+    method = tmp_path / "mine.toml"
+    method.write_text("[tuned.another-benchmark]\nepochs = 3\n")
+    with pytest.raises(
+        UserError, match=rf"mine\.toml: was not tuned on {DIGITS} .*vcl-radial"
+    ):
+        plan(DIGITS, [str(method)], [0], tuned=True)
+
+
+def test_a_misspelt_key_among_the_tuned_ones_is_named(tmp_path: Path):
+    method = tmp_path / "mine.toml"
+    method.write_text(f"[tuned.{DIGITS}]\nepoch = 3\n")
+    with pytest.raises(UserError, match="epoch"):
+        plan(DIGITS, [str(method)], [0], tuned=True)
+
+
+def test_every_shipped_tuned_table_is_valid():
+    for name in catalogue.names("method"):
+        for benchmark in load("method", name).table.get("tuned", {}):
+            assert plan(benchmark, [name], [0], tuned=True)
+
+
 def test_options_of_method_benchmark_and_command_line_are_merged(tmp_path: Path):
     method, benchmark = tmp_path / "mine.toml", tmp_path / "bench.toml"
     method.write_text("[options]\na = 1\nb = 1\nc = 1\n")

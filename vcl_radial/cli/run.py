@@ -52,6 +52,12 @@ def add(commands: Commands) -> None:
         type=count,
         help="runs of one shape, as seeds are, that train as one program (default: 1; on a GPU 64)",
     )
+    parser.add_argument(
+        "--tuned",
+        action="store_true",
+        help="with the settings that a search on validation data found for each method on this "
+        "benchmark, [tuned.BENCHMARK] of its .toml file",
+    )
     add_settings(
         parser, "override keys of the recipe (epochs=40) or of the stream (stream.tasks=2)"
     )
@@ -75,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
 
     methods = options.methods or MAIN_METHODS
     settings = dict(parse_setting(text) for text in options.settings)
-    runs = plan(options.benchmark, methods, range(options.seeds), settings)
+    runs = plan(options.benchmark, methods, range(options.seeds), settings, options.tuned)
     loggers = tuple(dict.fromkeys(options.log))
     if loggers and (options.lanes or 1) > 1:
         raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
@@ -112,5 +118,6 @@ def _in_words(options: argparse.Namespace) -> str:
     words += ["--method", *options.methods] if options.methods else []
     words += ["--seeds", str(options.seeds)] if options.seeds > 1 else []
     words += ["--lanes", str(options.lanes)] if options.lanes else []
+    words += ["--tuned"] if options.tuned else []
     words += ["--set", *options.settings] if options.settings else []
     return shlex.join(words)

@@ -118,14 +118,17 @@ def plan(
     methods: Sequence[str],
     seeds: Sequence[int],
     settings: Mapping[str, Any] | None = None,
+    tuned: bool = False,
 ) -> list[Run]:
     """The runs of a command: methods x seeds on one benchmark, validated before any starts.
 
     Keys of `settings` are those of a recipe (`options.key` for the method's own), `stream.key`, or
-    `evaluate_on`.
+    `evaluate_on`. They come last; before them the benchmark's own recipe, and with `tuned` what a
+    search found for the method on this benchmark, the table [tuned.BENCHMARK] of its TOML.
 
     Raises:
-        UserError: a name or key is unknown, a value impossible, or two methods share a name.
+        UserError: a name or key is unknown, a value impossible, two methods share a name, or a
+            method was not tuned on the benchmark.
     """
     bench = load("benchmark", benchmark)
     for key in sorted(bench.table.keys() - _BENCHMARK_KEYS):
@@ -156,15 +159,29 @@ def plan(
             )
     runs = []
     for method in entries.values():
-        recipe = {k: v for k, v in method.table.items() if k != "description"}
-        recipe |= dict(_table(bench, "recipe")) | overrides
-        recipe["options"] = (
-            dict(_table(method, "options")) | dict(_table(bench, "recipe", "options")) | options
-        )
+        recipe = {k: v for k, v in method.table.items() if k not in ("description", "tuned")}
+        chosen = dict(_table(method, "options"))
+        over: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
+        if tuned:
+            over.append((method, _tuned(method, bench.name)))
+        for entry, keys in over:
+            recipe |= _table(entry, *keys)
+            chosen |= _table(entry, *keys, "options")
+        recipe |= overrides | {"options": chosen | options}
         runs += [
             validated(bench.name, method.name, seed, stream, recipe, evaluate_on) for seed in seeds
         ]
     return runs
+
+
+def _tuned(method: Entry, benchmark: str) -> tuple[str, str]:
+    """The keys of the table that holds what a search found for a method on a benchmark."""
+    if benchmark not in _table(method, "tuned"):
+        raise UserError(
+            f"{method.path}: was not tuned on {benchmark} (it has no table [tuned.{benchmark}]); "
+            "find its settings with `vcl-radial sweep`, or leave --tuned out"
+        )
+    return "tuned", benchmark
 
 
 def _table(entry: Entry, *keys: str) -> Mapping[str, Any]:
