@@ -115,6 +115,16 @@ def test_finished_runs_are_kept_and_more_trials_may_be_asked_for(tmp_path: Path)
     assert trials_bytes(tmp_path).startswith(table)
 
 
+def test_a_sweep_may_get_further_methods_and_ends_as_if_it_had_had_them_from_the_start(
+    tmp_path: Path,
+) -> None:
+    made_up(tmp_path / "later", method=["naive"], trials=3)
+    _, more = made_up(tmp_path / "later", method=["naive", "joint"], trials=3)
+    made_up(tmp_path / "at once", method=["naive", "joint"], trials=3)
+    assert {run.method for run in more.done} == {"joint"}
+    assert trials_bytes(tmp_path / "later") == trials_bytes(tmp_path / "at once")
+
+
 def test_a_run_folder_that_came_to_harm_is_done_again_and_the_others_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -307,6 +317,15 @@ def test_another_search_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         made_up(tmp_path, trials=1, search__learning_rate=[0.1])
     with pytest.raises(UserError, match=r"another fixed\.epochs"):
         made_up(tmp_path, trials=1, fixed__epochs=2)
+
+
+def test_a_recipe_that_was_edited_meanwhile_is_refused(tmp_path: Path) -> None:
+    method = tmp_path / "mine.toml"
+    method.write_text('strategy = "naive"\nposterior = "none"\noptimizer = "adam"\n')
+    made_up(tmp_path, trials=1, method=str(method))
+    method.write_text('strategy = "naive"\nposterior = "none"\noptimizer = "sgd"\n')
+    with pytest.raises(UserError, match="another recipe or stream to start from"):
+        made_up(tmp_path, trials=1, method=str(method))
 
 
 def test_a_damaged_description_is_written_anew(

@@ -30,7 +30,7 @@ from vcl_radial.sweeps.study import Study
 COLUMNS = ("benchmark", "method", "trial", "outcome", "score", "standard_error", "words")
 """Of trials.csv; the searched keys follow."""
 
-_MAY_CHANGE = ("description", "trials", "hours")
+_MAY_CHANGE = ("owner", "description", "trials", "hours", "benchmark", "method")
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ class SweepFolder:
                 print(f"{path}: damaged; written anew", flush=True)
             else:
                 owner = known["owner"]
-                for key in sorted(known.keys() | table.keys() - {"owner"} - set(_MAY_CHANGE)):
-                    if key not in ("owner", *_MAY_CHANGE) and known.get(key) != table.get(key):
-                        raise UserError(
-                            f"{path}: holds a sweep with another {_difference(known, table, key)}; "
-                            "choose another folder with --out, or delete this one"
-                        )
+                difference = _difference(known, table)
+                if difference is not None:
+                    raise UserError(
+                        f"{path}: holds a sweep with another {difference}; choose another folder "
+                        "with --out, or delete this one"
+                    )
         text = tomli_w.dumps({"owner": owner, **table})
         write_atomically(path, f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}\n{text}")
         return owner
@@ -158,10 +158,20 @@ def cell(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _difference(known: dict[str, Any], table: dict[str, Any], key: str) -> str:
-    """The key that differs, and where it is a table the key in it."""
-    old, new = known.get(key), table.get(key)
-    if isinstance(old, dict) and isinstance(new, dict):
-        inner = next(k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k))
-        return f"{key}.{inner}"
-    return "recipe or stream to start from" if key == "start" else f"{key!r}"
+def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
+    """What makes it another sweep; a longer one, or one of further methods, is the same."""
+    for key in sorted((known.keys() | table.keys()) - set(_MAY_CHANGE)):
+        old, new = known.get(key), table.get(key)
+        if key == "start":
+            before, now = _by_name(old or []), _by_name(new or [])
+            if any(before[name] != now[name] for name in before.keys() & now.keys()):
+                return "recipe or stream to start from"
+        elif isinstance(old, dict) and isinstance(new, dict) and old != new:
+            return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
+        elif old != new:
+            return repr(key)
+    return None
+
+
+def _by_name(starts: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(start["benchmark"], start["method"]): start for start in starts}
