@@ -52,9 +52,7 @@ def test_tuned_settings_of_a_benchmark_come_before_set_and_after_all_else(tmp_pa
 def test_a_method_that_was_not_tuned_on_the_benchmark_is_named(tmp_path: Path):
     method = tmp_path / "mine.toml"
     method.write_text("[tuned.another-benchmark]\nepochs = 3\n")
-    with pytest.raises(
-        UserError, match=rf"mine\.toml: was not tuned on {DIGITS} .*vcl-radial"
-    ):
+    with pytest.raises(UserError, match=rf"mine\.toml: was not tuned on {DIGITS} .*vcl-radial"):
         plan(DIGITS, [str(method)], [0], tuned=True)
 
 

@@ -1,3 +1,4 @@
+import gc
 import io
 import json
 import re
@@ -14,6 +15,7 @@ from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
 from vcl_radial.experiments.specification import Run
 from vcl_radial.metrics import summary
+from vcl_radial.tracks.continual import ContinualRun
 
 TASKS = range(1, 6)
 
@@ -177,3 +179,14 @@ def test_a_checkpoint_that_no_longer_fits_the_code_is_named(tmp_path: Path):
     RunFolder(tmp_path, run).save_checkpoint({"strategy": {"model": {}}, "rows": []})
     with pytest.raises(UserError, match=r"checkpoint\.pt: does not fit the code .*; delete it"):
         carried_out(run, tmp_path)
+
+
+def test_ended_runs_do_not_pile_up_in_memory(tmp_path: Path):
+    gc.disable()  # it would come by, but only after several runs
+    try:
+        for seed in range(3):
+            carried_out(tiny_run(seed=seed), tmp_path)
+        alive = [each for each in gc.get_objects() if type(each) is ContinualRun]
+    finally:
+        gc.enable()
+    assert len(alive) <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -74,6 +75,9 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
 
     # More threads than cores would fight; the count is part of what makes the bytes the same.
     torch.set_num_threads(place.threads)
+    # An ended run is a cycle of few objects that holds all its data: not collected by itself, the
+    # runs of a long search add up to gigabytes.
+    gc.collect()
     folder = RunFolder(place.out, run)
 
     def on_epoch(task: int, epoch: int) -> None:
