@@ -173,6 +173,7 @@ def test_misuse_is_one_line_that_names_the_option(command, arguments, words):
     ("arguments", "words"),
     [
         (["run", "split-digit"], "unknown benchmark 'split-digit'; the nearest is 'split-digits-"),
+        (["refer", "sy\vn"], "sy n: no such benchmark"),
         (run("--method", "radial"), "unknown method 'radial'; the nearest is 'radial-vcl'"),
         (run("--method", "no.toml"), "no.toml: there is no such file"),
         (["run", "no.toml"], "no.toml: there is no such file"),

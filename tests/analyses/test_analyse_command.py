@@ -20,6 +20,7 @@ from vcl_radial.analyses import (
     prior_penalty,
     record,
     soap_bubble,
+    toy_regression,
     truncated_noise,
     two_posteriors,
 )
@@ -64,6 +65,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(truncated_noise, "RECIPE", Recipe(1, 60, 3e-3, 3e-3, 1))
     small = dict.fromkeys(cost.ARCHITECTURES, small_network)
     monkeypatch.setattr(cost, "ARCHITECTURES", small)
+    monkeypatch.setattr(toy_regression, "QUICK_STEPS", 30)
+    monkeypatch.setattr(toy_regression, "QUICK_HIDDEN", 6)
     monkeypatch.setattr(cost, "BATCH", 4)
     monkeypatch.setattr(cost_methods, "BATCH", 4)
     two_posteriors.train_both.cache_clear()

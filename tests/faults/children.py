@@ -5,6 +5,7 @@ imported everything before: that spares most of the time where only one process 
 """
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -18,12 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 600.0
 """Seconds that a child may take: generous, for machines that have much else to do."""
+HUNG = 124
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended: `code` is negative where a signal killed it."""
+    """How a child ended: `code` is negative where a signal killed it, `HUNG` where it had to be."""
 
     code: int
     output: str
@@ -47,14 +49,18 @@ class Child:
         return self._poll()
 
     def wait(self, seconds: float = PATIENCE) -> Ended:
-        """Wait for its end; one that takes too long is killed and has code -9."""
-        end = time.monotonic() + seconds
+        """Wait for its end; one that takes too long is killed."""
+        end, hung = time.monotonic() + seconds, False
         while (code := self.poll()) is None:
             if time.monotonic() > end:
+                hung = True
                 self.signal_all(signal.SIGKILL)
             time.sleep(0.02)
-        said = [_text(self._files.with_suffix(kind)) for kind in (".out", ".err")]
-        return Ended(code, *said)
+        output, errors = (_text(self._files.with_suffix(kind)) for kind in (".out", ".err"))
+        if hung:
+            return Ended(HUNG, output, f"{errors}still at work after {seconds:.0f} s\n")
+        # Python itself may end so after an interruption; a shell calls both 130.
+        return Ended(130 if code == -signal.SIGINT else code, output, errors)
 
     def signal(self, number: int, process: int | None = None) -> None:
         """Send a signal to the command, or to one process of its session."""
@@ -85,10 +91,10 @@ class Child:
         while self.poll() is None:
             if self.cpu() >= seconds:
                 return True
-            time.sleep(0.01)
+            time.sleep(0.03)
         return False
 
-    def leaves_nobody(self, seconds: float = 60.0) -> bool:
+    def leaves_nobody(self, seconds: float = PATIENCE) -> bool:
         """Whether its other processes end by themselves; what stays is killed."""
         end = time.monotonic() + seconds
         while left := self.others():
@@ -98,6 +104,12 @@ class Child:
                 return False
             time.sleep(0.05)
         return True
+
+
+def cpu_of_ended() -> float:
+    """Seconds of processor time of all children that have ended, and of their workers."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def begin(

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from children import fork
-from kills import moments_of
-from moments import Counter, arm
-from work import BENCHMARK, Setting, Work, ends_well, one_line, run, sweep
+from moments import Moment, interrupt, moments_of, struck
+from work import BENCHMARK, Setting, Work, ends_well, lost, one_line, run, sweep
 
 if TYPE_CHECKING:
     from vcl_radial.experiments.run_folder import RunFolder
@@ -64,7 +63,7 @@ def redone(setting: Setting) -> Iterator[str | None]:
                 fault = "the damage is not named"
             if fault is None and "1 run to do" not in end.output:
                 fault = "not one run was done again"
-            fault = fault or ends_well(setting, work, place)
+            fault = fault or lost(setting, work, place / "out")
             yield fault and f"{name}, {what}: {fault}"
 
 
@@ -90,38 +89,42 @@ def checkpoints(setting: Setting) -> Iterator[str | None]:
         fault = None if end.code == 0 else f"it does not start anew: {end.words}"
         if fault is None and str(path) not in end.output + end.errors:
             fault = "the damage is not named"
-        fault = fault or ends_well(setting, work, place)
+        fault = fault or lost(setting, work, place / "out")
         yield fault and f"{what}: {fault}"
 
 
 def payload(setting: Setting) -> Iterator[str | None]:
-    """A checkpoint with a pickled call, its checksum right: refused, and never executed."""
+    """A checkpoint with a pickled call, its checksum right: refused, and never executed.
+
+    A sweep, which nobody sits beside, throws it away by itself.
+    """
     import torch
 
-    work = run(methods=("naive",))
-    half = _half_done(setting, work)
-    (checkpoint,) = half.glob("**/checkpoint.pt")
-    state = torch.load(io.BytesIO(checkpoint.read_bytes()[_STAMP:]), weights_only=True)
-    for key in (None, "strategy", "rows", "spec"):
-        trace = setting.scratch / f"executed-{key}"
-        harmed = _Payload(trace) if key is None else {**state, key: _Payload(trace)}
-        buffer = io.BytesIO()
-        torch.save(harmed, buffer)
-        data = buffer.getvalue()
-        place = setting.place()
-        shutil.copytree(half, place / "out")
-        path = place / "out" / checkpoint.relative_to(half)
-        path.write_bytes(hashlib.sha256(data).digest() + data)
-        end = fork(work.arguments(place / "out"), place / "said").wait()
-        fault = "the payload was executed" if trace.exists() else None
-        fault = fault or one_line(end, 1, str(path), "delete it")
-        if fault is None:
-            path.unlink()
-            fault = ends_well(setting, work, place)
-        yield fault and f"payload as {key or 'the whole'}: {fault}"
-        torch.load(io.BytesIO(data), weights_only=False)
-        if not trace.exists():
-            yield "the payload of the suite does nothing, so it proves nothing"
+    for work in (run(methods=("naive",)), sweep(setting)):
+        half = _half_done(setting, work)
+        (checkpoint,) = half.glob("**/checkpoint.pt")
+        state = torch.load(io.BytesIO(checkpoint.read_bytes()[_STAMP:]), weights_only=True)
+        for key in (None, "strategy", "rows", "spec"):
+            place = setting.place()
+            trace = place / "executed"
+            buffer = io.BytesIO()
+            torch.save(_Payload(trace) if key is None else {**state, key: _Payload(trace)}, buffer)
+            data = buffer.getvalue()
+            shutil.copytree(half, place / "out")
+            path = place / "out" / checkpoint.relative_to(half)
+            path.write_bytes(hashlib.sha256(data).digest() + data)
+            end = fork(work.arguments(place / "out"), place / "said").wait()
+            fault = "the payload was executed" if trace.exists() else None
+            if work.words[0] == "run":
+                fault = fault or one_line(end, 1, str(path), "delete it")
+                path.unlink(missing_ok=True)
+            elif fault is None and (end.code != 0 or str(path) not in end.output):
+                fault = f"it is not named, or the sweep ends: {end.words}"
+            fault = fault or ends_well(setting, work, place)
+            yield fault and f"{work.words[0]}, payload as {key or 'the whole'}: {fault}"
+            torch.load(io.BytesIO(data), weights_only=False)
+            if not trace.exists():
+                yield "the payload of the suite does nothing, so it proves nothing"
 
 
 def sweep_files(setting: Setting) -> Iterator[str | None]:
@@ -141,7 +144,7 @@ def sweep_files(setting: Setting) -> Iterator[str | None]:
             (place / "out" / path.relative_to(finished)).write_bytes(content)
             end = fork(work.arguments(place / "out"), place / "said").wait()
             fault = None if end.code == 0 else f"it does not get through: {end.words}"
-            fault = fault or ends_well(setting, work, place)
+            fault = fault or lost(setting, work, place / "out")
             yield fault and f"{path.name}, {what}: {fault}"
 
 
@@ -197,22 +200,12 @@ def _same_marker(whole: bytes, content: bytes) -> bool:
 
 
 def _half_done(setting: Setting, work: Work) -> Path:
-    """Where a work was left after its first task."""
-    place = setting.place()
-    out, counter = place / "out", Counter()
-    total = moments_of(setting, work, "evaluation")
-    end = fork(
-        work.arguments(out),
-        place / "said",
-        lambda: arm("evaluation", out, counter, total, _leave),  # the last: all but finished
-    ).wait()
-    if not list(out.glob("**/checkpoint.pt")):
+    """Where a work was left before its last evaluation: all but finished."""
+    place, total = setting.place(), moments_of(setting, work, "evaluation")
+    end = struck(work, place, Moment("evaluation", total, total), interrupt)
+    if not list((place / "out").glob("**/checkpoint.pt")):
         raise RuntimeError(f"there is no checkpoint: {end.words}")
-    return out
-
-
-def _leave() -> None:
-    raise KeyboardInterrupt
+    return place / "out"
 
 
 def _folder_of(checkpoint: Path, out: Path) -> "RunFolder":

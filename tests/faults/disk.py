@@ -2,12 +2,11 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 from children import fork
 from isolation import isolated, mount, remount
-from kills import moments_of
-from moments import Counter, arm
+from moments import Moment, interrupt, moments_of, struck
 from work import BENCHMARK, METHODS, Setting, Work, ends_well, one_line, results, run, sweep
 
 _AMPLE = "size=256m"
@@ -42,11 +41,7 @@ def read_only(setting: Setting) -> Iterator[str | None]:
             place = setting.place()
             out = place / "out"
             mount(out, 1 << 18)
-            fork(
-                work.arguments(out),
-                place / "half",
-                lambda o=out: arm("training", o, Counter(), 12, _interrupt),
-            ).wait()
+            struck(work, place, Moment("training", 12, 0), interrupt)
             before = results(out)
             remount(out, "ro")
             end = fork(work.arguments(out), place / "said").wait()
@@ -66,28 +61,16 @@ def deleted(setting: Setting) -> Iterator[str | None]:
     for phase in ("training", "evaluation"):
         total = moments_of(setting, work, phase)
         for _ in range(max(1, setting.moments // 10)):
-            at = setting.rng.randrange(2, total // 2)  # in the first of the two runs
+            # In the first of the two runs.
+            moment = Moment(phase, setting.rng.randrange(2, total // 2), total)
             place = setting.place()
-            out, counter = place / "out", Counter()
-
-            def delete(out: Path = out) -> None:
-                for path in out.glob(f"{BENCHMARK}/naive/*"):
-                    shutil.rmtree(path)
-
-            end = fork(
-                work.arguments(out),
-                place / "said",
-                lambda p=phase, o=out, c=counter, n=at, d=delete: arm(p, o, c, n, d),
-            ).wait()
-            fault = one_line(end, 1, f"{out}/{BENCHMARK}/naive/", "was deleted", most=2)
-            if fault is None and not list(out.glob(f"{BENCHMARK}/radial-vcl/*/done")):
+            first, other = (place / "out" / BENCHMARK / method for method in METHODS)
+            end = struck(work, place, moment, partial(shutil.rmtree, first))
+            fault = one_line(end, 1, f"{first}/", "was deleted", most=2)
+            if fault is None and not list(other.glob("*/done")):
                 fault = "the other run was not finished"
             fault = fault or ends_well(setting, work, place)
-            yield fault and f"{phase} {at} of {total}: {fault}"
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
+            yield fault and f"{moment}: {fault}"
 
 
 def _kilobytes(setting: Setting, work: Work) -> int:

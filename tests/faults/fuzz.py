@@ -1,20 +1,35 @@
 """Thousands of TOMLs and command lines, in this process: a message or a valid spec, no traceback.
 
-Nothing is trained: what a valid command would begin is left out.
+Nothing is trained: what a valid command would begin is left out. Keys and options are those that
+the package itself knows, so that new ones are tried without being named here.
 """
 
 import contextlib
 import io
+import os
 import random
+import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import tomli_w
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from work import BENCHMARK, SWEEP, Setting
+from work import BENCHMARK, Setting
+
+from vcl_radial.cli import COMMANDS
+from vcl_radial.cli.arguments import Parser
+from vcl_radial.experiments import catalogue
+from vcl_radial.referral import catalogue as referral
+from vcl_radial.referral import settings as referral_settings
+from vcl_radial.regression import plan as regression
+from vcl_radial.regression.settings import Recipe as RegressionRecipe
+from vcl_radial.sweeps import specification as sweeps
+from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 _ANY = st.recursive(
     st.none().map(lambda _: "")
@@ -28,83 +43,118 @@ _ANY = st.recursive(
     ),
     max_leaves=6,
 )
-_STREAM = ("kind", "dataset", "tasks", "heads", "class_order", "validation", "split_seed")
-_RECIPE = (
-    *("strategy", "posterior", "grouping", "initial_rho", "initial_noise", "prior_scale", "hidden"),
-    *("kl_weight", "point_heads", "optimizer", "learning_rate", "schedule", "epochs", "options"),
-    *("first_task_epochs", "batch_size", "drop_last", "train_samples", "eval_samples", "precision"),
-)
-_SWEEP = (
-    *("kind", "benchmark", "method", "objective", "seeds", "seed", "trials", "hours", "at_once"),
-    *("pruning", "fixed", "search", "description", "evaluate_on"),
-)
-_SEARCHED = ("low", "high", "log", "step", "choices", "when")
 _LIKELY = st.sampled_from(
     [
         *(0, 1, -1, 3, 0.5, 1e400, -1e-400, True, "", "naive", "vcl", "radial", "random", "grid"),
-        *("tpe", "digits", "multi", "single", "adam", BENCHMARK, "a:b", ":", "..", "/", "\0"),
-        *([], {}),
+        *("tpe", "digits", "multi", "single", "adam", "diabetes", "mfvi", "variational"),
+        *(BENCHMARK, "a:b", ":", "..", "/", "\0", [], {}),
     ]
 )
-_WORDS = st.sampled_from(
-    [
-        *("run", "sweep", "list", "report", "check", "bench", "regress", "refer", "sweep-report"),
-        *("--method", "--seeds", "--jobs", "--sets", "--splits", "--good", "synthetic", "uci"),
-        *("--set", "--out", "--device", "--lanes", "--log", "--data-dir", "--trials", "--to"),
-        *("--executor", "--storage", "--help", "--version", "--quick", "--", "-", "-1", "0", "1"),
-        *("2", "nan", "1e999", "cpu", "cuda", "auto", "ray", "local", "epochs=1", "hidden=[8]"),
-        *("=", "x=", "stream.tasks=2", "stream.=1", "options.=1", "options.x=[", "[]", "a=1\nb=2"),
-        *("evaluate_on=validation", BENCHMARK, "naive", "radial-vcl", "no.toml", "d2-grid", "kl"),
-        *("a:b", "x" * 300, "é", "\0", "sqlite:///", "postgresql://", "wandb", "\ud800", "step"),
-    ]
+_RECIPE = tuple(Recipe.model_fields)
+_STREAM = tuple(StreamSettings.model_fields)
+_REGRESSION = tuple(RegressionRecipe.model_fields)
+_REFERRAL = tuple(referral_settings.Recipe.model_fields)
+_INNER = (*_STREAM, *_RECIPE, *_REGRESSION, "low", "high", "log", "step", "choices", "when")
+
+_SETTABLE = {
+    "run": (*_RECIPE, *(f"stream.{key}" for key in _STREAM), "evaluate_on", "options.x"),
+    "check": (*_RECIPE, "options.x"),
+    "regress": _REGRESSION,
+    "refer": (*_REFERRAL, *(f"data.{key}" for key in referral_settings.DataSettings.model_fields)),
+}
+"""Keys that the `--set` of a command takes."""
+_SENSIBLE = (
+    *(["run", BENCHMARK], ["sweep", "d2-grid"], ["sweep", "tune-radial"], ["check", "naive"]),
+    *(["regress"], ["regress", "diabetes-sequence"], ["regress", "uci"], ["refer"]),
+    *(["refer", "eyepacs-idrid"], ["analyse", "all"], ["analyse", "soap-bubble"], ["bench", "kl"]),
+    *(["prune", "lenet"], ["prune", "mlp"], ["bandit"], ["bandit", "mushroom"]),
+    *(["report", "runs"], ["sweep-report", "runs"], ["refer-report", "runs"], ["list"]),
 )
+"""How command lines begin that have a meaning."""
+_VALUES = (
+    *("-", "--", "-1", "0", "1", "2", "0.5", "nan", "1e999", "cpu", "cuda", "auto", "ray", "local"),
+    *("=", "x=", "stream.=1", "options.=1", "options.x=[", "[]", "a=1\nb=2", "epochs=1"),
+    *(BENCHMARK, "naive", "radial-vcl", "radial", "linear", "deterministic", "diabetes", "yacht"),
+    *("no.toml", "a:b", "x" * 300, "é", "\0", "\ud800", "sqlite:///", "postgresql://", "wandb"),
+)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of TOML: where files of it lie, its keys, and how it is read."""
+
+    name: str
+    folder: Path
+    keys: Sequence[str]
+    read: Callable[[str], object]
 
 
 def tomls(setting: Setting) -> Iterator[str | None]:
-    """Benchmarks, recipes and sweeps: random text, random tables, shipped ones with changes."""
-    from vcl_radial.experiments import catalogue
-    from vcl_radial.sweeps import specification
+    """Random text, random tables, shipped files with changes, of each kind that there is."""
+    file = setting.place() / "fuzzed.toml"
+    for kind in _kinds():
+        shipped = [path.read_text() for path in sorted(kind.folder.glob("*.toml"))]
+        texts = st.text(max_size=200) | _tables(kind.keys).map(_dumped) | _changed(shipped)
 
-    place = setting.place()
-    file = place / "fuzzed.toml"
-    shipped = {
-        kind: [path.read_text() for path in sorted(catalogue.folder(kind).glob("*.toml"))]
-        for kind in ("benchmark", "method")
-    }
-    shipped["sweep"] = [SWEEP]
-    shipped["sweep"] += [
-        path.read_text()
-        for path in sorted((catalogue.folder("benchmark") / "sweeps").glob("*.toml"))
-    ]
-    read: dict[str, Callable[[], object]] = {
-        "benchmark": lambda: catalogue.plan(str(file), ["naive"], [0]),
-        "method": lambda: catalogue.plan(BENCHMARK, [str(file)], [0]),
-        "sweep": lambda: specification.read(file),
-    }
-    keys = {"benchmark": ("stream", "recipe", "evaluate_on"), "method": _RECIPE, "sweep": _SWEEP}
-    for kind, reader in read.items():
-        tables = _tables(keys[kind]).map(_dumped)
-        texts = st.text(max_size=200) | tables | _changed(shipped[kind])
-
-        def attempt(
-            text: str, kind: str = kind, reader: Callable[[], object] = reader
-        ) -> str | None:
+        def attempt(text: str, kind: _Kind = kind) -> str | None:
             file.write_text(text, encoding="utf-8", errors="surrogatepass")
-            return _wrong(reader, f"{kind}: {text!r}")
+            return _wrong(lambda: kind.read(str(file)), f"{kind.name}: {text!r}")
 
         yield from _cases(setting, texts, attempt)
 
 
-def command_lines(setting: Setting) -> Iterator[str | None]:
-    """Random words, in the order of a real command or in none."""
-    place = setting.place()
-    random_words = st.lists(_WORDS | st.text(max_size=8), max_size=8)
-    runs = random_words.map(lambda words: ["run", BENCHMARK, *words])
-    sets = st.lists(st.sampled_from(_RECIPE + _STREAM), max_size=3).flatmap(
-        lambda keys: st.tuples(*(st.tuples(st.just(k), _LIKELY | _ANY) for k in keys))
+def _kinds() -> Iterator[_Kind]:
+    benchmarks, methods = catalogue.folder("benchmark"), catalogue.folder("method")
+    diabetes = regression.load_benchmark("diabetes")
+
+    def regression_benchmark(file: str) -> object:
+        found = regression.load_benchmark(file)
+        return regression.load_methods(found.methods, found, {})
+
+    yield _Kind(
+        "benchmark",
+        benchmarks,
+        ("stream", "recipe", "evaluate_on"),
+        lambda file: catalogue.plan(file, ["naive"], [0]),
     )
-    settings_of = sets.map(
-        lambda pairs: ["run", BENCHMARK, "--set", *(f"{k}={v!r}" for k, v in pairs)]
+    yield _Kind("recipe", methods, _RECIPE, lambda file: catalogue.plan(BENCHMARK, [file], [0]))
+    yield _Kind(
+        "sweep",
+        benchmarks / "sweeps",
+        tuple(sweeps.Sweep.model_fields),
+        lambda file: sweeps.read(Path(file)),
+    )
+    yield _Kind(
+        "regression benchmark",
+        benchmarks / "regression",
+        tuple(regression.Benchmark.model_fields),
+        regression_benchmark,
+    )
+    yield _Kind(
+        "regression recipe",
+        methods / "regression",
+        (*_REGRESSION, "grid"),
+        lambda file: regression.load_methods([file], diabetes, {}),
+    )
+    yield _Kind(
+        "referral recipe",
+        methods / "referral",
+        _REFERRAL,
+        lambda file: referral.plan("synthetic", [file], [0], {}),
+    )
+
+
+def command_lines(setting: Setting) -> Iterator[str | None]:
+    """Random words, and commands with their own options and keys."""
+    place = setting.place()
+    options = _options()
+    yield from (f"{name} is not tried" for name in sorted({w[0] for w in _SENSIBLE} ^ set(options)))
+    every = sorted({*options, *_VALUES, *(word for own in options.values() for word in own)})
+    random_words = st.lists(st.sampled_from(every) | st.text(max_size=8), max_size=8)
+    sensible = st.sampled_from(_SENSIBLE).flatmap(
+        lambda words: st.lists(_clauses(words[0], options[words[0]]), max_size=3).map(
+            lambda clauses: [*words, *(word for clause in clauses for word in clause)]
+        )
     )
 
     def attempt(words: list[str]) -> str | None:
@@ -117,9 +167,32 @@ def command_lines(setting: Setting) -> Iterator[str | None]:
         return _wrong(call, f"{words!r}")
 
     with contextlib.chdir(place):
-        yield from _cases(setting, random_words | runs | settings_of, attempt)
+        for lines in (random_words, sensible):
+            yield from _cases(setting, lines, attempt)
     if left := sorted(path.name for path in place.iterdir()):
         yield f"a command that did nothing left {left[0]} behind"
+
+
+def _options() -> dict[str, list[str]]:
+    """The options of each command."""
+    commands = Parser().add_subparsers(parser_class=Parser)
+    for command in COMMANDS:
+        command.add(commands)
+    return {
+        name: sorted(set(re.findall(r"--[a-z-]+", parser.format_help())))
+        for name, parser in commands.choices.items()
+    }
+
+
+def _clauses(command: str, options: Sequence[str]) -> st.SearchStrategy[list[str]]:
+    """An option with values of any kind; `--set` more often, with keys that there are."""
+    values = st.lists(st.sampled_from(_VALUES) | st.text(max_size=8), max_size=2)
+    clauses = st.tuples(st.sampled_from(options), values).map(lambda c: [c[0], *c[1]])
+    if command not in _SETTABLE:
+        return clauses
+    pair = st.tuples(st.sampled_from(_SETTABLE[command]), _LIKELY | _ANY)
+    pairs = st.lists(pair.map(lambda p: f"{p[0]}={p[1]!r}"), min_size=1, max_size=3)
+    return clauses | pairs.map(lambda words: ["--set", *words])
 
 
 def _cases(
@@ -175,35 +248,35 @@ def _wrong(call: Callable[[], object], what: str) -> str | None:
 
 @contextlib.contextmanager
 def _nothing_begins() -> Iterator[None]:
-    """What a valid command would do is not done."""
-    names = {
-        "vcl_radial.experiments.runner.perform": [],
-        "vcl_radial.experiments.report.write_report": None,
-        "vcl_radial.sweeps.command.sweep": KeyboardInterrupt,
-        "vcl_radial.sweeps.report.write_sweep_report": None,
-        "vcl_radial.regression.command.regress": None,
-        "vcl_radial.referral.command.refer": [],
-        "vcl_radial.conformance.check": [],
-        "vcl_radial.bench.command.bench": None,
-    }
+    """What a valid command would do is not done, as if it were stopped at once."""
+    begins = (
+        "vcl_radial.experiments.runner.perform",
+        "vcl_radial.experiments.report.write_report",
+        "vcl_radial.sweeps.command.sweep",
+        "vcl_radial.regression.command.make_folder",
+        "vcl_radial.referral.command.prepare",
+        "vcl_radial.referral.report.write_referral_report",
+        "vcl_radial.analyses.command.analyse_all",
+        "vcl_radial.pruning.lenet.perform",
+        "vcl_radial.pruning.mlp.perform",
+        "vcl_radial.bandits.runner.perform",
+        "vcl_radial.conformance.check",
+        "vcl_radial.bench.command.bench",
+    )
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch("signal.signal"))
-        for name, result in names.items():
-            if result is KeyboardInterrupt:
-                stack.enter_context(mock.patch(name, side_effect=KeyboardInterrupt))
-            else:
-                stack.enter_context(mock.patch(name, return_value=result))
+        stack.enter_context(mock.patch.dict(os.environ))
+        os.environ.pop("VCL_RADIAL_DATA", None)  # the same on every machine
+        for name in begins:
+            stack.enter_context(mock.patch(name, side_effect=KeyboardInterrupt))
         yield
 
 
-def _tables(keys: tuple[str, ...]) -> st.SearchStrategy[dict[str, Any]]:
-    inner = st.dictionaries(
-        st.sampled_from(_STREAM + _RECIPE + _SEARCHED), _LIKELY | _ANY, max_size=4
-    )
+def _tables(keys: Sequence[str]) -> st.SearchStrategy[dict[str, Any]]:
+    inner = st.dictionaries(st.sampled_from(_INNER), _LIKELY | _ANY, max_size=4)
     searched = st.dictionaries(st.sampled_from(_RECIPE), inner | _LIKELY | _ANY, max_size=3)
-    return st.dictionaries(
-        st.sampled_from(keys) | st.text(max_size=8), _LIKELY | _ANY | inner | searched, max_size=8
-    )
+    values = _LIKELY | _ANY | inner | searched | st.lists(inner, max_size=2)
+    return st.dictionaries(st.sampled_from(keys) | st.text(max_size=8), values, max_size=8)
 
 
 def _changed(texts: list[str]) -> st.SearchStrategy[str]:

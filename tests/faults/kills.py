@@ -1,81 +1,89 @@
 """kill -9: of a command or its workers at random times, and at exact steps of its work."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from children import Child, begin, fork
-from moments import PHASES, Counter, arm, kill
+from children import Child, cpu_of_ended, fork
+from moments import drawn, kill, struck
 from work import Setting, Work, ends_well, run, sweep
-
-VICTIMS = ("driver", "worker", "all")
 
 
 def inside(setting: Setting) -> Iterator[str | None]:
     """One process, killed at steps drawn from all of its training, evaluation and writing."""
     for work in (run(), sweep(setting)):
-        for phase in PHASES:
-            total = moments_of(setting, work, phase)
-            count = max(1, round(setting.moments / len(PHASES) / 2))
-            for at in sorted(setting.rng.sample(range(1, total + 1), min(count, total))):
-                place = setting.place()
-                out, counter = place / "out", Counter()
-                end = fork(
-                    work.arguments(out),
-                    place / "said",
-                    lambda p=phase, o=out, c=counter, n=at: arm(p, o, c, n, kill),
-                ).wait()
-                where = f"{work.words[0]}, {phase} {at} of {total}"
-                if end.code != -signal.SIGKILL:
-                    yield f"{where}: it was not killed ({end.words})"
-                    continue
-                fault = ends_well(setting, work, place)
-                yield fault and f"{where}: {fault}"
-
-
-def moments_of(setting: Setting, work: Work, phase: str) -> int:
-    """How many moments an undisturbed work has."""
-    place, counter = setting.place(), Counter()
-    out = place / "out"
-    fork(
-        work.arguments(out), place / "said", lambda: arm(phase, out, counter, None, lambda: None)
-    ).wait()
-    return counter.total
+        for moment in drawn(setting, work, setting.moments // 6):
+            place = setting.place()
+            end = struck(work, place, moment, kill)
+            fault = None
+            if end.code != -signal.SIGKILL:
+                fault = f"it was not killed ({end.words})"
+            fault = fault or ends_well(setting, work, place)
+            yield fault and f"{work.words[0]}, {moment}: {fault}"
 
 
 def outside(setting: Setting) -> Iterator[str | None]:
     """Two workers and their driver, killed after a random share of their processor time."""
     for work in (run(seeds=2), sweep(setting)):
-        place = setting.place()
-        whole = cpu_of(begin(work.arguments(place / "out", 2), place / "said"))
-        for _ in range(setting.moments // 2):
-            place, victim = setting.place(), setting.rng.choice(VICTIMS)
-            share = setting.rng.uniform(0.3, 0.95)
-            child = begin(work.arguments(place / "out", 2), place / "said")
-            child.at_cpu(share * whole)
-            strike(setting, child, victim)
+
+        def start(place: Path, work: Work = work) -> Child:
+            return fork(work.arguments(place / "out", 2), place / "said")
+
+        whole = cpu_of(setting, start)
+        for _ in range(max(1, setting.moments // 2)):
+            place, child, seconds = under_way(setting, start, 0.05 * whole, 0.95 * whole)
+            victim = strike(setting, child)
+            end = child.wait()
             # In half of the cases it goes on while what was left of it may still be at work.
-            waits = setting.rng.random() < 0.5
-            stays = waits and not child.leaves_nobody()
-            child.wait()
-            fault = ends_well(setting, work, place, jobs=2, forked=False)
+            stays = setting.rng.random() < 0.5 and not child.leaves_nobody()
+            fault = None
+            if victim == "worker" and (end.code not in (0, 1) or "Traceback" in end.errors):
+                fault = f"the driver did not go on: {end.words}"
+            elif victim != "worker" and end.code != -signal.SIGKILL:
+                fault = f"it was not killed: {end.words}"
+            fault = fault or ends_well(setting, work, place)
             if fault is None and (stays or not child.leaves_nobody()):
                 fault = "a process was left behind"
-            yield fault and f"{work.words[0]}, {victim} at {share:.0%}: {fault}"
+            yield fault and f"{work.words[0]}, {victim} after {seconds / whole:.0%}: {fault}"
 
 
-def strike(setting: Setting, child: Child, victim: str) -> None:
-    """Kill whom it is to be; the driver where there is no worker yet."""
+def strike(setting: Setting, child: Child) -> str:
+    """Kill the driver, a worker where there is one, or all; who it was."""
+    workers = child.workers()
+    victim = setting.rng.choice(["driver", "all", *(["worker"] if workers else [])])
     if victim == "all":
         child.signal_all(signal.SIGKILL)
-        return
-    workers = child.workers() if victim == "worker" else []
-    child.signal(signal.SIGKILL, setting.rng.choice(workers) if workers else None)
+    else:
+        child.signal(signal.SIGKILL, setting.rng.choice(workers) if victim == "worker" else None)
+    return victim
 
 
-def cpu_of(child: Child) -> float:
+def under_way(
+    setting: Setting, start: Callable[[Path], Child], least: float, most: float
+) -> tuple[Path, Child, float]:
+    """A command that has used a random time of the processor; one that ends before is no case.
+
+    Args:
+        setting: of the fault.
+        start: begins the command in a place.
+        least: seconds.
+        most: seconds.
+
+    Returns:
+        Its place, the command at work, and the seconds.
+    """
+    while True:
+        place, seconds = setting.place(), setting.rng.uniform(least, most)
+        child = start(place)
+        if child.at_cpu(seconds):
+            return place, child, seconds
+        child.wait()
+
+
+def cpu_of(setting: Setting, start: Callable[[Path], Child]) -> float:
     """The processor time of a whole command, workers and all."""
-    used = 0.0
-    while child.poll() is None:
-        used = max(used, child.cpu())
-        child.at_cpu(used + 0.1)
-    return used
+    before = cpu_of_ended()
+    end = start(setting.place()).wait()
+    if end.code != 0:
+        raise RuntimeError(f"the undisturbed work fails: {end.words}")
+    return cpu_of_ended() - before

@@ -47,7 +47,8 @@ KINDS = (
     Kind(
         "signal-outside",
         "SIGINT to all processes or SIGTERM to the driver, `--jobs 2`",
-        f"one line and code 130 within {signals.SECONDS:.0f} s; {_RESUMES}",
+        "one line and code 130, with at most a fifth of the processor time of the whole command "
+        f"after the signal; no process is left behind; {_RESUMES}",
         signals.outside,
     ),
     Kind(
@@ -101,7 +102,7 @@ KINDS = (
     Kind(
         "payload",
         "a checkpoint with a pickled call and the right checksum",
-        "refused in one line and never executed",
+        f"never executed; `run` refuses it in one line, `sweep` begins that run anew; {_RESUMES}",
         damage.payload,
     ),
     Kind(

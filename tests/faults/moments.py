@@ -4,9 +4,13 @@ import mmap
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from children import Ended, fork
+from work import Setting, Work
 
 PHASES = ("training", "evaluation", "writing")
 _WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir"}
@@ -31,22 +35,63 @@ class Counter:
         return int.from_bytes(self._shared[:8], "little")
 
 
-def arm(phase: str, below: Path, counter: Counter, at: int | None, act: Act) -> None:
-    """In a forked child: do something at the n-th moment of a phase; None only counts them."""
+@dataclass(frozen=True)
+class Moment:
+    """The n-th step of a phase, of so many; no step at all where `at` is None."""
 
-    def moment() -> None:
-        if counter.step() == at:
+    phase: str
+    at: int | None
+    total: int
+
+    def __str__(self) -> str:
+        """As messages have it."""
+        return f"{self.phase} {self.at} of {self.total}"
+
+
+def drawn(setting: Setting, work: Work, count: int) -> Iterator[Moment]:
+    """Moments of a work: so many of each phase, and one at least."""
+    for phase in PHASES:
+        total = moments_of(setting, work, phase)
+        chosen = setting.rng.sample(range(1, total + 1), min(max(1, count), total))
+        yield from (Moment(phase, at, total) for at in sorted(chosen))
+
+
+def moments_of(setting: Setting, work: Work, phase: str) -> int:
+    """How many moments of a phase an undisturbed work has."""
+    counter = Counter()
+    struck(work, setting.place(), Moment(phase, None, 0), lambda: None, counter)
+    return counter.total
+
+
+def struck(
+    work: Work, place: Path, moment: Moment, act: Act, counter: Counter | None = None
+) -> Ended:
+    """A forked command in which something is done at a moment."""
+    out, counted = place / "out", counter or Counter()
+    return fork(work.arguments(out), place / "said", lambda: _arm(moment, out, counted, act)).wait()
+
+
+def _arm(moment: Moment, below: Path, counter: Counter, act: Act) -> None:
+    """In a forked child: count the moments of a phase, and do something at one of them."""
+
+    def step() -> None:
+        if counter.step() == moment.at:
             act()
 
-    if phase == "writing":
-        _at_each_change(below, moment)
+    if moment.phase == "writing":
+        _at_each_change(below, step)
     else:
-        _at_each_batch(phase == "training", moment)
+        _at_each_batch(moment.phase == "training", step)
 
 
 def kill() -> None:
     """The end, without a chance to tidy up."""
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def interrupt() -> None:
+    """As Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def _at_each_batch(training: bool, moment: Act) -> None:

@@ -1,20 +1,21 @@
 """Ctrl-C and SIGTERM at random moments, and a clock that is set meanwhile."""
 
-import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from children import Child, begin, fork
-from kills import cpu_of, moments_of
-from moments import PHASES, Counter, arm
+from children import Child, begin, cpu_of_ended
+from kills import cpu_of, under_way
+from moments import drawn, struck
 from work import Setting, Work, ends_well, lost, one_line, run, sweep
 
-SECONDS = 5.0
-"""Within which a command is to stop, on a machine that has little else to do."""
+AT_ONCE = 0.2
+"""With at most this share of the processor time of the whole command: seconds depend on others."""
+_LEAVING = 0.05
+"""A share of it that the end of a process takes."""
 _YEARS = 3 * 365 * 24 * 3600
 _CLOCK = """
 #define _GNU_SOURCE
@@ -49,89 +50,73 @@ time_t time(time_t *to) {
 def inside(setting: Setting) -> Iterator[str | None]:
     """A signal at a step of training, evaluation or writing of one process."""
     for work in (run(), sweep(setting)):
-        for phase in PHASES:
-            total = moments_of(setting, work, phase)
-            count = max(1, round(setting.moments / len(PHASES) / 4))
-            for at in sorted(setting.rng.sample(range(1, total + 1), min(count, total))):
-                number = setting.rng.choice([signal.SIGINT, signal.SIGTERM])
-                place = setting.place()
-                out, counter = place / "out", Counter()
-
-                def strike(number: int = number) -> None:
-                    os.kill(os.getpid(), number)
-
-                end = fork(
-                    work.arguments(out),
-                    place / "said",
-                    lambda p=phase, o=out, c=counter, n=at, s=strike: arm(p, o, c, n, s),
-                ).wait()
-                fault = one_line(end, 130, "stopped; the same command goes on")
-                fault = fault or ends_well(setting, work, place)
-                name = signal.Signals(number).name
-                yield fault and f"{work.words[0]}, {name}, {phase} {at} of {total}: {fault}"
+        for moment in drawn(setting, work, setting.moments // 12):
+            number = setting.rng.choice([signal.SIGINT, signal.SIGTERM])
+            place = setting.place()
+            end = struck(work, place, moment, partial(signal.raise_signal, number))
+            fault = one_line(end, 130, "stopped; the same command goes on")
+            fault = fault or ends_well(setting, work, place)
+            yield fault and f"{work.words[0]}, {signal.Signals(number).name}, {moment}: {fault}"
 
 
 def outside(setting: Setting) -> Iterator[str | None]:
     """A signal after a random share of the processor time of a command with two workers."""
     for work in (run(seeds=2), sweep(setting)):
-        place = setting.place()
-        whole = cpu_of(begin(work.arguments(place / "out", 2), place / "said"))
+
+        def start(place: Path, work: Work = work) -> Child:
+            return begin(work.arguments(place / "out", 2), place / "said")
+
+        whole = cpu_of(setting, start)
         for _ in range(max(1, setting.moments // 10)):
-            place = setting.place()
             number = setting.rng.choice([signal.SIGINT, signal.SIGTERM])
-            share = setting.rng.uniform(0.3, 0.85)
-            child = begin(work.arguments(place / "out", 2), place / "said")
-            fault = None
-            if child.at_cpu(share * whole):
-                # Ctrl-C reaches every process at the terminal, SIGTERM the command alone.
-                (child.signal_all if number == signal.SIGINT else child.signal)(number)
-                fault = _stops(child)
-                if fault is None and not child.leaves_nobody():
-                    fault = "a process was left behind"
-            else:
-                child.wait()
-            fault = fault or ends_well(setting, work, place, jobs=2, forked=False)
+            place, share, fault = _stopped(setting, start, whole, number)
+            fault = fault or ends_well(setting, work, place)
             name = signal.Signals(number).name
-            yield fault and f"{work.words[0]}, {name} at {share:.0%}: {fault}"
+            yield fault and f"{work.words[0]}, {name} after {share:.0%}: {fault}"
 
 
-def _stops(child: Child) -> str | None:
-    """What is wrong with how it stops; on a machine that others keep busy it may take longer."""
-    started = time.monotonic()
-    end = child.wait()
-    seconds = time.monotonic() - started
-    fault = one_line(end, 130, "stopped; the same command goes on")
-    busy = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
-    if fault is None and seconds > SECONDS and not busy:
-        return f"it took {seconds:.1f} s to stop"
-    return fault
+def _stopped(
+    setting: Setting, start: Callable[[Path], Child], whole: float, number: int
+) -> tuple[Path, float, str | None]:
+    """Stop a command at work: its place, the share of its work done, and what is wrong."""
+    while True:
+        place, child, seconds = under_way(setting, start, 0.3 * whole, 0.85 * whole)
+        before = cpu_of_ended() + child.cpu()
+        # Ctrl-C reaches every process at the terminal, SIGTERM the command alone.
+        (child.signal_all if number == signal.SIGINT else child.signal)(number)
+        end = child.wait()
+        more = (cpu_of_ended() - before) / whole
+        if end.code in (0, -signal.SIGTERM) and more < _LEAVING:
+            continue  # it was through, and leaving: no case
+        fault = one_line(end, 130, "stopped; the same command goes on")
+        if fault is None and more > AT_ONCE:
+            fault = f"it went on for {more:.0%} of the processor time of the whole"
+        if fault is None and not child.leaves_nobody():
+            fault = "a process was left behind"
+        return place, seconds / whole, fault
 
 
 def clock(setting: Setting) -> Iterator[str | None]:
-    """The clock set back or forward by three years between a stop and the next start."""
+    """The clock set back or forward by six years between a stop and the next start."""
     library = _clock(setting.scratch)
     if library is None:
         yield "skipped: there is no C compiler to make another clock with"
         return
     for work in (run(), sweep(setting)):
-        place = setting.place()
-        whole = cpu_of(begin(work.arguments(place / "out"), place / "said"))
+
+        def start(place: Path, shift: int = 0, work: Work = work) -> Child:
+            environment = {"LD_PRELOAD": str(library), "FAULTS_CLOCK": str(shift)}
+            return begin(work.arguments(place / "out"), place / f"at{shift}", environment)
+
+        whole = cpu_of(setting, start)
         for shift in (_YEARS, -_YEARS):
-            place = setting.place()
-            share = setting.rng.uniform(0.5, 0.9)
-            child = _begin(work, place, "first", library, -shift)
-            child.at_cpu(share * whole)
-            child.signal(signal.SIGTERM)
-            child.wait()
-            end = _begin(work, place, "second", library, shift).wait()
-            fault = None if end.code == 0 else f"it does not go on: {end.words}"
+            first = partial(start, shift=-shift)
+            place, _, fault = _stopped(setting, first, whole, signal.SIGTERM)
+            end = start(place, shift).wait()
+            if fault is None and end.code != 0:
+                fault = f"it does not go on: {end.words}"
             fault = fault or lost(setting, work, place / "out")
             yield fault and f"{work.words[0]}, the clock moved by {2 * shift} s: {fault}"
-
-
-def _begin(work: Work, place: Path, name: str, library: Path, shift: int) -> Child:
-    environment = {"LD_PRELOAD": str(library), "FAULTS_CLOCK": str(shift)}
-    return begin(work.arguments(place / "out"), place / name, environment)
 
 
 def _clock(scratch: Path) -> Path | None:

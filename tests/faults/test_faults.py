@@ -43,17 +43,14 @@ def test_nothing_is_lost(tmp_path: Path, name):
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path):
-    from children import fork
-    from moments import Counter, arm, kill
+    from moments import Counter, Moment, kill, struck
     from work import Setting, ends_well, results, run
 
     work, setting = run(methods=("naive",)), Setting(tmp_path, random.Random(0), FEW)
     place, counter = setting.place(), Counter()
     out = place / "out"
     at = 15  # in the middle of writing the first checkpoint
-    end = fork(
-        work.arguments(out), place / "said", lambda: arm("writing", out, counter, at, kill)
-    ).wait()
+    end = struck(work, place, Moment("writing", at, 0), kill, counter)
     assert (end.code, counter.total) == (-9, at)
     assert any(path.name.startswith(".") for path in out.glob("**/*"))
     assert results(out).keys() != setting.undisturbed(work).keys()

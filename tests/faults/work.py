@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from children import Ended, begin, fork
+from children import Ended, fork
 
 BENCHMARK = "split-digits-multi-head"
 METHODS = ("naive", "radial-vcl")
@@ -120,13 +120,10 @@ def left_over(out: Path) -> str | None:
     return f"{stray.relative_to(out)} was left behind" if stray else None
 
 
-def ends_well(
-    setting: Setting, work: Work, place: Path, jobs: int = 1, forked: bool = True
-) -> str | None:
+def ends_well(setting: Setting, work: Work, place: Path) -> str | None:
     """Give the same command again until it is through, at most thrice; then what was lost."""
-    start = fork if forked else begin
     for attempt in range(3):
-        end = start(work.arguments(place / "out", jobs), place / f"again-{attempt}").wait()
+        end = fork(work.arguments(place / "out"), place / f"again-{attempt}").wait()
         if "Traceback" in end.errors + end.output:
             return f"a traceback when it went on: {end.words}"
         if end.code == 0:

@@ -1,5 +1,5 @@
-"""The pictures behind the radial posterior, one file per figure; run by `vcl-radial analyse`."""
+"""The papers' pictures, one file per figure; run by `vcl-radial analyse`."""
 
-from vcl_radial.analyses.names import ANALYSES
+from vcl_radial.analyses.names import ANALYSES, GROUPS
 
-__all__ = ["ANALYSES"]
+__all__ = ["ANALYSES", "GROUPS"]

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from vcl_radial.analyses.analysis import Claim, Curve
-from vcl_radial.analyses.names import ANALYSES
+from vcl_radial.analyses.names import GROUPS, Group
 from vcl_radial.analyses.record import Record
 
 COLUMNS = ("panel", "curve", "x", "y", "low", "high")
@@ -40,22 +40,25 @@ def to_markdown(records: Mapping[str, Record]) -> str:
     Args:
         records: by the names of the analyses; NAME.png and NAME.csv lie beside the page.
     """
-    lines = [
-        "# Soap-bubble analysis",
-        "",
-        "What the papers on the radial posterior show of it, computed anew with the suite's own "
-        "posteriors and layers. Whether a published claim agrees is decided by the numbers. In "
-        "full precision they are in the CSV file of each analysis.",
-    ]
+    lines: list[str] = []
+    for group in GROUPS.values():
+        of_group = {name: records[name] for name in group.analyses if name in records}
+        if of_group:
+            lines += ["", *_part(group, of_group)] if lines else _part(group, of_group)
+    return "\n".join([*lines, ""])
+
+
+def _part(group: Group, records: Mapping[str, Record]) -> list[str]:
+    lines = [f"# {group.title}", "", group.introduction]
     for name, record in records.items():
-        lines += ["", f"## {name}: {ANALYSES[name]}", "", f"![{record.title}]({name}.png)"]
+        lines += ["", f"## {name}: {group.analyses[name]}", "", f"![{record.title}]({name}.png)"]
         for paragraph in record.shown:
             lines += ["", paragraph]
         lines += ["", *_table(("published", "ours", "verdict"), map(_cells, record.claims)), ""]
         lines += [f"- {note}" for note in record.notes]
         lines += [f"- {key}: {value}" for key, value in record.settings]
         lines += [f"- source: {record.source}; numbers: [{name}.csv]({name}.csv)", _origin(record)]
-    return "\n".join([*lines, ""])
+    return lines
 
 
 def verdict(claim: Claim) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from vcl_radial import __version__
 from vcl_radial.cli import (
     analyse,
+    bandit,
     bench,
     check,
     listing,
+    prune,
     refer,
     refer_report,
     regress,
@@ -35,6 +40,8 @@ COMMANDS = (
     refer,
     refer_report,
     analyse,
+    prune,
+    bandit,
     check,
     bench,
 )
@@ -46,9 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        code: int = options.command(options)
+        with _interruptions_repeated():
+            code: int = options.command(options)
     except VclRadialError as error:
-        print(f"vcl-radial: {error}", file=sys.stderr)
+        # A name that somebody gave may hold a line break.
+        print(f"vcl-radial: {' '.join(str(error).splitlines())}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(
@@ -64,6 +73,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _interrupt(*_: Any) -> NoReturn:
     raise KeyboardInterrupt
+
+
+@contextmanager
+def _interruptions_repeated() -> Iterator[None]:
+    """Interrupt again where a callback inside Python, as of a weak reference, swallowed it."""
+    hook = sys.unraisablehook
+
+    def swallowed(unraisable: sys.UnraisableHookArgs) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        else:
+            hook(unraisable)
+
+    sys.unraisablehook = swallowed
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
 
 
 def _parser() -> argparse.ArgumentParser:

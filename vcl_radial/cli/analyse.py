@@ -1,13 +1,14 @@
-"""`vcl-radial analyse`: the pictures behind the radial posterior."""
+"""`vcl-radial analyse`: the papers' pictures."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.analyses import ANALYSES
+from vcl_radial.analyses import ANALYSES, GROUPS
 from vcl_radial.cli.arguments import DONE, INTERRUPTED, seed_number
 
 if TYPE_CHECKING:
@@ -20,11 +21,10 @@ def add(commands: Commands) -> None:
     """The command and its arguments."""
     parser = commands.add_parser(
         "analyse",
-        help="draw the pictures behind the radial posterior, published beside ours",
+        help="draw the papers' pictures, published beside ours",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Compute the figures of the papers on the radial posterior anew, on one "
-        "thread of a CPU.\nAnalyses (all: every one):\n"
-        + "\n".join(f"  {name:19}{words}" for name, words in ANALYSES.items()),
+        description="Compute the figures of the papers anew, on one thread of a CPU.\n"
+        "Analyses (all: every one):\n" + "\n".join(map(_describe, GROUPS)),
     )
     parser.add_argument("names", metavar="NAME", nargs="+", type=_name)
     parser.add_argument("--seed", metavar="N", type=seed_number, default=0, help="default: 0")
@@ -33,8 +33,9 @@ def add(commands: Commands) -> None:
         "--to",
         metavar="DIR",
         type=Path,
-        default=Path("reports/analysis"),
-        help="where to write (default: %(default)s)",
+        help="where to write (default: "
+        + ", ".join(f"{group.folder} for {name}" for name, group in GROUPS.items())
+        + ")",
     )
     parser.add_argument(
         "--data-dir",
@@ -46,17 +47,30 @@ def add(commands: Commands) -> None:
     parser.set_defaults(command=_analyse)
 
 
+def _describe(name: str) -> str:
+    """A group with its analyses, line by line."""
+    analyses = GROUPS[name].analyses.items()
+    return "\n".join([f"{name}:", *(f"  {name:19}{words}" for name, words in analyses)])
+
+
 def _name(text: str) -> str:
-    if text not in (_ALL, *ANALYSES):
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join((_ALL, *ANALYSES))}")
+    choices = (_ALL, *ANALYSES, *GROUPS)
+    if text not in choices:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(choices)}")
     return text
+
+
+def _members(word: str) -> Iterable[str]:
+    """The analyses that a word of the command line stands for."""
+    if word == _ALL:
+        return ANALYSES
+    return GROUPS[word].analyses if word in GROUPS else (word,)
 
 
 def _analyse(options: argparse.Namespace) -> int:
     from vcl_radial.analyses.analysis import Setting
     from vcl_radial.analyses.command import analyse_all
 
-    names = list(ANALYSES) if _ALL in options.names else list(dict.fromkeys(options.names))
     setting = Setting(
         seed=options.seed,
         quick=options.quick,
@@ -64,7 +78,10 @@ def _analyse(options: argparse.Namespace) -> int:
         say=lambda words: print(f"  {words}", flush=True),
     )
     try:
-        analyse_all(names, options.to, setting, _in_words(options))
+        asked = dict.fromkeys(name for word in options.names for name in _members(word))
+        for group in GROUPS.values():
+            if names := [name for name in asked if name in group.analyses]:
+                analyse_all(names, options.to or Path(group.folder), setting, _in_words(options))
     except KeyboardInterrupt:
         print("vcl-radial: stopped; analyses that were done are kept", file=sys.stderr)
         return INTERRUPTED

@@ -1,0 +1,69 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from vcl_radial.streams import DATA_VARIABLE
+
+OCCUPATIONS = [f"Job-{letter}" for letter in "ABCDEFGHIJKLMN"]
+
+
+def write_table(path, header, rows):
+    lines = [",".join(header), *(",".join(map(str, row)) for row in rows)]
+    path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+
+
+@pytest.fixture
+def data_dir(tmp_path, monkeypatch):
+    """A data folder with small sets that look like the published ones."""
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    folder = tmp_path / "data" / "bandits"
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    write_table(
+        folder / "mushroom.csv.gz",
+        ["edibility", "odor", "cap-shape", "stalk-root"],
+        [
+            (
+                "p" if odor == "f" else "e",
+                odor,
+                random.choice(list("xbk")),
+                random.choice(["?", "e"]),
+            )
+            for odor in random.choice(list("fna"), 300)
+        ],
+    )
+    shuttle = []
+    for row in range(200):
+        label = int(random.integers(1, 8))
+        features = [7 * label, *random.integers(-9, 9, 8)]
+        shuttle.append([*features, label, "test" if row % 4 == 0 else "train"])
+    names = ["time", *(f"x{k}" for k in range(2, 10)), "class", "split"]
+    write_table(folder / "statlog_shuttle.csv.gz", names, shuttle)
+    adult = [
+        [
+            int(random.integers(17, 90)),
+            "?" if row % 10 == 0 else "Private",
+            int(random.integers(1e4, 1e6)),
+            random.choice(["HS-grad", "Masters"]),
+            int(random.integers(1, 17)),
+            "Divorced",
+            OCCUPATIONS[row % 14],
+            "Wife",
+            "White",
+            "Female",
+            0,
+            0,
+            40,
+            "Cuba",
+            random.choice(["<=50K", ">50K"]),
+            "train",
+        ]
+        for row in range(210)
+    ]
+    header = (
+        "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,"
+        "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income,split"
+    )
+    write_table(folder / "adult.csv.gz", header.split(","), adult)
+    return folder.parent

@@ -1,0 +1,166 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vcl_radial.nn import PosteriorSettings
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.pruning.mlp_methods import (
+    METHODS,
+    Trained,
+    load_stream,
+    make_network,
+    train,
+    weight_noise,
+)
+from vcl_radial.pruning.mlp_pruning import SHARES, accuracies, logits, pruned, signal_to_noise
+
+
+def layers(seed=0, sizes=((5, 7), (3, 5))):
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        (torch.randn(out, into, generator=generator), torch.randn(out, generator=generator))
+        for out, into in sizes
+    ]
+
+
+def flat(of_layers):
+    return torch.cat([part.flatten() for layer in of_layers for part in layer])
+
+
+@given(st.floats(0, 100), st.integers(0, 9))
+def test_the_share_goes_and_those_that_stay_have_higher_ratios(share, seed):
+    means, ratios = layers(seed), [(w.abs(), b.abs()) for w, b in layers(seed + 100)]
+    left = flat(pruned(means, ratios, share))
+    gone = left == 0
+    assert int(gone.sum()) == int(share / 100 * len(left))
+    assert torch.equal(left[~gone], flat(means)[~gone])
+    if 0 < int(gone.sum()) < len(left):
+        order = flat(ratios)
+        assert float(order[gone].max()) <= float(order[~gone].min())
+
+
+def test_without_scales_a_weight_counts_by_its_size():
+    means = layers()
+    ones = [(torch.ones_like(w), torch.ones_like(b)) for w, b in means]
+    assert torch.equal(flat(signal_to_noise(means, None)), flat(signal_to_noise(means, ones)))
+
+
+def test_no_common_factor_of_the_scales_changes_the_order():
+    """So N, which scales BAdam's precision, does not matter (Appendix D.2)."""
+    means, scales = layers(0), [(w.abs(), b.abs()) for w, b in layers(1)]
+    wider = [(1000 * w, 1000 * b) for w, b in scales]
+    a, b = (pruned(means, signal_to_noise(means, s), 50) for s in (scales, wider))
+    assert torch.equal(flat(a), flat(b))
+
+
+def test_a_weight_that_no_gradient_ever_moved_goes_first():
+    weight = torch.tensor([[5.0, 0.1]])
+    ratios = signal_to_noise(
+        [(weight, torch.ones(1))], [(torch.tensor([[math.inf, 0.01]]), torch.ones(1))]
+    )
+    assert pruned([(weight, torch.ones(1))], ratios, 40)[0][0].tolist() == [
+        [0.0, pytest.approx(0.1)]
+    ]
+
+
+def test_the_ratio_of_a_weight_under_dropout_does_not_depend_on_the_weight():
+    """Why MC dropout has no order by signal-to-noise: w z / keep, z ~ Bernoulli(keep)."""
+    keep = 0.8
+    z = torch.empty(200_000).bernoulli_(keep, generator=torch.Generator().manual_seed(0)) / keep
+    for w in (0.01, 1.0, -30.0):
+        ratio = float((w * z).mean().abs() / (w * z).std())
+        assert ratio == pytest.approx(math.sqrt(keep / (1 - keep)), rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["badam", "bbb"])
+def test_the_layers_read_off_are_the_network(name):
+    stream = load_stream("digits", None)
+    method = METHODS[name]
+    method = replace(method, recipe=method.recipe.model_copy(update={"hidden": [12, 8]}))
+    torch.manual_seed(0)
+    network = make_network(method, stream).eval()
+    if name == "badam":
+        linears = [m for m in network.modules() if isinstance(m, torch.nn.Linear)]
+        read = [(m.weight, m.bias) for m in linears]
+    else:
+        weights = [m.weights for m in network.modules() if hasattr(m, "weights")]
+        for of_layer in weights:  # no noise: a draw is the mean
+            for block in of_layer.posterior_blocks():
+                torch.nn.init.constant_(block.rho, -100.0)
+        read = [of_layer.mean() for of_layer in weights]
+    with torch.no_grad():
+        torch.testing.assert_close(logits(read, stream.x[:9]), network(stream.x[:9]))
+
+
+@pytest.mark.parametrize("family", ["gaussian", "radial"])
+def test_sigma_is_the_standard_deviation_of_one_weights_draws(family):
+    torch.manual_seed(0)
+    block = PosteriorBlock(torch.zeros(1, 50), PosteriorSettings(family, initial_rho=-1.0))
+    torch.nn.init.uniform_(block.rho, -2, 0)
+    drawn = block.posterior.sample(40_000).std(0)
+    torch.testing.assert_close(drawn, weight_noise(block), rtol=0.03, atol=0)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_stream("digits", None)
+
+
+def small(name, epochs=4):
+    method = METHODS[name]
+    update = {"hidden": [32, 32], "epochs": epochs, "batch_size": 32}
+    return replace(method, recipe=method.recipe.model_copy(update=update))
+
+
+def test_pixels_are_from_0_to_1(digits):
+    assert (float(digits.x.min()), float(digits.x.max())) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "vadam"])
+def test_every_method_learns_and_half_of_its_weights_are_not_needed(name, digits):
+    trained = train(small(name, 8), digits, 0)
+    x, labels = digits.inputs(0, "test"), digits.labels(0, "test")
+    found = accuracies(trained, trained.scales, x, labels)
+    assert found[0] > 80
+    assert found[SHARES.index(20)] > found[0] - 10
+    assert found[-1] < 40
+
+
+def test_vadam_forgets_its_initial_precision_where_no_gradient_comes(digits):
+    """precision = prior + initial precision * beta2^steps at a pixel that is never lit."""
+    trained = train(small("vadam", 2), digits, 0)
+    x = digits.inputs(0, "train")
+    never = x.abs().sum(0) == 0
+    steps = 2 * math.ceil(len(x) / 32)
+    precision = trained.scales[0][0][:, never] ** -2
+    expected = 1 + 0.999**steps / METHODS["vadam"].recipe.initial_noise ** 2
+    torch.testing.assert_close(precision, torch.full_like(precision, expected), rtol=1e-3, atol=0)
+    assert float(trained.scales[0][0][:, ~never].std()) > 0
+
+
+def test_badams_sigma_is_read_off_adam(digits):
+    """Without the prior in it, as Eq. 12 has it: infinite where a pixel is never lit."""
+    trained = train(small("badam", 1), digits, 0)
+    never = digits.inputs(0, "train").abs().sum(0) == 0
+    assert bool(never.any())
+    first = trained.scales[0][0]
+    assert bool(torch.isinf(first[:, never]).all())
+    assert bool(torch.isfinite(first[:, ~never]).any())
+
+
+def test_the_seed_decides_the_network(digits):
+    a, b, c = (flat(train(small("radial", 1), digits, seed).means) for seed in (0, 0, 1))
+    assert torch.equal(a, b)
+    assert not torch.equal(a, c)
+
+
+def test_masks_are_drawn_for_mc_dropout_alone(digits):
+    means = train(small("mc-dropout", 1), digits, 0).means
+    x, labels = digits.inputs(0, "test"), digits.labels(0, "test")
+    sharp = accuracies(Trained(means, None), None, x, labels)
+    masked = accuracies(Trained(means, None, dropout=0.7, samples=1), None, x, labels)
+    assert masked[0] < sharp[0]

@@ -1,0 +1,34 @@
+import signal
+import time
+import weakref
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.experiments import runner
+
+
+class Thing:
+    pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_that_a_callback_swallows_comes_again(monkeypatch, capsys, number):
+    def perform(*_):
+        thing = Thing()
+        kept = weakref.ref(thing, lambda _: signal.raise_signal(number))
+        del thing
+        assert kept() is None
+        time.sleep(30)
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(runner, "perform", perform)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
+    try:
+        assert main(["run", "split-digits-multi-head", "--method", "naive"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+    assert capsys.readouterr().err.splitlines() == [
+        "vcl-radial: stopped; the same command goes on from what is finished"
+    ]
