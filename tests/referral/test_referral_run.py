@@ -1,7 +1,9 @@
 """A run: left and taken up again, kept when finished, and never half a lie."""
 
 import argparse
+import hashlib
 import json
+import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +15,7 @@ from referral_helpers import recipe
 from vcl_radial.cli import refer as refer_command
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.referral import execute as execute_module
-from vcl_radial.referral.catalogue import method_names, plan
+from vcl_radial.referral.catalogue import RECIPES, method_names, plan
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
 from vcl_radial.referral.prepare import all_test_sets, prepare
@@ -170,8 +172,59 @@ def test_a_recipe_of_ones_own_is_named_by_its_path(tmp_path):
     (run,) = plan("synthetic", [str(path)], [0], {})
     assert (run.method, run.recipe.dropout) == ("mine", 0.3)
     path.write_text("posterior =")
-    with pytest.raises(UserError, match=r"mine.toml: is no TOML"):
+    with pytest.raises(UserError, match=r"mine.toml: not valid TOML"):
         plan("synthetic", [str(path)], [0], {})
+
+
+def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[data]\ndataset = "synthetic"\nsize = 32\n[recipe]\nepochs = 7\n')
+    (run,) = plan(str(path), ["radial"], [0], {"data.patients": 9})
+    assert (run.benchmark, run.recipe.epochs, run.data.size, run.data.patients) == (
+        "mine",
+        7,
+        32,
+        9,
+    )
+    path.write_text("[date]\nsize = 32\n")
+    with pytest.raises(UserError, match=r"mine.toml: unknown key 'date'; .* 'data'"):
+        plan(str(path), ["radial"], [0], {})
+
+
+def test_what_a_search_found_comes_before_set_and_after_all_else(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        "epochs = 3\nbatch_size = 5\n[tuned.synthetic]\nbatch_size = 7\nlearning_rate = 0.5\n"
+    )
+    (plain,) = plan("synthetic", [str(path)], [0], {})
+    (tuned,) = plan("synthetic", [str(path)], [0], {"learning_rate": 0.1}, tuned=True)
+    assert (plain.recipe.batch_size, plain.recipe.learning_rate) == (5, 1e-4)
+    assert (tuned.recipe.epochs, tuned.recipe.batch_size, tuned.recipe.learning_rate) == (3, 7, 0.1)
+    with pytest.raises(UserError, match=r"mine\.toml: was not tuned on eyepacs .*vcl-radial sweep"):
+        plan("eyepacs", [str(path)], [0], {}, tuned=True)
+
+
+def test_every_shipped_tuned_table_is_valid():
+    for name in method_names():
+        table = tomllib.loads((RECIPES / f"{name}.toml").read_text())
+        for benchmark in table.get("tuned", {}):
+            assert plan(benchmark, [name], [0], {}, tuned=True)
+
+
+def test_runs_on_validation_data_are_others_and_those_on_test_data_what_they_were():
+    plain, test, validation = (
+        plan("synthetic", ["radial"], [0], chosen)[0]
+        for chosen in ({}, {"evaluate_on": "test"}, {"evaluate_on": "validation"})
+    )
+    assert plain == test
+    # What stood in specs, and in the names of folders, before there was a choice.
+    assert (
+        Run.model_validate({k: v for k, v in test.settings().items() if k != "evaluate_on"}) == test
+    )
+    old = json.dumps(
+        test.model_dump(include={"data", "recipe"}), sort_keys=True, separators=(",", ":")
+    )
+    assert test.digest() == hashlib.sha256(old.encode()).hexdigest()[:8] != validation.digest()
 
 
 MISTAKES = [
@@ -193,6 +246,10 @@ MISTAKES = [
     (("eyepacs", ["radial"], {"data.then": ["eyepacs-subset"]}), "which is the dataset"),
     (("synthetic", ["radial"], {"data.parts": "eye"}), "data.parts = 'eye'"),
     (("synthetic", ["radial"], {"data.validation": 0.0}), 'set select = "last"'),
+    (
+        ("synthetic", ["radial"], {"data.validation": 0.0, "evaluate_on": "validation"}),
+        "needs data.validation above 0",
+    ),
 ]
 
 

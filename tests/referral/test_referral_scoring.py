@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from referral_helpers import table
+from sklearn.metrics import log_loss, roc_auc_score
 
 from vcl_radial.metrics.referral import auc
 from vcl_radial.referral.scoring import (
@@ -15,6 +16,7 @@ from vcl_radial.referral.scoring import (
     prediction_table,
     score_table,
     uncertainties,
+    validation_scores,
 )
 
 
@@ -103,3 +105,22 @@ def test_the_calibration_table_counts_every_photograph_once():
     assert ((some["predicted"] >= some["lower"]) & (some["predicted"] <= some["upper"])).all()
     total = (some["observed"] * some["count"]).sum()
     assert total == pytest.approx(both["referable"].sum())
+
+
+def test_a_search_is_told_the_mean_over_the_sites_after_the_last_one(tmp_path):
+    rng = np.random.default_rng(0)
+    sets = [(after, name) for after in ("first", "second") for name in ("first", "second")]
+    rows = pd.DataFrame(
+        [
+            {"after": after, "set": name, "referable": k % 3 == 0, "probability": rng.uniform()}
+            for after, name in sets
+            for k in range(20)
+        ]
+    ).astype({"referable": int})
+    rows.to_csv(tmp_path / "predictions.csv", index=False)
+    last = [part for _, part in rows[rows["after"] == "second"].groupby("set")]
+    aucs = [100 * roc_auc_score(part["referable"], part["probability"]) for part in last]
+    nlls = [log_loss(part["referable"], part["probability"]) for part in last]
+    assert validation_scores(tmp_path) == pytest.approx(
+        {"validation_auc": sum(aucs) / 2, "validation_nll": sum(nlls) / 2}
+    )

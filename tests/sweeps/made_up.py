@@ -71,9 +71,9 @@ class MadeUp:
         folder = RunFolder(self.place.out, run)
         folder.start()
         for floor in job.floors:
-            if self.accuracy(run, floor.task) < floor.accuracy:
-                folder.save_checkpoint({"rows": rows_of(run, self.accuracy, floor.task)})
-                return Ended(run, "pruned", f"after task {floor.task}: {floor.words}")
+            if self.accuracy(run, floor.step) < floor.score:
+                folder.save_checkpoint({"rows": rows_of(run, self.accuracy, floor.step)})
+                return Ended(run, "pruned", f"after task {floor.step}: {floor.words}")
         tidy = pd.DataFrame(rows_of(run, self.accuracy), columns=COLUMNS)
         folder.finish(
             {

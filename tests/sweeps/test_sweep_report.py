@@ -17,6 +17,7 @@ from vcl_radial.sweeps.importance import FEWEST, importances
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results
 from vcl_radial.sweeps.space import Choices, Range
+from vcl_radial.sweeps.tracks.continual import Continual
 
 SEARCH = {
     "learning_rate": {"low": 1e-4, "high": 1e-1, "log": True},
@@ -75,7 +76,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     assert best is not None
     parser = argparse.ArgumentParser()
     run_command.add(parser.add_subparsers())
-    _, *words = shlex.split(best_command(one, best, tmp_path / DIGITS))
+    _, *words = shlex.split(best_command(Continual(), one, best, tmp_path / DIGITS))
     options = parser.parse_args(words)
     settings = dict(map(catalogue.parse_setting, options.settings))
     runs = catalogue.plan(options.benchmark, options.methods, range(options.seeds), settings)
@@ -96,6 +97,19 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     table = pd.read_csv(folder / "trials.csv")
     assert list(table.score) == sorted(table.score, reverse=True)
     assert table.trial[0] == best.number
+
+
+def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Path) -> None:
+    _, path = swept
+    write_sweep_report(path, tmp_path, top=3)
+    (one,) = read_results(path).searched
+    names = ["best-l2.toml", "best-l2-2.toml", "best-l2-3.toml"]
+    assert {found.name for found in tmp_path.glob("*/best-*")} == set(names)
+    wanted = sorted(one.trials, key=lambda trial: trial.score or 0.0, reverse=True)
+    for name, trial in zip(names, wanted, strict=False):
+        recipe = catalogue.load("method", str(tmp_path / DIGITS / name)).table
+        for key in ("learning_rate", "batch_size", "hidden", "drop_last"):
+            assert recipe[key] == trial.parameters[key]
 
 
 def test_a_tenth_and_nine_tenths_of_the_way_from_chance_to_the_best_are_the_levels() -> None:

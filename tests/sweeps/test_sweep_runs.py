@@ -21,16 +21,16 @@ from vcl_radial.sweeps.folder import SweepFolder
 def swept_until(tasks: int, monkeypatch: pytest.MonkeyPatch, out: Path, **changes) -> None:
     """A sweep with Ctrl-C at the end of the so-manieth task."""
     left = [tasks]
-    original = driver.Driver.on_event
+    original = driver.Driver.on_step
 
-    def on_event(self, run, event):
-        original(self, run, event)
-        left[0] -= event.kind == "task"
+    def on_step(self, run, step):
+        original(self, run, step)
+        left[0] -= step.score is not None
         if left[0] == 0:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(driver.Driver, "on_event", on_event)
+        patch.setattr(driver.Driver, "on_step", on_step)
         with pytest.raises(KeyboardInterrupt):
             swept(out, **changes)
 

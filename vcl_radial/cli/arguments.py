@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -96,6 +97,27 @@ def add_settings(parser: argparse.ArgumentParser, help: str) -> None:
         default=[],
         help=help,
     )
+
+
+def add_tuned(parser: argparse.ArgumentParser) -> None:
+    """The argument `--tuned`."""
+    parser.add_argument(
+        "--tuned",
+        action="store_true",
+        help="with the settings that a search on validation data found for each method on this "
+        "benchmark, [tuned.BENCHMARK] of its .toml file",
+    )
+
+
+def in_words(command: str, options: argparse.Namespace) -> str:
+    """A command of runs, with what decides the numbers."""
+    words = ["vcl-radial", command, options.benchmark]
+    words += ["--method", *options.methods] if options.methods else []
+    words += ["--seeds", str(options.seeds)] if options.seeds > 1 else []
+    words += ["--lanes", str(options.lanes)] if getattr(options, "lanes", None) else []
+    words += ["--tuned"] if options.tuned else []
+    words += ["--set", *options.settings] if options.settings else []
+    return shlex.join(words)
 
 
 def usable_device(choice: str) -> str:

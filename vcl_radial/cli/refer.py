@@ -13,7 +13,9 @@ from vcl_radial.cli.arguments import (
     add_methods,
     add_out,
     add_settings,
+    add_tuned,
     count,
+    in_words,
     usable_device,
 )
 
@@ -40,12 +42,14 @@ def add(commands: Commands) -> None:
         metavar="BENCHMARK",
         nargs="?",
         default="synthetic",
-        help="synthetic (default), synthetic-cameras, eyepacs, eyepacs-idrid or eyepacs-sharpness",
+        help="synthetic (default), synthetic-cameras, eyepacs, eyepacs-idrid or eyepacs-sharpness, "
+        "or a .toml file",
     )
     add_methods(parser, "of baselines/referral, or .toml files (default: radial mfvi)")
     parser.add_argument(
         "--seeds", metavar="N", type=count, default=1, help="seeds 0 to N-1 (default: 1)"
     )
+    add_tuned(parser)
     add_settings(parser, "keys of the recipes, or data.KEY (epochs=20 channels=8 data.size=128)")
     add_data_dir(parser)
     add_out(parser, "runs/referral")
@@ -64,6 +68,7 @@ def _refer(options: argparse.Namespace) -> int:
         options.methods or ["radial", "mfvi"],
         range(options.seeds),
         dict(parse_setting(text) for text in options.settings),
+        options.tuned,
     )
     with joined(usable_device(options.device)) as (processes, device):
         choices = Choices(
@@ -72,5 +77,6 @@ def _refer(options: argparse.Namespace) -> int:
             data_dir=options.data_dir,
             device=device,
             processes=processes,
+            command=in_words("refer", options),
         )
         return FAILED if refer(choices) else DONE

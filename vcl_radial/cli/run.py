@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,9 @@ from vcl_radial.cli.arguments import (
     add_methods,
     add_out,
     add_settings,
+    add_tuned,
     count,
+    in_words,
     usable_device,
 )
 from vcl_radial.errors import UserError
@@ -52,12 +53,7 @@ def add(commands: Commands) -> None:
         type=count,
         help="runs of one shape, as seeds are, that train as one program (default: 1; on a GPU 64)",
     )
-    parser.add_argument(
-        "--tuned",
-        action="store_true",
-        help="with the settings that a search on validation data found for each method on this "
-        "benchmark, [tuned.BENCHMARK] of its .toml file",
-    )
+    add_tuned(parser)
     add_settings(
         parser, "override keys of the recipe (epochs=40) or of the stream (stream.tasks=2)"
     )
@@ -95,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
         options.data_dir,
         usable_device(options.device),
         log=loggers,
-        command=_in_words(options),
+        command=in_words("run", options),
     )
     outcomes = perform(runs, place, options.jobs, 1 if loggers else options.lanes)
     faults: dict[str, list[str]] = {}
@@ -110,14 +106,3 @@ def _run(options: argparse.Namespace) -> int:
     order = list(dict.fromkeys(run.method for run in runs))
     write_report(options.out, options.out / "report", runs[0].benchmark, order)
     return FAILED if faults else DONE
-
-
-def _in_words(options: argparse.Namespace) -> str:
-    """The command, with what decides the numbers."""
-    words = ["vcl-radial", "run", options.benchmark]
-    words += ["--method", *options.methods] if options.methods else []
-    words += ["--seeds", str(options.seeds)] if options.seeds > 1 else []
-    words += ["--lanes", str(options.lanes)] if options.lanes else []
-    words += ["--tuned"] if options.tuned else []
-    words += ["--set", *options.settings] if options.settings else []
-    return shlex.join(words)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE
+from vcl_radial.cli.arguments import DONE, count
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -17,9 +17,9 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "sweep-report",
         help="what a sweep found: the best recipe, tables and pictures",
-        description="Write the best recipe as a TOML for `run --method`, how scores are spread "
-        "over configurations, which keys matter, and what a score costs. The sweep may still be "
-        "under way.",
+        description="Write the best recipe as a TOML for `run --method` or `refer --method`, how "
+        "scores are spread over configurations, which keys matter, and what a score costs. The "
+        "sweep may still be under way.",
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="the folder that `sweep` named")
     parser.add_argument(
@@ -27,16 +27,24 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--nothing",
-        metavar="ACCURACY",
+        metavar="SCORE",
         type=float,
         help="per cent below which nothing was learnt (default: a tenth of the way from chance "
         "to the best)",
     )
     parser.add_argument(
         "--good",
-        metavar="ACCURACY",
+        metavar="SCORE",
         type=float,
         help="per cent from which a configuration is good (default: nine tenths of that way)",
+    )
+    parser.add_argument(
+        "--top",
+        metavar="N",
+        type=count,
+        default=1,
+        help="configurations of each method to write as recipes; after a search with one seed, a "
+        "few seeds more on validation data tell which of the first is best (default: 1)",
     )
     parser.set_defaults(command=_report)
 
@@ -45,5 +53,5 @@ def _report(options: argparse.Namespace) -> int:
     from vcl_radial.sweeps.report import write_sweep_report
 
     to = options.to or options.folder / "report"
-    write_sweep_report(options.folder, to, options.nothing, options.good)
+    write_sweep_report(options.folder, to, options.nothing, options.good, options.top)
     return DONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -131,10 +131,8 @@ def plan(
             method was not tuned on the benchmark.
     """
     bench = load("benchmark", benchmark)
-    for key in sorted(bench.table.keys() - _BENCHMARK_KEYS):
-        nearest = get_close_matches(key, _BENCHMARK_KEYS, 1, cutoff=0.0)[0]
-        raise UserError(f"{bench.path}: unknown key {key!r}; the nearest known one is {nearest!r}")
-    stream = dict(_table(bench, "stream"))
+    check_keys(bench, _BENCHMARK_KEYS)
+    stream = dict(section(bench, "stream"))
     evaluate_on = bench.table.get("evaluate_on", "test")
     overrides: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -160,13 +158,13 @@ def plan(
     runs = []
     for method in entries.values():
         recipe = {k: v for k, v in method.table.items() if k not in ("description", "tuned")}
-        chosen = dict(_table(method, "options"))
+        chosen = dict(section(method, "options"))
         over: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
         if tuned:
-            over.append((method, _tuned(method, bench.name)))
+            over.append((method, tuned_keys(method, bench.name)))
         for entry, keys in over:
-            recipe |= _table(entry, *keys)
-            chosen |= _table(entry, *keys, "options")
+            recipe |= section(entry, *keys)
+            chosen |= section(entry, *keys, "options")
         recipe |= overrides | {"options": chosen | options}
         runs += [
             validated(bench.name, method.name, seed, stream, recipe, evaluate_on) for seed in seeds
@@ -174,9 +172,24 @@ def plan(
     return runs
 
 
-def _tuned(method: Entry, benchmark: str) -> tuple[str, str]:
-    """The keys of the table that holds what a search found for a method on a benchmark."""
-    if benchmark not in _table(method, "tuned"):
+def check_keys(entry: Entry, known: Collection[str]) -> None:
+    """See that a TOML has known keys only.
+
+    Raises:
+        UserError: it has another one.
+    """
+    for key in sorted(entry.table.keys() - set(known)):
+        nearest = get_close_matches(key, known, 1, cutoff=0.0)[0]
+        raise UserError(f"{entry.path}: unknown key {key!r}; the nearest known one is {nearest!r}")
+
+
+def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
+    """The keys of the table that holds what a search found for a method on a benchmark.
+
+    Raises:
+        UserError: there is no such table.
+    """
+    if benchmark not in section(method, "tuned"):
         raise UserError(
             f"{method.path}: was not tuned on {benchmark} (it has no table [tuned.{benchmark}]); "
             "find its settings with `vcl-radial sweep`, or leave --tuned out"
@@ -184,7 +197,12 @@ def _tuned(method: Entry, benchmark: str) -> tuple[str, str]:
     return "tuned", benchmark
 
 
-def _table(entry: Entry, *keys: str) -> Mapping[str, Any]:
+def section(entry: Entry, *keys: str) -> Mapping[str, Any]:
+    """A table within a TOML; empty where there is none.
+
+    Raises:
+        UserError: there is something else in its place.
+    """
     table: Any = entry.table
     for key in keys:
         table = table.get(key, {})

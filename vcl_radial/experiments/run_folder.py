@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,11 +142,16 @@ def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] |
     return state
 
 
-def finished_fault(path: Path) -> str | None:
-    """Why a folder holds no finished run ("not finished", or what is damaged), or None."""
+def finished_fault(path: Path, files: Sequence[str] = RESULT_FILES) -> str | None:
+    """Why a folder holds no finished run ("not finished", or what is damaged), or None.
+
+    Args:
+        path: of the folder.
+        files: that a finished run has at least.
+    """
     try:
         sums = json.loads((path / "done").read_text())
-        for name in {*RESULT_FILES, *sums}:
+        for name in {*files, *sums}:
             if _sha256(path / name) != sums[name]:
                 return f"{path / name} was altered after the run"
     except FileNotFoundError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import catalogue
+from vcl_radial.experiments.catalogue import Entry
 from vcl_radial.referral.settings import DataSettings, Recipe, Run
 from vcl_radial.tracks.settings import Settings
 
@@ -29,10 +29,30 @@ BENCHMARKS: Final[dict[str, dict[str, Any]]] = {
 The synthetic ones need no files, those of EyePACS want the retinopathy folder.
 """
 
+_BENCHMARK_KEYS: Final = {"description", "data", "recipe"}
+
 
 def method_names() -> list[str]:
     """The shipped methods."""
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+
+def load_benchmark(name: str) -> Entry:
+    """A benchmark by its name, or a user's own by its path: [data], and [recipe] for all methods.
+
+    Raises:
+        UserError: it is not there, not readable, or has another key.
+    """
+    if name.endswith(".toml"):
+        entry = catalogue.load("benchmark", name)
+        catalogue.check_keys(entry, _BENCHMARK_KEYS)
+        return entry
+    if name not in BENCHMARKS:
+        raise UserError(
+            f"{name}: no such benchmark; choose from {', '.join(BENCHMARKS)} "
+            "(or give the path of a .toml file)"
+        )
+    return Entry(name, Path(name), {"data": BENCHMARKS[name]})
 
 
 def plan(
@@ -40,59 +60,69 @@ def plan(
     methods: Sequence[str],
     seeds: Sequence[int],
     overrides: Mapping[str, Any],
+    tuned: bool = False,
 ) -> list[Run]:
     """The runs of a command: methods x seeds, validated before any starts.
 
     Args:
-        benchmark: one of `BENCHMARKS`.
+        benchmark: one of `BENCHMARKS`, or a TOML file.
         methods: names of recipes, or TOML files.
         seeds: of starts, batches and draws.
-        overrides: keys of the recipes, or `data.<key>` of the data, in place of theirs.
+        overrides: keys of the recipes, `data.<key>` of the data, or `evaluate_on`, in place of
+            theirs.
+        tuned: with what a search found for each method, [tuned.BENCHMARK] of its TOML.
 
     Raises:
-        UserError: a name or key is not known, a value is impossible, or two methods share a name.
+        UserError: a name or key is not known, a value is impossible, two methods share a name, or a
+            method was not tuned on the benchmark.
     """
-    if benchmark not in BENCHMARKS:
-        raise UserError(f"{benchmark}: no such benchmark; choose from {', '.join(BENCHMARKS)}")
+    bench = load_benchmark(benchmark)
     of_data = {k.removeprefix("data."): v for k, v in overrides.items() if k.startswith("data.")}
-    of_recipe = {k: v for k, v in overrides.items() if not k.startswith("data.")}
-    data = {**BENCHMARKS[benchmark], **of_data}
+    of_run = {k: v for k, v in overrides.items() if k == "evaluate_on"}
+    of_recipe = {
+        k: v for k, v in overrides.items() if not k.startswith("data.") and k not in of_run
+    }
+    data = {**catalogue.section(bench, "data"), **of_data}
     runs: list[Run] = []
     names: set[str] = set()
     for chosen in methods:
-        name, table = _recipe(chosen)
-        if name in names:
+        method = _method(chosen)
+        if method.name in names:
             raise UserError(f"{chosen}: two methods of one name; rename one of the files")
-        names.add(name)
+        names.add(method.name)
+        recipe = {k: v for k, v in method.table.items() if k not in ("description", "tuned")}
+        recipe |= catalogue.section(bench, "recipe")
+        if tuned:
+            recipe |= catalogue.section(method, *catalogue.tuned_keys(method, bench.name))
         for seed in dict.fromkeys(seeds):
-            run = {"benchmark": benchmark, "method": name, "seed": seed, "data": data}
-            runs.append(_validated({**run, "recipe": {**table, **of_recipe}}))
+            run = {"benchmark": bench.name, "method": method.name, "seed": seed, **of_run}
+            runs.append(validated({**run, "data": data, "recipe": recipe | of_recipe}))
     return runs
 
 
-def _recipe(chosen: str) -> tuple[str, dict[str, Any]]:
-    path = Path(chosen) if chosen.endswith(".toml") else RECIPES / f"{chosen}.toml"
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        known = method_names()
-        near = get_close_matches(chosen, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
-        raise UserError(f"{chosen}: no such method; {hint} Or name a .toml file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: is no TOML: {error}") from None
-    table.pop("description", None)
-    return path.stem, table
+def validated(run: Mapping[str, Any]) -> Run:
+    """A run from plain tables.
 
-
-def _validated(run: dict[str, Any]) -> Run:
+    Raises:
+        UserError: a key is unknown or a value impossible; it names the key and the nearest name.
+    """
     try:
         return Run.model_validate(run)
     except ValidationError as error:
         name = f"{run['benchmark']} x {run['method']}"
         raise UserError(f"{name}: {_in_words(error)}") from None
+
+
+def _method(chosen: str) -> Entry:
+    """A method by its name, or a user's own by its path."""
+    known = method_names()
+    if not chosen.endswith(".toml") and chosen not in known:
+        near = get_close_matches(chosen, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
+        raise UserError(f"{chosen}: no such method; {hint} Or name a .toml file")
+    return catalogue.load(
+        "method", chosen if chosen not in known else str(RECIPES / f"{chosen}.toml")
+    )
 
 
 def _in_words(error: ValidationError) -> str:

@@ -38,6 +38,7 @@ class Choices:
         data_dir: where the photographs lie; see `vcl_radial.fundus.load_photographs`.
         device: of the networks and the pixels.
         processes: that train together.
+        command: in words, to stand with the results.
     """
 
     runs: Sequence[Run]
@@ -45,6 +46,7 @@ class Choices:
     data_dir: Path | None
     device: str
     processes: Processes = ALONE
+    command: str | None = None
 
 
 def refer(choices: Choices) -> int:
@@ -122,14 +124,16 @@ def _prepared(choices: Choices, console: Console) -> list[Prepared]:
     # The first process fills the cache of pixels, and the others read it.
     if not choices.processes.is_first:
         choices.processes.wait()
-    sites = prepare(choices.runs[0].data, choices.data_dir)
+    run = choices.runs[0]
+    sites = prepare(run.needed, choices.data_dir)
     if choices.processes.is_first:
         choices.processes.wait()
+    rest = "test on" if run.evaluate_on == "test" else "leave alone"
     for site in sites:
         split = site.split
         console.print(
             f"{site.name}: {len(split.train)} photographs to train on, {len(split.validation)} to "
-            f"choose epochs on, {len(split.test)} to test on",
+            f"choose epochs on, {len(split.test)} to {rest}",
             markup=False,
         )
     return sites
@@ -172,6 +176,7 @@ def _run(
                 processes=choices.processes,
                 on_epoch=on_epoch,
                 on_batch=lambda: bar.advance(within),
+                command=choices.command,
             )
         except Diverged as error:
             console.print(f"{run.name} diverged: {error}  {place}", markup=False)

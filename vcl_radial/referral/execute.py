@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -16,7 +17,7 @@ from vcl_radial.fundus import check_memory, estimate_memory
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.networks import make_network
 from vcl_radial.referral.prediction import predict, together
-from vcl_radial.referral.prepare import Prepared, all_test_sets
+from vcl_radial.referral.prepare import Prepared, all_test_sets, all_validation_sets
 from vcl_radial.referral.processes import ALONE, Processes
 from vcl_radial.referral.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.referral.training import HISTORY, OnBatch, Training, derived, trained_network
@@ -36,6 +37,7 @@ def execute(
     processes: Processes = ALONE,
     on_epoch: OnEpoch = lambda line: None,
     on_batch: OnBatch = lambda: None,
+    command: str | None = None,
 ) -> None:
     """Train all members of a run on one site after another, predict, score and write its files.
 
@@ -98,8 +100,23 @@ def execute(
         state["training"] = None
         save(None)
     if processes.is_first:
-        _finish(folder, sites, members, history, device, processes.world)
+        facts = _facts(folder, sites, history, device)
+        facts |= {"processes": processes.world, "command": command}
+        _finish(folder, sites, members, history, device, facts)
     processes.wait()
+
+
+def history_so_far(folder: ReferralFolder) -> list[dict[str, float]]:
+    """The lines of the history of a run, finished or not.
+
+    Raises:
+        UserError: its checkpoint is damaged.
+    """
+    if folder.finished():
+        rows = csv.DictReader((folder.path / "history.csv").read_text().splitlines())
+        return [{name: float(row[name]) for name in HISTORY} for row in rows]
+    state = folder.load("checkpoint.pt") or {"history": [], "training": None}
+    return [*state["history"], *(state["training"] or {"history": []})["history"]]
 
 
 def _finish(
@@ -108,10 +125,11 @@ def _finish(
     members: Sequence[Sequence[Weights]],
     history: Sequence[Mapping[str, float]],
     device: torch.device,
-    world: int,
+    facts: Mapping[str, Any],
 ) -> None:
     """Predict, score and write all files."""
-    folder.save("weights.pt", {"members": members})
+    if folder.run.evaluate_on == "test":
+        folder.save("weights.pt", {"members": members})
     predictions = _predictions(folder, sites, members, device)
     tables = {
         "predictions": predictions,
@@ -122,7 +140,6 @@ def _finish(
         ),
     }
     files = {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
-    facts = _facts(folder, sites, history, device) | {"processes": world}
     folder.finish({**files, "environment.json": json.dumps(facts, indent=2) + "\n"})
 
 
@@ -166,12 +183,13 @@ def _predictions(
     members: Sequence[Sequence[Weights]],
     device: torch.device,
 ) -> pd.DataFrame:
-    """What the members say together about every test set, after every site."""
+    """What the members say together about all that is scored on, after every site."""
     recipe, seed = folder.run.recipe, folder.run.seed
+    scored = all_test_sets if folder.run.evaluate_on == "test" else all_validation_sets
     tables = []
     for k, site in enumerate(sites):
         networks = [trained_network(recipe, after[k], device) for after in members]
-        for name, data, rows in all_test_sets(sites):
+        for name, data, rows in scored(sites):
             draws = [
                 predict(
                     network,

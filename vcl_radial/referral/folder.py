@@ -4,7 +4,8 @@ spec.toml          every key
 checkpoint.pt      the state after the last epoch; gone when the run is done
 predictions.csv    a line for each photograph that is scored on
 scores.csv, calibration.csv, history.csv, environment.json
-weights.pt         the selected weights of every member after every site
+weights.pt         the selected weights of every member after every site; not of a run that is
+                   scored on validation data: of such there are many, each for its score alone
 done               checksums of all these; written last
 """
 
@@ -20,16 +21,11 @@ from typing import Any, Final
 import tomli_w
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import store, stored, write_atomically
+from vcl_radial.experiments.run_folder import finished_fault, store, stored, write_atomically
 from vcl_radial.referral.settings import Run
 
 TABLES: Final = ("predictions", "scores", "calibration", "history")
-_FILES: Final = (
-    "spec.toml",
-    *(f"{name}.csv" for name in TABLES),
-    "environment.json",
-    "weights.pt",
-)
+_FILES: Final = ("spec.toml", *(f"{name}.csv" for name in TABLES), "environment.json")
 
 
 class ReferralFolder:
@@ -48,16 +44,21 @@ class ReferralFolder:
         """Whether a finished run lies here, unaltered."""
         return is_finished(self.path)
 
+    def fault(self) -> str | None:
+        """Why no finished run lies here, or None."""
+        return finished_fault(self.path, _FILES)
+
     def start(self) -> None:
         """Write the spec; from now on the run is not finished."""
         write_atomically(self.path / "spec.toml", tomli_w.dumps(self.run.settings()))
         (self.path / "done").unlink(missing_ok=True)
 
     def finish(self, files: Mapping[str, str]) -> None:
-        """Write the result files and the marker; `weights.pt` and the spec lie there already."""
+        """Write the result files and the marker; the spec and any weights lie there already."""
         for name, content in files.items():
             write_atomically(self.path / name, content)
-        sums = {name: _sha256((self.path / name).read_bytes()) for name in _FILES}
+        names = [*_FILES, *(["weights.pt"] if self.run.evaluate_on == "test" else [])]
+        sums = {name: _sha256((self.path / name).read_bytes()) for name in names}
         write_atomically(self.path / "done", json.dumps(sums, indent=2) + "\n")
         self.checkpoint.unlink(missing_ok=True)
 
@@ -80,11 +81,7 @@ class ReferralFolder:
 
 def is_finished(path: Path) -> bool:
     """Whether a folder holds a finished run, unaltered."""
-    try:
-        sums = json.loads((path / "done").read_text(encoding="utf-8"))
-        return all(_sha256((path / name).read_bytes()) == sums[name] for name in _FILES)
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
+    return finished_fault(path, _FILES) is None
 
 
 def read_spec(path: Path) -> Run:

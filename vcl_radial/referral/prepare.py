@@ -24,6 +24,9 @@ from vcl_radial.fundus.faults import Tell, tell_user
 from vcl_radial.referral.parts import parts_of
 from vcl_radial.referral.settings import DataSettings
 
+Scored = tuple[str, FundusData, NDArray[np.int64]]
+"""Name, photographs and rows of something that is scored on."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -46,19 +49,25 @@ class Prepared:
     shifted: Mapping[str, FundusData] = field(default_factory=dict)
 
 
-def all_test_sets(
-    sites: Sequence[Prepared],
-) -> list[tuple[str, FundusData, NDArray[np.int64]]]:
-    """Name, photographs and rows of everything that is scored on.
+def all_test_sets(sites: Sequence[Prepared]) -> list[Scored]:
+    """The test part of every site, then the first site's shifted sets, whole.
 
-    The test part of every site, under the site's name or "test" where there is but one; then the
-    first site's shifted sets, whole.
+    A part has the site's name, or "test" where there is but one.
     """
-    parts = [
-        ("test" if len(sites) == 1 else site.name, site.data, site.split.test) for site in sites
-    ]
     whole = [(name, data, np.arange(len(data))) for name, data in sites[0].shifted.items()]
-    return [*parts, *whole]
+    return [*_parts(sites, "test"), *whole]
+
+
+def all_validation_sets(sites: Sequence[Prepared]) -> list[Scored]:
+    """The validation part of every site, named as the test parts are."""
+    return _parts(sites, "validation")
+
+
+def _parts(sites: Sequence[Prepared], part: str) -> list[Scored]:
+    return [
+        (part if len(sites) == 1 else site.name, site.data, getattr(site.split, part))
+        for site in sites
+    ]
 
 
 def prepare(

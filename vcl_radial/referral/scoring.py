@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vcl_radial.fundus import Photographs
@@ -145,6 +148,29 @@ def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFram
     return pd.DataFrame(rows, columns=list(COLUMNS[1:])).fillna({"uncertainty": ""})
 
 
+def validation_scores(path: Path) -> dict[str, float]:
+    """AUC (per cent) and NLL (nats per photograph) of a run that was scored on validation data.
+
+    Of what the selected weights of all members say together after the last site; the mean over the
+    sites.
+
+    Args:
+        path: the run's folder, finished.
+    """
+    of_sets: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for row in csv.DictReader((path / "predictions.csv").read_text(encoding="utf-8").splitlines()):
+        line = int(row["referable"]), float(row["probability"])
+        of_sets.setdefault((row["after"], row["set"]), []).append(line)
+    last, _ = next(reversed(of_sets))
+    scores = []
+    for (after, _), lines in of_sets.items():
+        if after == last:
+            classes, said = map(np.array, zip(*lines, strict=True))
+            of_set = nll(_log_probabilities(said), torch.tensor(classes))
+            scores.append((auc(classes, said), of_set))
+    return dict(zip(("validation_auc", "validation_nll"), np.mean(scores, 0).tolist(), strict=True))
+
+
 def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     """The calibration curves: `after, set, lower, upper, count, predicted, observed`."""
     parts = []
@@ -194,8 +220,7 @@ def _of_set(
                     "lower": curve.lower[k],
                     "upper": curve.upper[k],
                 }
-    log_probs = torch.from_numpy(np.stack([1 - said, said], 1)).log()
-    labels = torch.tensor(classes)
+    log_probs, labels = _log_probabilities(said), torch.tensor(classes)
     values = (
         nll(log_probs, labels),
         brier(classes, said),
@@ -204,3 +229,8 @@ def _of_set(
     )
     for metric, value in zip(_SINGLE, values, strict=True):
         yield {"metric": metric, "value": value}
+
+
+def _log_probabilities(said: NDArray[np.float64]) -> Tensor:
+    """Of both classes, `[N, 2]`, from the probability of class 1."""
+    return torch.from_numpy(np.stack([1 - said, said], 1)).log()

@@ -141,16 +141,22 @@ class Recipe(Settings):
 
 
 class Run(Settings):
-    """One run: benchmark x method x seed, as it stands in `spec.toml`."""
+    """One run: benchmark x method x seed, as it stands in `spec.toml`.
+
+    Scored on validation data, it sees neither the test part nor the shifted sets.
+    """
 
     benchmark: str
     method: str
     seed: Annotated[int, Field(ge=0, lt=2**31)]
+    evaluate_on: Literal["test", "validation"] = "test"
     data: DataSettings
     recipe: Recipe
 
     @model_validator(mode="after")
     def _has_validation(self) -> Run:
+        if self.evaluate_on == "validation" and self.data.validation == 0:
+            raise ValueError("evaluate_on = 'validation' needs data.validation above 0")
         by_epoch = self.recipe.select == "best" or self.recipe.patience is not None
         if by_epoch and self.data.validation == 0:
             raise ValueError(
@@ -163,12 +169,20 @@ class Run(Settings):
         """In words."""
         return f"{self.benchmark}  {self.method}  seed {self.seed}"
 
+    @property
+    def needed(self) -> DataSettings:
+        """The data to prepare; where it is scored on validation data, without the shifted sets."""
+        if self.evaluate_on == "test":
+            return self.data
+        return self.data.model_copy(update={"shifted": []})
+
     def settings(self) -> dict[str, Any]:
         """All keys that were set, as TOML would hold them."""
         return self.model_dump(exclude_none=True)
 
     def digest(self) -> str:
         """A hash of all that decides the numbers, but for the seed and the names."""
-        content = self.model_dump(include={"data", "recipe"}, mode="json")
+        scored = {"evaluate_on"} if self.evaluate_on != "test" else set()
+        content = self.model_dump(include={"data", "recipe"} | scored, mode="json")
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.execute import Place
@@ -46,15 +45,20 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
     Raises:
         UserError: something the user can mend; what was finished stays.
     """
-    prunes = plans[0].sweep.pruning is not None
+    track, prunes = plans[0].track, plans[0].sweep.pruning is not None
     on_gpu = place.device == "cuda"
-    lanes = means.lanes or (LANES_ON_GPU if on_gpu and not prunes else 1)
+    lanes = means.lanes or (LANES_ON_GPU if on_gpu and track.has_lanes and not prunes else 1)
     jobs = means.jobs or (1 if on_gpu else available_cores())
+    if lanes > 1 and not track.has_lanes:
+        raise UserError(
+            f"--lanes: runs of {plans[0].base.benchmark} train one by one; use --lanes 1"
+        )
     if lanes > 1 and prunes:
         raise UserError("--lanes: a sweep with [pruning] stops runs one by one; use --lanes 1")
     folder = SweepFolder(place.out / plans[0].name)
     with folder.locked():
-        _check_data(plans, place.data_dir)
+        # Once before all runs: one message for all.
+        track.check_data([plan.base for plan in plans], place.data_dir)
         owner = folder.claim(plans)
         with opened(folder.path, means.storage) as storage:
             studies = [Study(plan, storage, owner, means.storage is not None) for plan in plans]
@@ -63,16 +67,8 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
                 driver = Driver(studies, folder, lanes, progress)
                 runs_at = replace(place, out=folder.runs)
                 if means.executor is None:
-                    executor = local_executor(runs_at, jobs, driver.on_event)
+                    executor = local_executor(runs_at, jobs, driver.on_step)
                 else:
-                    executor = means.executor[1](runs_at, driver.on_event)
+                    executor = means.executor[1](runs_at, driver.on_step)
                 driver.carry_out(executor)
     return studies
-
-
-def _check_data(plans: Sequence[Plan], data_dir: Path | None) -> None:
-    """Load each data set once: one message for all runs, and one download."""
-    from vcl_radial.streams import load_dataset
-
-    for name in sorted({plan.base.stream.dataset for plan in plans}):
-        load_dataset(name, data_dir)

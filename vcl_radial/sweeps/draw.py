@@ -9,18 +9,6 @@ from matplotlib.figure import Figure
 from vcl_radial.figures.layout import Grid, fill, header_height
 from vcl_radial.figures.style import TEXT_SIZE
 
-WORDS = {
-    "average_accuracy": "average accuracy (%)",
-    "minimum_accuracy": "minimum accuracy (%)",
-    "backward_transfer": "backward transfer (points)",
-    "forward_transfer": "forward transfer (points)",
-    "forgetting": "forgetting (points)",
-    "recency_bias": "recency bias (%)",
-    "average_nll": "NLL (nats)",
-    "average_ece": "ECE (%)",
-}
-"""What an objective is called on an axis."""
-
 
 def sheet(
     panels: int,

@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from vcl_radial.figures.style import FAINT, SMALL_SIZE, house_style, method_styles
-from vcl_radial.sweeps.draw import WORDS, sheet
+from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.results import Searched
-from vcl_radial.sweeps.specification import Direction
+from vcl_radial.sweeps.tracks.track import Direction
 
 
 def cost_against_score(
-    searched: Sequence[Searched], objective: str, direction: Direction, name: str
+    searched: Sequence[Searched], words: str, direction: Direction, name: str
 ) -> Figure:
     """Every configuration: seconds of one run (training and evaluation) and score.
 
@@ -23,7 +23,7 @@ def cost_against_score(
 
     Args:
         searched: the methods on one benchmark.
-        objective: the score.
+        words: what the score is called.
         direction: "maximize" or "minimize".
         name: the title.
 
@@ -63,7 +63,7 @@ def cost_against_score(
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("seconds of a run")
-        axes.set_ylabel(WORDS.get(objective, objective))
+        axes.set_ylabel(words)
         axes.grid(color=FAINT, linewidth=0.4)
         axes.legend(loc="best", frameon=False, fontsize=SMALL_SIZE)
     return figure

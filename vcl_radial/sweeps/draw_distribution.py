@@ -18,7 +18,7 @@ from vcl_radial.figures.style import (
     house_style,
     method_styles,
 )
-from vcl_radial.sweeps.draw import WORDS, sheet
+from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.results import Searched
 
 
@@ -52,9 +52,9 @@ class Shares:
 def levels(
     searched: Sequence[Searched], nothing: float | None = None, good: float | None = None
 ) -> Levels | None:
-    """The levels for accuracies: a tenth and nine tenths of the way from chance to the best.
+    """The levels for a score: a tenth and nine tenths of the way from chance to the best.
 
-    Chance is the mean accuracy before any training, the best that of all methods.
+    Chance is the mean score without training, the best that of all methods.
 
     Args:
         searched: the methods on one benchmark.
@@ -103,7 +103,7 @@ def counted(searched: Searched) -> list[float]:
 
 def distribution(
     searched: Sequence[Searched],
-    objective: str,
+    words: str,
     name: str,
     level: Levels | None,
     *,
@@ -113,7 +113,7 @@ def distribution(
 
     Args:
         searched: the methods on one benchmark.
-        objective: the score.
+        words: what the score is called.
         name: the title.
         level: None to draw no levels.
         higher_is_better: else a configuration reaches what it is not above.
@@ -134,7 +134,7 @@ def distribution(
         axes = grid.axes(figure, 0)
         colours = {method: style.colour for method, style in styles.items()}
         _curves(axes, by_method, colours, level, higher_is_better)
-        axes.set_xlabel(WORDS.get(objective, objective))
+        axes.set_xlabel(words)
         axes.set_ylabel("configurations that reach it (%)")
         if level is not None:
             table = {s.method: shares(s, level) for s in searched if s.method in by_method}

@@ -19,15 +19,15 @@ from vcl_radial.figures.style import (
     colour_map,
     house_style,
 )
-from vcl_radial.sweeps.draw import WORDS, sheet
+from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.results import Searched, Tried
 from vcl_radial.sweeps.space import Choices, Range
-from vcl_radial.sweeps.specification import Direction
+from vcl_radial.sweeps.tracks.track import Direction
 
 
 def parallel(
-    searched: Searched, keys: Mapping[str, Choices | Range], objective: str, direction: Direction
+    searched: Searched, keys: Mapping[str, Choices | Range], words: str, direction: Direction
 ) -> Figure:
     """The trials of one method on one benchmark; the better a line's score, the darker it is.
 
@@ -36,7 +36,7 @@ def parallel(
     Args:
         searched: what was tried.
         keys: what was searched.
-        objective: the score, the last axis.
+        words: what the score, the last axis, is called.
         direction: "maximize" or "minimize".
 
     Returns:
@@ -68,7 +68,7 @@ def parallel(
             _line(axes, trial, shown, keys, scale, direction, trial is best)
         for place, key in enumerate(shown):
             _axis(axes, place, key, keys[key])
-        _score_axis(axes, len(shown), scale, WORDS.get(objective, objective))
+        _score_axis(axes, len(shown), scale, words)
         axes.set_xlim(-0.15, len(shown) + 0.05)
         axes.set_ylim(-0.05, 1.05)
         axes.axis("off")

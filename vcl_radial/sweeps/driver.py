@@ -1,7 +1,7 @@
 """A sweep carried out: trials asked for, their runs done, and what came of them stored.
 
 Whatever stops it, the same command goes on: trials are in the database, finished runs in their
-folders, and what was under way is at its last finished task.
+folders, and what was under way is at its last finished step.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Event
-from vcl_radial.experiments.lanes import batches
-from vcl_radial.experiments.run_folder import RunFolder
-from vcl_radial.experiments.specification import Run
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.jobs import Ended, Job
 from vcl_radial.sweeps.outcome import result, run_fault
 from vcl_radial.sweeps.progress import Progress
 from vcl_radial.sweeps.study import Result, Study, Trial
+from vcl_radial.sweeps.tracks.track import Folder, Run, Step
 
 MOST_DEATHS = 3
-"""So often may the process of a run die without getting a task further."""
+"""So often may the process of a run die without getting a step further."""
 
 
 class OpenTrial:
@@ -33,7 +30,7 @@ class OpenTrial:
     def __init__(self, study: Study, trial: Trial, folder: SweepFolder) -> None:
         self.study, self.trial = study, trial
         self.runs = trial.runs
-        self.folders: dict[int, RunFolder] = {run.seed: folder.run(run) for run in self.runs}
+        self.folders: dict[int, Folder] = {run.seed: folder.run(run) for run in self.runs}
         self.under_way: set[int] = set()
         self.ends: dict[int, Ended] = {}
 
@@ -79,7 +76,7 @@ class Driver:
         self._open: list[OpenTrial] = []
         self._under_way: dict[Path, OpenTrial] = {}
         self._deaths: Counter[tuple[Path, int]] = Counter()
-        self._tasks_done: dict[Path, int] = {}
+        self._steps_done: dict[Path, int] = {}
         self._last = time.monotonic()  # whatever is done to the time of day
 
     def carry_out(self, executor: Executor) -> None:
@@ -105,12 +102,12 @@ class Driver:
             executor.close()
             self.folder.write_trials(self.studies)
 
-    def on_event(self, run: Run, event: Event) -> None:
+    def on_step(self, run: Run, step: Step) -> None:
         """Keep in mind how far a run has come, and show it."""
         path = self.folder.run(run).path
-        self._tasks_done[path] = event.task - (event.kind == "epoch")
+        self._steps_done[path] = step.done
         if path in self._under_way:
-            self.progress.show(self._under_way[path].trial, run, event)
+            self.progress.show(self._under_way[path].trial, run, step)
 
     def _open_again(self, study: Study, trial: Trial) -> None:
         """Go on with a trial of before; one that has ended only if its runs came to harm."""
@@ -131,7 +128,8 @@ class Driver:
                 break
         if not ready:
             return None
-        chosen = batches([run for run, _ in ready], self.lanes)[0]
+        track = self.studies[0].plan.track
+        chosen = track.batches([run for run, _ in ready], self.lanes)[0]
         trial_of = {self.folder.run(run).path: trial for run, trial in ready}
         for run in chosen:
             folder = self.folder.run(run)
@@ -200,7 +198,7 @@ class Driver:
         if end.how == "finished" and (fault := run_fault(folder)) is not None:
             end = Ended(end.run, "lost", f"{folder.path}: {fault}")
         if end.how == "lost":
-            where = (folder.path, self._tasks_done.get(folder.path, 0))
+            where = (folder.path, self._steps_done.get(folder.path, 0))
             self._deaths[where] += 1
             if self._deaths[where] < MOST_DEATHS:
                 self.progress.note(f"{folder.path}: {end.words}; it is run again")

@@ -21,11 +21,12 @@ from typing import Any
 import tomli_w
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import RunFolder, write_atomically
-from vcl_radial.experiments.specification import Run
+from vcl_radial.experiments.run_folder import write_atomically
 from vcl_radial.sweeps.space import Parameters
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.study import Study
+from vcl_radial.sweeps.tracks import track_of, track_with
+from vcl_radial.sweeps.tracks.track import Folder, Run
 
 COLUMNS = ("benchmark", "method", "trial", "outcome", "score", "standard_error", "words")
 """Of trials.csv; the searched keys follow."""
@@ -44,9 +45,10 @@ class SweepFolder:
         """Where the run folders lie."""
         return self.path / "runs"
 
-    def run(self, run: Run) -> RunFolder:
+    def run(self, run: Run) -> Folder:
         """The folder of a run."""
-        return RunFolder(self.runs, run)
+        folder: Folder = track_of(run).folder(self.runs, run)
+        return folder
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -112,7 +114,7 @@ def described(plans: Sequence[Plan]) -> dict[str, Any]:
         key: {k: v for k, v in what.items() if v not in ({}, None)}
         for key, what in sweep.pop("search").items()
     }
-    starts = [plan.base.model_dump(exclude_none=True, exclude={"seed"}) for plan in plans]
+    starts = [{k: v for k, v in plan.base.settings().items() if k != "seed"} for plan in plans]
     return {**sweep, "search": searched, "start": starts}
 
 
@@ -163,9 +165,9 @@ def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
     for key in sorted((known.keys() | table.keys()) - set(_MAY_CHANGE)):
         old, new = known.get(key), table.get(key)
         if key == "start":
-            before, now = _by_name(old or []), _by_name(new or [])
+            before, now = _by_name(old or []), _by_name(table[key])
             if any(before[name] != now[name] for name in before.keys() & now.keys()):
-                return "recipe or stream to start from"
+                return f"recipe or {track_with(table[key][0]).table} to start from"
         elif isinstance(old, dict) and isinstance(new, dict) and old != new:
             return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
         elif old != new:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from vcl_radial.errors import Diverged, UserError, VclRadialError
-from vcl_radial.experiments.execute import Event, Place, execute
-from vcl_radial.experiments.lanes import execute_lanes
-from vcl_radial.experiments.run_folder import RunFolder
-from vcl_radial.experiments.specification import Run
+from vcl_radial.experiments.execute import Place
+from vcl_radial.sweeps.tracks import track_of
+from vcl_radial.sweeps.tracks.track import Folder, Run, Step
 
 How = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked"]
 """How a run ended. `failed`: a fault of its settings or of its method. `lost`: its process died, it
@@ -21,10 +19,10 @@ is to be done again. `blocked`: the machine would not let it (a full disk), nor 
 
 @dataclass(frozen=True)
 class Floor:
-    """The least average accuracy, in per cent, with which a run goes on after a task."""
+    """The least score, in per cent, with which a run goes on after a step."""
 
-    task: int
-    accuracy: float
+    step: int
+    score: float
     words: str
 
 
@@ -45,7 +43,7 @@ class Ended:
     words: str | None = None
 
 
-Tell = Callable[[Run, Event], None]
+Tell = Callable[[Run, Step], None]
 
 
 class Hopeless(VclRadialError):
@@ -77,49 +75,24 @@ def attempt(job: Job, place: Place, tell: Tell) -> list[Ended]:
         return [Ended(run, "failed", words) for run in job.runs]
 
 
-def accuracies(rows: Sequence[Sequence[Any]]) -> dict[int, float]:
-    """The average accuracy over the tasks trained so far, after each task, in per cent.
-
-    Args:
-        rows: `task_trained, task_evaluated, metric, value`.
-    """
-    seen: dict[int, list[float]] = {}
-    for trained, evaluated, metric, value in rows:
-        if metric == "accuracy" and 1 <= evaluated <= trained:
-            seen.setdefault(trained, []).append(value)
-    return {task: sum(values) / len(values) for task, values in sorted(seen.items())}
-
-
-def accuracies_so_far(folder: RunFolder) -> dict[int, float]:
-    """`accuracies` of a run folder, finished or not.
-
-    Raises:
-        UserError: its checkpoint is damaged.
-    """
-    if folder.fault() is None:
-        _, *rows = csv.reader((folder.path / "accuracy.csv").read_text().splitlines())
-        return accuracies([(int(i), int(j), metric, float(value)) for i, j, metric, value in rows])
-    state = folder.load_checkpoint()
-    return accuracies(state["rows"]) if state is not None else {}
-
-
 def _alone(run: Run, floors: Sequence[Floor], place: Place, tell: Tell) -> Ended:
-    before = _sound_checkpoint(RunFolder(place.out, run))
+    track = track_of(run)
+    before = _sound_checkpoint(track.folder(place.out, run))
 
-    def check(done: dict[int, float]) -> None:
+    def check(scores: dict[int, float]) -> None:
         for floor in floors:
-            if floor.task in done and done[floor.task] < floor.accuracy:
-                accuracy = done[floor.task]
-                raise Hopeless(f"after task {floor.task}: {accuracy:.2f} %, {floor.words}")
+            if floor.step in scores and scores[floor.step] < floor.score:
+                where = f"after {track.step} {floor.step}"
+                raise Hopeless(f"{where}: {scores[floor.step]:.2f} %, {floor.words}")
 
-    def on_event(event: Event) -> None:
-        tell(run, event)
-        if event.kind == "task" and event.accuracy is not None:
-            check({event.task: event.accuracy})
+    def on_step(step: Step) -> None:
+        tell(run, step)
+        if step.score is not None:
+            check({step.done: step.score})
 
     try:
         check(before)
-        execute(run, place, on_event)
+        track.execute(run, place, on_step)
     except Hopeless as error:
         return Ended(run, "pruned", str(error))
     except Diverged as error:
@@ -128,18 +101,19 @@ def _alone(run: Run, floors: Sequence[Floor], place: Place, tell: Tell) -> Ended
 
 
 def _together(runs: Sequence[Run], place: Place, tell: Tell) -> list[Ended]:
+    track = track_of(runs[0])
     for run in runs:
-        _sound_checkpoint(RunFolder(place.out, run))
-    faults = execute_lanes(runs, place, tell)
+        _sound_checkpoint(track.folder(place.out, run))
+    faults = track.execute_together(runs, place, tell)
     # A lane ends early for one reason only, its checkpoint being sound: its loss is not finite.
     ends = zip(runs, faults, strict=True)
     return [Ended(run, "diverged" if fault else "finished", fault) for run, fault in ends]
 
 
-def _sound_checkpoint(folder: RunFolder) -> dict[int, float]:
-    """The accuracies in a checkpoint; one that is damaged is thrown away."""
+def _sound_checkpoint(folder: Folder) -> dict[int, float]:
+    """The scores in a checkpoint; one that is damaged is thrown away."""
     try:
-        return accuracies_so_far(folder)
+        return track_of(folder.run).so_far(folder)
     except (UserError, LookupError, ValueError, TypeError) as error:
         print(f"{error}: this run starts anew", flush=True)
         folder.checkpoint.unlink(missing_ok=True)

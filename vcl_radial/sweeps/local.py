@@ -11,11 +11,11 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from vcl_radial.experiments.execute import Event, Place
-from vcl_radial.experiments.specification import Run
+from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.workers import end_with_parent
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.jobs import Ended, Job, Tell, attempt
+from vcl_radial.sweeps.tracks.track import Run, Step
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -86,7 +86,7 @@ class Pool:
                 return message
 
     def close(self) -> None:
-        """End all workers; what they were at goes on from its last finished task next time."""
+        """End all workers; what they were at goes on from its last finished step next time."""
         for worker in (*self._idle, *self._busy.values()):
             worker.process.terminate()
         for worker in (*self._idle, *self._busy.values()):
@@ -123,9 +123,9 @@ class _Worker:
         with suppress(BrokenPipeError):  # `hear` will report it
             self.line.send(job)
 
-    def hear(self) -> tuple[Run, Event] | list[Ended]:
+    def hear(self) -> tuple[Run, Step] | list[Ended]:
         try:
-            message: tuple[Run, Event] | list[Ended] = self.line.recv()
+            message: tuple[Run, Step] | list[Ended] = self.line.recv()
         except (EOFError, OSError):
             self.process.join(timeout=10)
             words = f"its process died (exit code {self.process.exitcode}; out of memory?)"

@@ -16,8 +16,9 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.run_folder import RunFolder, write_atomically
+from vcl_radial.experiments.run_folder import write_atomically
 from vcl_radial.sweeps.jobs import Ended, Job, attempt
+from vcl_radial.sweeps.tracks import track_of
 
 Files = dict[str, bytes]
 """What lies below a folder, by relative path."""
@@ -90,7 +91,7 @@ class RayExecutor:
         """Send a job, with the checkpoints that its runs go on from."""
         files: Files = {}
         for run in job.runs:
-            checkpoint = RunFolder(self.place.out, run).checkpoint
+            checkpoint: Path = track_of(run).folder(self.place.out, run).checkpoint
             if checkpoint.is_file():
                 files[str(checkpoint.relative_to(self.place.out))] = checkpoint.read_bytes()
         there = replace(self.place, threads=self.cpus)
@@ -146,7 +147,7 @@ def _carry_out(job: Job, place: Place, files: Files) -> tuple[list[Ended], Files
         folder = Path(name)
         for path, content in files.items():
             write_atomically(folder / path, content)
-        ends = attempt(job, replace(place, out=folder), lambda run, event: None)
+        ends = attempt(job, replace(place, out=folder), lambda run, step: None)
         found = {
             str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))

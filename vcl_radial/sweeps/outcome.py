@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import RunFolder, read_spec
+from vcl_radial.experiments.run_folder import read_spec
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.sweeps.jobs import Ended, How, accuracies_so_far
-from vcl_radial.sweeps.specification import SCORED_ON
+from vcl_radial.sweeps.jobs import Ended, How
 from vcl_radial.sweeps.study import Outcome, Result
+from vcl_radial.sweeps.tracks import track_of
+from vcl_radial.sweeps.tracks.track import SCORED_ON, Folder
 
 _OUTCOMES: dict[How, Outcome] = {
     "finished": "finished",
@@ -22,7 +22,7 @@ _OUTCOMES: dict[How, Outcome] = {
 }
 
 
-def run_fault(folder: RunFolder) -> str | None:
+def run_fault(folder: Folder) -> str | None:
     """Why a folder does not hold its run, finished and unharmed ("not finished"), or None."""
     fault = folder.fault()
     if fault is not None:
@@ -35,7 +35,7 @@ def run_fault(folder: RunFolder) -> str | None:
     return None if settings == folder.run.settings() else f"{folder.path} is another run"
 
 
-def result(ends: Mapping[int, Ended], folders: Mapping[int, RunFolder], objective: str) -> Result:
+def result(ends: Mapping[int, Ended], folders: Mapping[int, Folder], objective: str) -> Result:
     """The result of a trial.
 
     Args:
@@ -43,7 +43,7 @@ def result(ends: Mapping[int, Ended], folders: Mapping[int, RunFolder], objectiv
         folders: where they lie.
         objective: the score to search for.
     """
-    accuracies = _accuracies(folders[0])
+    so_far = _so_far(folders[0])
     scores = []
     for seed in sorted(ends):
         end = ends[seed]
@@ -51,18 +51,18 @@ def result(ends: Mapping[int, Ended], folders: Mapping[int, RunFolder], objectiv
             value = score(folders[seed], objective)
             if value is None:
                 words = f"seed {seed}: {objective} is not defined for this method"
-                return Result("failed", words=words, accuracies=accuracies)
+                return Result("failed", words=words, so_far=so_far)
             if math.isfinite(value):
                 scores.append(value)
                 continue
             end = Ended(end.run, "diverged", f"{objective} is {value}")
         words = f"seed {seed}: {end.words}"
-        return Result(_OUTCOMES[end.how], words=words, accuracies=accuracies)
+        return Result(_OUTCOMES[end.how], words=words, so_far=so_far)
     mean, spread = mean_and_standard_error(scores)
-    return Result("finished", mean, None if math.isnan(spread) else spread, None, accuracies)
+    return Result("finished", mean, None if math.isnan(spread) else spread, None, so_far)
 
 
-def score(folder: RunFolder, objective: str) -> float | None:
+def score(folder: Folder, objective: str) -> float | None:
     """A score of a finished run, on validation data.
 
     Raises:
@@ -71,18 +71,12 @@ def score(folder: RunFolder, objective: str) -> float | None:
     scored_on = read_spec(folder.path)["evaluate_on"]
     if scored_on != SCORED_ON:
         raise UserError(f"{folder.path}: scored on {scored_on} data; a sweep takes none of that")
-    scores: dict[str, float | None] = json.loads((folder.path / "metrics.json").read_text())
-    return scores[objective]
+    value: float | None = track_of(folder.run).score(folder, objective)
+    return value
 
 
-def seconds(folder: RunFolder) -> float:
-    """What a finished run cost, training and evaluation, in seconds."""
-    environment = json.loads((folder.path / "environment.json").read_text())
-    return float(sum(environment["seconds"].values()))
-
-
-def _accuracies(folder: RunFolder) -> dict[int, float]:
+def _so_far(folder: Folder) -> dict[int, float]:
     try:
-        return accuracies_so_far(folder)
+        return track_of(folder.run).so_far(folder)
     except UserError:
         return {}

@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from vcl_radial.experiments.execute import Event
-from vcl_radial.experiments.specification import Run
 from vcl_radial.sweeps.study import Study, Trial
+from vcl_radial.sweeps.tracks.track import Run, Step
 
 
 class Progress:
@@ -58,10 +57,9 @@ class Progress:
     ) -> None:
         self._bars.stop()
 
-    def show(self, trial: Trial, run: Run, event: Event) -> None:
+    def show(self, trial: Trial, run: Run, step: Step) -> None:
         """Show how far a run of a trial has come."""
-        at_work = event.task if event.kind == "epoch" else min(event.task + 1, event.tasks)
-        words = f"{run.method} trial {trial.number} seed {run.seed}: task {at_work}/{event.tasks}"
+        words = f"{run.method} trial {trial.number} seed {run.seed}: {step.words}"
         self._bars.update(self._bar, description=words)
 
     def end(self, study: Study, number: int) -> None:

@@ -16,7 +16,6 @@ import tomli_w
 from matplotlib.figure import Figure
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.figures.style import save
 from vcl_radial.sweeps.draw_cost import cost_against_score
@@ -25,19 +24,21 @@ from vcl_radial.sweeps.draw_parallel import parallel
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import draw_importances, importances
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results, run_of
+from vcl_radial.sweeps.tracks.track import AnyTrack
 
 
 def write_sweep_report(
-    path: Path, to: Path, nothing: float | None = None, good: float | None = None
+    path: Path, to: Path, nothing: float | None = None, good: float | None = None, top: int = 1
 ) -> None:
     """Write the report of a sweep, for each of its benchmarks in a folder of its own.
 
     Args:
         path: the sweep's folder.
         to: where to write.
-        nothing: the accuracy in per cent below which nothing was learnt; None for a tenth of the
-            way from chance to the best.
-        good: the accuracy from which a configuration is good; None for nine tenths of that way.
+        nothing: the score in per cent below which nothing was learnt; None for a tenth of the way
+            from chance to the best.
+        good: the score from which a configuration is good; None for nine tenths of that way.
+        top: configurations of each method that are written down as recipes.
 
     Raises:
         UserError: there is nothing to report, or it cannot be written.
@@ -48,7 +49,7 @@ def write_sweep_report(
         if not searched:
             continue
         level = None
-        if results.objective == "average_accuracy":
+        if results.objective == results.track.objective:
             level = levels(searched, nothing, good)
         place = to / benchmark
         table = importances(searched, results.keys, results.direction)
@@ -56,10 +57,9 @@ def write_sweep_report(
         write_atomically(place / "summary.csv", _summary(results, searched, level))
         write_atomically(place / "importance.csv", table.to_csv(index=False))
         for one in searched:
-            best = one.best(results.direction)
-            if best is not None:
-                text = best_recipe(results, one, best)
-                write_atomically(place / f"best-{one.method}.toml", text)
+            for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1):
+                text = recipe_text(results, one, trial, rank)
+                write_atomically(place / recipe_name(one, rank), text)
         pictures = _pictures(results, searched, level, benchmark)
         if len(table):
             pictures["importance"] = draw_importances(table, f"{benchmark}: what matters")
@@ -76,58 +76,64 @@ def write_sweep_report(
         print(f"  {place / 'summary.md'}, trials.csv, summary.csv, importance.csv")
         for one in searched:
             if (best := one.best(results.direction)) is not None:
-                print(f"  {best_command(one, best, place)}")
+                print(f"  {best_command(results.track, one, best, place)}")
 
 
-def best_recipe(results: SweepResults, one: Searched, best: Tried) -> str:
-    """The best configuration as the TOML of a method."""
-    recipe: dict[str, Any] = dict(run_of(one.start, best.parameters, 0).settings()["recipe"])
-    own = _own_recipe(one)
-    if own is not None and "eval_samples" not in best.parameters:
+def recipe_name(one: Searched, rank: int) -> str:
+    """The file of the configuration of a rank, from 1."""
+    return f"best-{one.method}.toml" if rank == 1 else f"best-{one.method}-{rank}.toml"
+
+
+def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 1) -> str:
+    """A configuration as the TOML of a method."""
+    recipe: dict[str, Any] = dict(run_of(one.start, trial.parameters, 0).settings()["recipe"])
+    own = _own(results.track, one)
+    if own is not None and "eval_samples" not in trial.parameters:
         # How a prediction is made is no part of what was found: as the method has it.
-        recipe["eval_samples"] = own["eval_samples"]
-    spread = "" if best.standard_error is None else f" +- {best.standard_error:.3g}"
+        recipe["eval_samples"] = own["recipe"]["eval_samples"]
+    spread = "" if trial.standard_error is None else f" +- {trial.standard_error:.3g}"
+    place = "The best" if rank == 1 else f"Number {rank}"
     head = [
-        f"# The best of {len(one.trials)} trials of the sweep {results.name}: trial {best.number},",
-        f"# {results.objective} {best.score:.4g}{spread} on validation data of {one.benchmark}, "
+        f"# {place} of {len(one.trials)} trials of the sweep {results.name}: trial {trial.number},",
+        f"# {results.objective} {trial.score:.4g}{spread} on validation data of {one.benchmark}, "
         f"{_count(int(results.table['seeds']), 'seed')}.",
     ]
     words = f"{one.method} as the sweep {results.name} found it best"
+    words += "" if rank == 1 else f" but {rank - 1}"
     return "\n".join([*head, tomli_w.dumps({"description": words, **recipe})])
 
 
-def best_command(one: Searched, best: Tried, place: Path) -> str:
+def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> str:
     """The command that runs the best configuration on test data.
 
-    Keys that the benchmark's own TOML sets, and those of the stream, are not the method's to set.
+    Keys that the benchmark's own TOML sets, and those of the data, are not the method's to set.
     """
-    start, run = one.start, run_of(one.start, best.parameters, 0)
+    run = run_of(one.start, best.parameters, 0).settings()
     settings: dict[str, Any] = {}
-    own = _own_recipe(one)
+    own = _own(track, one)
     try:
-        table = catalogue.load("benchmark", one.benchmark).table
-        for key, value in table.get("recipe", {}).items():
-            if key != "options" and run.settings()["recipe"].get(key) != value:
-                settings[key] = run.settings()["recipe"].get(key)
-        for key, value in run.settings()["stream"].items():
-            if own is not None and own["stream"].get(key) != value:
-                settings[f"stream.{key}"] = value
+        for key, value in track.recipe_of(one.benchmark).items():
+            if run["recipe"].get(key) != value:
+                settings[key] = run["recipe"].get(key)
+        for key, value in run[track.table].items():
+            if own is not None and own[track.table].get(key) != value:
+                settings[f"{track.table}.{key}"] = value
     except UserError:
         pass  # a benchmark of the user's own that lies elsewhere by now
-    words = ["vcl-radial", "run", start["benchmark"], "--method"]
+    words = ["vcl-radial", track.command, one.benchmark, "--method"]
     words += [str(place / f"best-{one.method}.toml")]
     if settings:
         words += ["--set", *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
     return shlex.join([*words, "--seeds", "5"])
 
 
-def _own_recipe(one: Searched) -> dict[str, Any] | None:
-    """The method's recipe as it is without the sweep, and the stream; None if it is not found."""
+def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
+    """What the method's run would be without the sweep; None if the method is not found."""
     try:
-        (run,) = catalogue.plan(one.benchmark, [one.method], [0])
+        own: dict[str, Any] = track.plan(one.benchmark, one.method, 0, {}).settings()
     except UserError:
         return None
-    return {**run.settings()["recipe"], "stream": run.settings()["stream"]}
+    return own
 
 
 def _pictures(
@@ -137,14 +143,12 @@ def _pictures(
     pictures: dict[str, Figure] = {}
     if any(trial.score is not None for one in searched for trial in one.trials):
         pictures["distribution"] = distribution(
-            searched, results.objective, benchmark, level, higher_is_better=maximize
+            searched, results.words, benchmark, level, higher_is_better=maximize
         )
-        pictures["cost"] = cost_against_score(
-            searched, results.objective, results.direction, benchmark
-        )
+        pictures["cost"] = cost_against_score(searched, results.words, results.direction, benchmark)
     for one in searched:
         stem = f"parallel-{re.sub(r'[^a-zA-Z0-9_.=-]+', '_', one.method)}"
-        pictures[stem] = parallel(one, results.keys, results.objective, results.direction)
+        pictures[stem] = parallel(one, results.keys, results.words, results.direction)
     return pictures
 
 
@@ -219,10 +223,13 @@ def _page(
         best = one.best(results.direction)
         if best is not None:
             settings = ", ".join(f"`{k} = {cell(v)}`" for k, v in best.parameters.items())
-            command = best_command(one, best, Path())
+            command = best_command(results.track, one, best, Path())
             lines += [f"Best of {one.method}, trial {best.number}: {settings}.", ""]
             lines += ["```sh", command, "```", ""]
     lines += [f"![{stem}]({stem}.png)\n" for stem in pictures]
+    # Licences, and what is synthetic.
+    notices = dict.fromkeys(words for e in environments for words in e.get("notices", []))
+    lines += [f"- {words}" for words in notices]
     lines += [
         f"- command: `{'`, `'.join(commands)}`",
         f"- seeds: {', '.join(map(str, range(seeds)))}; of the search: {results.table['seed']}",
@@ -241,7 +248,7 @@ def _all(environments: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def _hours(searched: Sequence[Searched]) -> float:
-    return sum(sum(e["seconds"].values()) for one in searched for e in one.environments) / 3600
+    return float(sum(e["seconds"] for one in searched for e in one.environments)) / 3600
 
 
 def _count(number: int, what: str) -> str:

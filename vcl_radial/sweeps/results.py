@@ -6,18 +6,18 @@ import csv
 import io
 import json
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.specification import Run, validated
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.sweeps.folder import COLUMNS, SweepFolder, cell, read_described
-from vcl_radial.sweeps.outcome import run_fault, seconds
+from vcl_radial.sweeps.outcome import run_fault
 from vcl_radial.sweeps.space import Choices, Parameters, Range, in_order
-from vcl_radial.sweeps.specification import OBJECTIVES, SCORED_ON, Direction
+from vcl_radial.sweeps.tracks import track_with
+from vcl_radial.sweeps.tracks.track import SCORED_ON, AnyTrack, Direction, Run
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Searched:
     Attributes:
         start: the settings that all runs start from, as in a run's spec without the seed.
         trials: all that have ended.
-        environments: what stands behind the finished runs.
-        chance: the mean accuracy before any training, in per cent; None without a finished run.
+        environments: what stands behind the finished runs, with the `seconds` of each.
+        chance: the mean score without training, in per cent; None without a finished run.
     """
 
     start: Mapping[str, Any]
@@ -69,11 +69,15 @@ class Searched:
         """The name of the method."""
         return str(self.start["method"])
 
-    def best(self, direction: Direction) -> Tried | None:
-        """The best finished trial; of equals the first."""
-        sign = 1 if direction == "maximize" else -1
+    def ranked(self, direction: Direction) -> list[Tried]:
+        """The finished trials, the best one first; of equals the earlier."""
+        sign = -1 if direction == "maximize" else 1
         finished = [trial for trial in self.trials if trial.score is not None]
-        return max(finished, key=lambda trial: sign * (trial.score or 0.0), default=None)
+        return sorted(finished, key=lambda trial: sign * (trial.score or 0.0))
+
+    def best(self, direction: Direction) -> Tried | None:
+        """The first of them, if there is one."""
+        return next(iter(self.ranked(direction)), None)
 
 
 @dataclass(frozen=True)
@@ -93,14 +97,24 @@ class SweepResults:
     searched: list[Searched]
 
     @property
+    def track(self) -> AnyTrack:
+        """What was searched on."""
+        return track_with(self.table["start"][0])
+
+    @property
     def objective(self) -> str:
         """The score that was searched for."""
         return str(self.table["objective"])
 
     @property
+    def words(self) -> str:
+        """What it is called on an axis."""
+        return self.track.objectives[self.objective].words
+
+    @property
     def direction(self) -> Direction:
         """Which way it is better."""
-        return OBJECTIVES[self.objective]
+        return self.track.objectives[self.objective].direction
 
 
 def read_results(path: Path) -> SweepResults:
@@ -135,20 +149,26 @@ def read_results(path: Path) -> SweepResults:
 
 def run_of(start: Mapping[str, Any], parameters: Parameters, seed: int) -> Run:
     """The run of a configuration, from the settings that a sweep wrote down."""
-    stream, recipe = dict(start["stream"]), dict(start["recipe"])
-    recipe["options"] = dict(recipe.get("options", {}))
+    track = track_with(start)
+    data, recipe = dict(start[track.table]), dict(start["recipe"])
+    options = dict(recipe.get("options", {}))
     for key, value in parameters.items():
         table, dot, inner = key.partition(".")
         if not dot:
             recipe[key] = value
         else:
-            {"stream": stream, "options": recipe["options"]}[table][inner] = value
-    return validated(start["benchmark"], start["method"], seed, stream, recipe, SCORED_ON)
+            {track.table: data, "options": options}[table][inner] = value
+    recipe |= {"options": options} if options else {}
+    run: Run = track.validated(
+        {**start, "seed": seed, "evaluate_on": SCORED_ON, track.table: data, "recipe": recipe}
+    )
+    return run
 
 
 def _with_runs(
     start: Mapping[str, Any], trials: list[Tried], folder: SweepFolder, seeds: int
 ) -> Searched:
+    track = track_with(start)
     environments: dict[Path, dict[str, Any]] = {}
     chances: dict[Path, float] = {}
     complete = []
@@ -158,22 +178,16 @@ def _with_runs(
             run = folder.run(run_of(start, trial.parameters, seed))
             if run_fault(run) is not None:
                 continue
-            costs.append(seconds(run))
-            environments[run.path] = json.loads((run.path / "environment.json").read_text())
-            untrained = list(_untrained(run.path / "accuracy.csv"))
-            if untrained:
-                chances[run.path] = statistics.fmean(untrained)
+            environment = json.loads((run.path / "environment.json").read_text())
+            costs.append(track.seconds(environment))
+            environments[run.path] = environment | {"seconds": costs[-1]}
+            chance: float | None = track.chance(run)
+            if chance is not None:
+                chances[run.path] = chance
         cost = statistics.fmean(costs) if costs else None
         complete.append(Tried(**{**vars(trial), "seconds": cost}))
-    chance, _ = mean_and_standard_error(chances.values())
-    return Searched(start, complete, list(environments.values()), chance if chances else None)
-
-
-def _untrained(path: Path) -> Iterator[float]:
-    """The accuracy on every task before any training."""
-    for row in csv.DictReader(io.StringIO(path.read_text())):
-        if row["task_trained"] == "0" and row["metric"] == "accuracy":
-            yield float(row["value"])
+    mean, _ = mean_and_standard_error(chances.values())
+    return Searched(start, complete, list(environments.values()), mean if chances else None)
 
 
 def _searched(what: dict[str, Any]) -> Choices | Range:

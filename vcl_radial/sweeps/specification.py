@@ -6,34 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import catalogue
-from vcl_radial.experiments.specification import Run
 from vcl_radial.sweeps.space import Choices, Parameters, Range, Space, in_order
+from vcl_radial.sweeps.tracks import track_of_benchmark, track_with
+from vcl_radial.sweeps.tracks.track import SCORED_ON, AnyTrack, Direction, Run
 from vcl_radial.tracks.settings import Count, Positive, Settings
 
-Direction: TypeAlias = Literal["maximize", "minimize"]
-OBJECTIVES: dict[str, Direction] = {
-    "average_accuracy": "maximize",
-    "minimum_accuracy": "maximize",
-    "backward_transfer": "maximize",
-    "forward_transfer": "maximize",
-    "forgetting": "minimize",
-    "recency_bias": "minimize",
-    "average_nll": "minimize",
-    "average_ece": "minimize",
-}
-"""Scores of a run (metrics.json) that can be searched for, and which way is better."""
-
-SCORED_ON = "validation"
-"""The data that every run of every sweep is scored on: never the test data."""
-
 M = TypeVar("M", bound=BaseModel)
-_NESTED = ("options", "stream")
 _NEVER_TEST = (
     "a sweep chooses by its scores, so it is scored on validation data only; leave the key out"
 )
@@ -42,8 +26,9 @@ _NEVER_TEST = (
 class Pruning(Settings):
     """When a trial is given up.
 
-    After every task: if its first seed's average accuracy so far is below this quantile of those
-    that earlier trials had there, of which there are at least so many.
+    After every task (or epoch): if its first seed's average accuracy (or best validation AUC) so
+    far is below this quantile of those that earlier trials had there, of which there are at least
+    so many.
     """
 
     quantile: Annotated[float, Field(gt=0, lt=1)] = 0.5
@@ -57,7 +42,7 @@ class Sweep(Settings):
     kind: Literal["grid", "random", "tpe"]
     benchmark: Annotated[list[str], Field(min_length=1)]
     method: Annotated[list[str], Field(min_length=1)]
-    objective: str = "average_accuracy"
+    objective: str
     seeds: Annotated[int, Field(ge=1, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     trials: Count | None = None
@@ -66,11 +51,6 @@ class Sweep(Settings):
     pruning: Pruning | None = None
     fixed: dict[str, Any] = Field(default={})
     search: Annotated[dict[str, Choices | Range], Field(min_length=1)]
-
-    @property
-    def direction(self) -> Direction:
-        """Which way the objective is better."""
-        return OBJECTIVES[self.objective]
 
     @property
     def ordered(self) -> bool:
@@ -84,6 +64,7 @@ class Plan:
 
     name: str
     sweep: Sweep
+    track: AnyTrack
     benchmark: str
     method: str
     base: Run
@@ -96,6 +77,11 @@ class Plan:
         return f"{self.base.benchmark}/{self.base.method}"
 
     @property
+    def direction(self) -> Direction:
+        """Which way the objective is better."""
+        return self.track.objectives[self.sweep.objective].direction
+
+    @property
     def trials(self) -> int | None:
         """How many trials there are to be at most; None where only the hours end it."""
         if self.grid is None:
@@ -104,7 +90,8 @@ class Plan:
 
     def run(self, parameters: Parameters, seed: int) -> Run:
         """The run of a configuration with a seed."""
-        return _run(self.benchmark, self.method, seed, {**self.sweep.fixed, **parameters})
+        settings = {**self.sweep.fixed, **parameters}
+        return _run(self.track, self.benchmark, self.method, seed, settings)
 
 
 def find(name: str) -> Path:
@@ -150,9 +137,11 @@ def parsed(table: dict[str, Any], path: Path) -> Sweep:
     for key in ("benchmark", "method"):
         if isinstance(table.get(key), str):
             table[key] = [table[key]]
+    track = _track(table.get("benchmark"), path)
+    table.setdefault("objective", track.objective)
     for name in ("fixed", "search"):
         if isinstance(table.get(name), dict):
-            table[name] = _dotted(table[name])
+            table[name] = _dotted(table[name], track)
     for where in (table, table.get("fixed"), table.get("search")):
         if isinstance(where, dict) and where.get("evaluate_on", SCORED_ON) != SCORED_ON:
             raise UserError(f"{path}: evaluate_on = {where['evaluate_on']!r}: {_NEVER_TEST}")
@@ -163,7 +152,7 @@ def parsed(table: dict[str, Any], path: Path) -> Sweep:
     if isinstance(table.get("pruning"), dict):
         table["pruning"] = _model(Pruning, table["pruning"], path, "pruning.")
     sweep = _model(Sweep, table, path)
-    _check(sweep, path)
+    _check(sweep, track, path)
     return sweep.model_copy(update={"search": _in_order(sweep, path)})
 
 
@@ -173,11 +162,12 @@ def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
     Raises:
         UserError: a key of a recipe is unknown or a value impossible.
     """
-    found = []
+    found: list[Plan] = []
+    track = _track(sweep.benchmark, path)
     for benchmark in sweep.benchmark:
         for method in sweep.method:
             try:
-                found.append(_plan(name, sweep, benchmark, method))
+                found.append(_plan(name, sweep, track, benchmark, method))
             except UserError as error:
                 raise UserError(f"{path}: {error}") from None
     for number, plan in enumerate(found):
@@ -186,35 +176,57 @@ def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
     return found
 
 
-def _plan(name: str, sweep: Sweep, benchmark: str, method: str) -> Plan:
-    base = _run(benchmark, method, 0, sweep.fixed)
-    values = {**base.settings(), **_dotted(base.recipe.model_dump())}
-    values |= {f"stream.{key}": value for key, value in base.stream.model_dump().items()}
+def _track(benchmarks: Any, path: Path) -> AnyTrack:
+    """The track of all benchmarks of a sweep.
+
+    Raises:
+        UserError: they are of several.
+    """
+    given = benchmarks if isinstance(benchmarks, list) else []
+    names = [name for name in given if isinstance(name, str)]
+    try:
+        found = {name: track_of_benchmark(name) for name in names}
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    by_command = {track.command: (name, track) for name, track in found.items()}
+    if len(by_command) > 1:
+        words = " and ".join(f"{name} (of `{c}`)" for c, (name, _) in by_command.items())
+        raise UserError(f"{path}: benchmark: {words} cannot be in one sweep; write one for each")
+    return next(iter(found.values()), track_with(()))
+
+
+def _plan(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str) -> Plan:
+    base = _run(track, benchmark, method, 0, sweep.fixed)
+    tables = base.model_dump()
+    values = {**base.settings(), **_dotted(tables["recipe"], track)}
+    values |= {f"{track.table}.{key}": value for key, value in tables[track.table].items()}
     space = Space(sweep.search, values)
     for key, what in sweep.search.items():
         for condition in what.when:
             if condition not in values and condition not in sweep.search:
-                known = [k for k in values if k not in ("recipe", "stream", "seed")]
+                known = [k for k in values if k not in ("recipe", track.table, "seed")]
                 nearest = get_close_matches(condition, known, 1, cutoff=0.0)[0]
                 raise UserError(
                     f"search.{key}: `when` names the unknown key {condition!r}; the nearest "
                     f"known one is {nearest!r}"
                 )
         for value in what.extremes():
-            _run(benchmark, method, 0, {**sweep.fixed, key: value})
+            _run(track, benchmark, method, 0, {**sweep.fixed, key: value})
     grid = tuple(space.grid()) if sweep.kind == "grid" else None
-    return Plan(name, sweep, benchmark, method, base, space, grid)
+    return Plan(name, sweep, track, benchmark, method, base, space, grid)
 
 
-def _run(benchmark: str, method: str, seed: int, settings: Mapping[str, Any]) -> Run:
+def _run(
+    track: AnyTrack, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]
+) -> Run:
     """The one place where a sweep makes a run, and none is ever scored on anything else."""
-    (run,) = catalogue.plan(benchmark, [method], [seed], {**settings, "evaluate_on": SCORED_ON})
+    run: Run = track.plan(benchmark, method, seed, {**settings, "evaluate_on": SCORED_ON})
     return run
 
 
-def _check(sweep: Sweep, path: Path) -> None:
-    if sweep.objective not in OBJECTIVES:
-        nearest = get_close_matches(sweep.objective, OBJECTIVES, 1, cutoff=0.0)[0]
+def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:
+    if sweep.objective not in track.objectives:
+        nearest = get_close_matches(sweep.objective, track.objectives, 1, cutoff=0.0)[0]
         raise UserError(
             f"{path}: unknown objective {sweep.objective!r}; the nearest known one is {nearest!r}"
         )
@@ -252,11 +264,11 @@ def _searched(key: str, what: Any, path: Path) -> Choices | Range:
     return _model(Range, what, path, f"{where}.")
 
 
-def _dotted(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table whose `options` and `stream` are keys with a dot."""
+def _dotted(table: Mapping[str, Any], track: AnyTrack) -> dict[str, Any]:
+    """A table whose inner ones, `options` and that of the data, are keys with a dot."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        if key in _NESTED and isinstance(value, dict):
+        if key in ("options", track.table) and isinstance(value, dict):
             flat |= {f"{key}.{inner}": content for inner, content in value.items()}
         else:
             flat[key] = value

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.specification import Run
 from vcl_radial.sweeps.jobs import Floor
 from vcl_radial.sweeps.samplers import sampler
 from vcl_radial.sweeps.space import Parameters, encoded
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.storage import in_words
+from vcl_radial.sweeps.tracks.track import Run
 
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage
     from optuna.trial import FrozenTrial
 
 Outcome = Literal["finished", "pruned", "diverged", "failed"]
+
+_SO_FAR = "accuracies"
+"""What `Result.so_far` is called in databases, which outlive our names."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,14 @@ class Result:
         score: the mean of the objective over the seeds, if it finished.
         standard_error: of that mean; None for one seed.
         words: why it did not finish.
-        accuracies: of the first seed: the average accuracy after each task that it came to.
+        so_far: of the first seed: its score after each step that it came to.
     """
 
     outcome: Outcome
     score: float | None = None
     standard_error: float | None = None
     words: str | None = None
-    accuracies: Mapping[int, float] = field(default_factory=dict)
+    so_far: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class Study:
 
     def best(self) -> int | None:
         """The number of the best finished trial; of equals the first."""
-        sign = 1 if self.plan.sweep.direction == "maximize" else -1
+        sign = 1 if self.plan.direction == "maximize" else -1
         scores = {n: sign * r.score for n, r in self.results.items() if r.score is not None}
         return max(sorted(scores), key=lambda n: scores[n]) if scores else None
 
@@ -149,21 +152,21 @@ class Study:
         return range(max(0, number - self.plan.sweep.at_once + 1))
 
     def _floors(self, number: int) -> tuple[Floor, ...]:
-        """Below which accuracy a trial is given up after each task."""
+        """Below which score a trial is given up after each step."""
         rule = self.plan.sweep.pruning
         if rule is None:
             return ()
         earlier: dict[int, list[float]] = {}
         for known in self._known_to(number):
-            for task, accuracy in self.results[known].accuracies.items():
-                earlier.setdefault(task, []).append(accuracy)
+            for step, score in self.results[known].so_far.items():
+                earlier.setdefault(step, []).append(score)
         return tuple(
             Floor(
-                task,
+                step,
                 floor := float(np.quantile(values, rule.quantile)),
                 f"below {floor:.2f} %, the {rule.quantile:g} quantile of {len(values)} trials",
             )
-            for task, values in sorted(earlier.items())
+            for step, values in sorted(earlier.items())
             if len(values) >= rule.after
         )
 
@@ -193,7 +196,7 @@ class Study:
         self._study = optuna.create_study(
             storage=self._storage,
             study_name=name,
-            direction=self.plan.sweep.direction,
+            direction=self.plan.direction,
             load_if_exists=True,
         )
         owner = self._study.user_attrs.get("owner")
@@ -256,12 +259,13 @@ class Study:
 
 
 def _jsonable(result: Result) -> dict[str, Any]:
-    return asdict(result) | {"accuracies": {str(t): a for t, a in result.accuracies.items()}}
+    told = asdict(result)
+    return told | {_SO_FAR: {str(step): score for step, score in told.pop("so_far").items()}}
 
 
 def _result(told: dict[str, Any]) -> Result:
-    accuracies = {int(task): accuracy for task, accuracy in told["accuracies"].items()}
-    return Result(**{**told, "accuracies": accuracies})
+    so_far = {int(step): score for step, score in told[_SO_FAR].items()}
+    return Result(**{k: v for k, v in told.items() if k != _SO_FAR}, so_far=so_far)
 
 
 def _sum(*what: Any) -> str:

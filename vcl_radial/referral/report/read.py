@@ -131,7 +131,10 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
         path = marker.parent
         if not (path / "predictions.csv").is_file() or not is_finished(path):
             continue
-        one = Finished(read_spec(path), path, _facts(path))
+        run = read_spec(path)
+        if run.evaluate_on != "test":  # of a search
+            continue
+        one = Finished(run, path, _facts(path))
         found.setdefault((one.run.benchmark, _data_digest(one.run)), []).append(one)
     if not found:
         raise UserError(

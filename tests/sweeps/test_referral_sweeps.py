@@ -1,0 +1,263 @@
+"""Sweeps over referral benchmarks, on a few drawn photographs."""
+
+import argparse
+import pickle
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_sweeps import plans_of, swept, trials_bytes
+
+from vcl_radial.cli import refer as refer_command
+from vcl_radial.errors import UserError
+from vcl_radial.experiments.catalogue import parse_setting
+from vcl_radial.experiments.execute import Place
+from vcl_radial.fundus import FundusData
+from vcl_radial.referral import catalogue, prepare
+from vcl_radial.referral.execute import execute
+from vcl_radial.referral.folder import ReferralFolder
+from vcl_radial.sweeps import driver
+from vcl_radial.sweeps.command import Means
+from vcl_radial.sweeps.folder import SweepFolder
+from vcl_radial.sweeps.jobs import Floor, Job, attempt
+from vcl_radial.sweeps.report import best_command, write_sweep_report
+from vcl_radial.sweeps.results import read_results
+from vcl_radial.sweeps.tracks import track_of
+from vcl_radial.sweeps.tracks.referral import Referral
+
+DATA = {"patients": 40, "size": 8, "validation": 0.25}
+TINY = {
+    "benchmark": "synthetic",
+    "method": "deterministic",
+    "trials": 2,
+    "fixed": {"channels": 1, "epochs": 2, "batch_size": 8, "eval_samples": 3, "data": DATA},
+    "search": {"learning_rate": {"low": 1e-4, "high": 1e-1, "log": True}},
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _cache(tmp_path_factory: pytest.TempPathFactory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def searched(_cache, tmp_path_factory: pytest.TempPathFactory):
+    """A sweep of two methods, one with a key of its own."""
+    out = tmp_path_factory.mktemp("searched")
+    search = {
+        **TINY["search"],
+        "initial_noise": {"choices": [1e-3, 1e-1], "when": {"method": "radial"}},
+        "data.artefacts": [0.0, 0.5],
+    }
+    changes = {"method": ["deterministic", "radial"], "trials": 4, "search": search}
+    return swept(out, **{**TINY, **changes}), out / "tiny"
+
+
+def test_the_score_is_the_auc_of_the_best_epoch_on_the_validation_part(searched) -> None:
+    (study, _), path = searched
+    for number, trial in enumerate(study.trials):
+        (run,) = trial.runs
+        folder = SweepFolder(path).run(run).path
+        history = pd.read_csv(folder / "history.csv")
+        assert study.results[number].score == pytest.approx(history["validation_auc"].max())
+        (site,) = prepare.prepare(run.data)
+        wanted = site.data.photographs.select(site.split.validation)
+        predicted = pd.read_csv(folder / "predictions.csv")
+        assert set(predicted["set"]) == {"validation"}
+        assert list(predicted["image"]) == [row.name for row in wanted.rows]
+
+
+def test_a_key_is_searched_with_the_methods_that_it_is_for(searched) -> None:
+    (deterministic, radial), _ = searched
+    assert not any("initial_noise" in trial.parameters for trial in deterministic.trials)
+    for trial in radial.trials:
+        assert trial.runs[0].recipe.initial_noise == trial.parameters["initial_noise"]
+        assert trial.runs[0].data.artefacts == trial.parameters["data.artefacts"]
+
+
+def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, asked, seen = prepare._load, [], []
+
+    def drawn(name, settings, *others):
+        asked.append(name)
+        return load("synthetic", settings, *others)
+
+    def images(self, rows):
+        seen.extend(np.asarray(rows).tolist())
+        return original(self, rows)
+
+    original = FundusData.images
+    monkeypatch.setattr(prepare, "_load", drawn)
+    (plan,) = plans_of(**{**TINY, "benchmark": "eyepacs", "method": "radial"})
+    sites = prepare.prepare(plan.base.data)
+    untouched = set(sites[0].split.test.tolist())
+    assert plan.base.data.shifted == ["idrid"]
+    monkeypatch.setattr(FundusData, "images", images)
+    asked.clear()
+    swept(tmp_path, **{**TINY, "benchmark": "eyepacs", "method": "radial", "trials": 1})
+    assert set(asked) == {"eyepacs-subset"}
+    assert set(seen) == set(range(80)) - untouched
+    # A run that is scored on test data does look at them.
+    run = plan.base.model_copy(update={"evaluate_on": "test"})
+    execute(ReferralFolder(tmp_path, run), sites)
+    assert set(seen) >= untouched
+
+
+def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
+    tmp_path: Path,
+) -> None:
+    (plan,) = plans_of(**TINY)
+    run, steps = plan.base, []
+    where = [Place(tmp_path / name) for name in ("given up", "whole")]
+    too_low = Job((run,), (Floor(1, 101.0, "too low"),))
+    for epochs in (1, 0):  # the second time it is known beforehand
+        (end,) = attempt(too_low, where[0], lambda run, step: steps.append(step))
+        assert end.how == "pruned"
+        assert end.words.startswith("after epoch 1: ")
+        assert [step.done for step in steps] == [1] * epochs
+        steps.clear()
+    for place in where:
+        (end,) = attempt(Job((run,)), place, lambda run, step: steps.append(step))
+        assert end.how == "finished"
+    given_up, whole = (ReferralFolder(place.out, run) for place in where)
+    assert [step.done for step in steps] == [2, 1, 2]
+    assert {step.words for step in steps} == {"epoch 2/2"}
+    name = "predictions.csv"
+    assert (given_up.path / name).read_bytes() == (whole.path / name).read_bytes()
+    track = Referral()
+    assert track.so_far(given_up) == track.so_far(whole)
+    assert list(track.so_far(whole).values()) == [step.score for step in steps[1:]]
+    assert not (whole.path / "weights.pt").exists()
+
+
+def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> None:
+    (plan,) = plans_of(**{**TINY, "fixed": {**TINY["fixed"], "members": 2, "epochs": 4}})
+    attempt(Job((plan.base,)), Place(tmp_path), lambda run, step: None)
+    folder = ReferralFolder(tmp_path, plan.base)
+    history = pd.read_csv(folder.path / "history.csv")
+    best = history.groupby("member")["validation_auc"].cummax()
+    assert Referral().so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
+    assert len(best) == 8
+
+
+def test_a_sweep_stopped_within_a_run_goes_on_to_the_same_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {**TINY, "pruning": {"after": 1}, "at_once": 1, "objective": "validation_nll"}
+    swept(tmp_path / "undisturbed", **changes)
+    original = driver.Driver.on_step
+
+    def on_step(self, run, step):
+        original(self, run, step)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.Driver, "on_step", on_step)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                swept(tmp_path / "disturbed", **changes)
+    (checkpoint,) = tmp_path.glob("disturbed/**/checkpoint.pt")
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-1])  # damaged: its run starts anew
+    swept(tmp_path / "disturbed", **changes)
+    assert trials_bytes(tmp_path / "disturbed") == trials_bytes(tmp_path / "undisturbed")
+
+
+def test_a_run_that_diverges_or_does_not_fit_is_a_row_with_the_reason(tmp_path: Path) -> None:
+    search = {"learning_rate": [1e-3, 1e30], "batch_size": [8, 5000]}
+    fixed = {key: value for key, value in TINY["fixed"].items() if key != "batch_size"}
+    changes = {**TINY, "kind": "grid", "trials": None, "search": search, "fixed": fixed}
+    swept(tmp_path, **changes)
+    table = pd.read_csv(tmp_path / "tiny" / "trials.csv")
+    assert list(table.outcome) == ["finished", "failed", "diverged", "failed"]
+    assert "batch_size = 5000 is more than" in table.words[1]
+    assert "choose a smaller learning_rate" in table.words[2]
+
+
+def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
+    searched, tmp_path: Path
+) -> None:
+    studies, path = searched
+    write_sweep_report(path, tmp_path)
+    results = read_results(path)
+    assert results.objective == "validation_auc"
+    parser = argparse.ArgumentParser()
+    refer_command.add(parser.add_subparsers())
+    for study, one in zip(studies, results.searched, strict=True):
+        best = one.best("maximize")
+        assert best is not None
+        assert (best.number, best.score) == (study.best(), study.results[study.best()].score)
+        assert all(trial.seconds for trial in one.trials)
+        assert one.chance == 50.0
+        command = best_command(results.track, one, best, tmp_path / "synthetic")
+        options = parser.parse_args(shlex.split(command)[1:])
+        settings = dict(map(parse_setting, options.settings))
+        runs = catalogue.plan(options.benchmark, options.methods, range(options.seeds), settings)
+        wanted = study.plan.run(best.parameters, 0)
+        assert {run.evaluate_on for run in runs} == {"test"}
+        assert runs[0].data == wanted.data
+        assert runs[0].recipe == wanted.recipe.model_copy(update={"eval_samples": 16})
+    page = (tmp_path / "synthetic" / "summary.md").read_text()
+    for stem in ("distribution", "cost", "parallel-radial", "importance"):
+        assert f"({stem}.png)" in page
+    assert "search for validation_auc (maximize it)" in page
+    assert "a tenth of the way from chance to best" in page
+    assert "learnt nothing (%)" in page
+    assert "SYNTHETIC" in page
+    assert "validation AUC (%)" in (tmp_path / "synthetic" / "cost.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"benchmark": ["split-digits-multi-head", "synthetic"]},
+            r"split-digits-multi-head \(of `run`\) and synthetic \(of `refer`\) cannot be in one",
+        ),
+        ({"benchmark": "eyepac"}, "eyepac: no such benchmark; choose from"),
+        ({"method": "radal"}, "radal: no such method; did you mean radial"),
+        ({"objective": "average_accuracy"}, "'average_accuracy'; the nearest known one is 'valid"),
+        ({"search": {"data.sizes": [8, 16]}}, "unknown key 'data.sizes'"),
+        ({"fixed": {"data": {"validation": 0.0}}}, "needs data.validation above 0"),
+        ({"fixed": {"evaluate_on": "test"}}, "evaluate_on = 'test': .* validation data only"),
+        ({"search": {"evaluate_on": ["test"]}}, "validation data only"),
+    ],
+)
+def test_a_mistake_gets_one_line_that_names_the_file(changes, words) -> None:
+    with pytest.raises(UserError, match=words) as error:
+        plans_of(**{**TINY, **changes})
+    assert str(error.value).startswith("tiny.toml: ")
+    assert "\n" not in str(error.value)
+
+
+def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.toml", tmp_path / "other.toml"
+    mine.write_text('[data]\ndataset = "synthetic"\npatients = 50\n[recipe]\nbatch_size = 4\n')
+    other.write_text('[stream]\ndataset = "digits"\n')
+    fixed = {"epochs": 1}
+    (plan,) = plans_of(**{**TINY, "benchmark": str(mine), "fixed": fixed})
+    assert (plan.label, plan.base.data.patients) == ("mine/deterministic", 50)
+    assert (plan.base.recipe.batch_size, plan.base.evaluate_on) == (4, "validation")
+    assert plan.sweep.objective == "validation_auc"
+    (plan,) = plans_of(benchmark=str(other), fixed=fixed)
+    assert plan.sweep.objective == "average_accuracy"
+    with pytest.raises(UserError, match="cannot be in one sweep"):
+        plans_of(benchmark=[str(mine), str(other)], fixed=fixed)
+
+
+def test_networks_of_this_track_train_one_by_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="synthetic train one by one; use --lanes 1"):
+        swept(tmp_path, Means(jobs=1, lanes=2), **TINY)
+
+
+def test_a_job_can_be_sent_to_another_process() -> None:
+    (plan,) = plans_of(**TINY)
+    job = Job((plan.base,), (Floor(1, 50.0, "w"),))
+    sent = pickle.loads(pickle.dumps(job))
+    assert sent == job
+    assert isinstance(track_of(sent.runs[0]), Referral)

@@ -1,0 +1,176 @@
+"""What a sweep asks of a track: to make runs, to carry them out, and for their validation score."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from vcl_radial.experiments.execute import Place
+
+Direction: TypeAlias = Literal["maximize", "minimize"]
+
+SCORED_ON = "validation"
+"""The data that every run of every sweep is scored on: never the test data."""
+
+
+class Run(Protocol):
+    """One run: benchmark x method x seed, with a table `recipe` and one of the data."""
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the benchmark."""
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+
+    @property
+    def seed(self) -> int:
+        """Of all randomness."""
+
+    def settings(self) -> dict[str, Any]:
+        """All keys that were set, as the `spec.toml` of its folder holds them."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """All keys."""
+
+
+class Folder(Protocol):
+    """A run's folder: `spec.toml`, `environment.json`, result files, and `done` written last."""
+
+    path: Path
+
+    @property
+    def run(self) -> Run:
+        """Whose folder it is."""
+
+    @property
+    def checkpoint(self) -> Path:
+        """The state after the last step; gone when the run is done."""
+
+    def fault(self) -> str | None:
+        """Why no finished run lies here ("not finished", or what is damaged), or None."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A score that can be searched for: which way is better, and what it is called on an axis."""
+
+    direction: Direction
+    words: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a run has come.
+
+    Attributes:
+        done: steps that are done and stored.
+        words: what it is at.
+        score: after a step that is just done: in per cent, the higher the better.
+    """
+
+    done: int
+    words: str
+    score: float | None = None
+
+
+R = TypeVar("R", bound=Run)
+F = TypeVar("F", bound=Folder)
+
+
+class Track(ABC, Generic[R, F]):
+    """A kind of benchmark that can be searched.
+
+    Attributes:
+        command: of `vcl-radial`, that runs it.
+        table: the keys of its data, by which its runs and its TOMLs are told from others'.
+        step: what a run is stored after, and may be given up after.
+        objectives: of `score`; first the one that is searched for where none is named. It is in
+            per cent, and has a chance level.
+        has_lanes: whether runs of one shape can be trained together.
+    """
+
+    command: ClassVar[str]
+    table: ClassVar[str]
+    step: ClassVar[str]
+    objectives: ClassVar[Mapping[str, Objective]]
+    has_lanes: ClassVar[bool] = False
+
+    @property
+    def objective(self) -> str:
+        """The one that is searched for where none is named."""
+        return next(iter(self.objectives))
+
+    @abstractmethod
+    def benchmarks(self) -> list[str]:
+        """The shipped names."""
+
+    @abstractmethod
+    def recipe_of(self, benchmark: str) -> Mapping[str, Any]:
+        """The keys of a recipe that a benchmark sets itself, whatever the method."""
+
+    @abstractmethod
+    def plan(self, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]) -> R:
+        """A run; `settings` come last, with a dot where they are of an inner table.
+
+        Raises:
+            UserError: a name or key is unknown, or a value impossible.
+        """
+
+    @abstractmethod
+    def validated(self, tables: Mapping[str, Any]) -> R:
+        """A run from its `settings`."""
+
+    @abstractmethod
+    def check_data(self, runs: Sequence[R], data_dir: Path | None) -> None:
+        """Load the data of runs once: one message for all, and one download."""
+
+    @abstractmethod
+    def folder(self, out: Path, run: R) -> F:
+        """The folder of a run."""
+
+    @abstractmethod
+    def execute(self, run: R, place: Place, tell: Callable[[Step], None]) -> None:
+        """Carry a run out, going on from its checkpoint. What `tell` raises leaves it resumable.
+
+        Raises:
+            UserError: something the user can mend.
+            Diverged: the loss stopped being a finite number.
+        """
+
+    @abstractmethod
+    def so_far(self, folder: F) -> dict[int, float]:
+        """What `execute` told as the scores after steps, of a run that is finished or not.
+
+        Raises:
+            UserError: its checkpoint is damaged.
+        """
+
+    @abstractmethod
+    def score(self, folder: F, objective: str) -> float | None:
+        """A score of a finished run; None if it is not defined."""
+
+    @abstractmethod
+    def chance(self, folder: F) -> float | None:
+        """What the first of the objectives would be without training, in per cent."""
+
+    @abstractmethod
+    def seconds(self, environment: Mapping[str, Any]) -> float:
+        """What a finished run cost, from its `environment.json`."""
+
+    def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
+        """Runs that can go together, at most so many, in the order of the first of each batch."""
+        return [[run] for run in runs]
+
+    def execute_together(
+        self, runs: Sequence[R], place: Place, tell: Callable[[R, Step], None]
+    ) -> list[str | None]:
+        """Carry a batch out; the fault of each run, which is that it diverged."""
+        raise NotImplementedError
+
+
+AnyTrack: TypeAlias = Track[Any, Any]
