@@ -18,8 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from vcl_radial.bandits.agents.base import AgentSettings
 from vcl_radial.bandits.data import load_table
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.processes import end_with_parent
 from vcl_radial.experiments.result_file import Unit, read, write
-from vcl_radial.experiments.workers import end_with_parent
 from vcl_radial.tracks.settings import Count
 
 PLACES = 200

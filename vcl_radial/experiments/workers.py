@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 
 from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import execute_lanes
 from vcl_radial.experiments.lock import held
+from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve
 from vcl_radial.experiments.run_folder import RunFolder, write_atomically
 from vcl_radial.experiments.specification import Run
 
@@ -82,63 +78,31 @@ class _Ended:
     worker_died: bool = False
 
 
-class _Worker:
-    """This side of a worker process."""
+class _Worker(WorkerProcess):
+    """A worker process and the batch that it is at."""
 
     def __init__(self, place: Place) -> None:
-        # Spawned, not forked: a fork would copy the locks of torch's threads.
-        context = multiprocessing.get_context("spawn")
-        self.line, far_end = context.Pipe()
-        self.process: BaseProcess = context.Process(
-            target=_work, args=(far_end, place), daemon=True
-        )
-        # A terminal sends Ctrl-C to the workers too; they leave it to this process, and inherit
-        # that before their first line of Python.
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.process.start()
-        signal.signal(signal.SIGINT, handler)
-        far_end.close()
+        super().__init__(_work, place, threads=place.threads)
         self.batch: Sequence[Run] = ()
 
     def take(self, batch: Sequence[Run]) -> None:
         self.batch = batch
-        with suppress(BrokenPipeError):  # `hear` will report it
-            self.line.send(batch)
+        self.send(batch)
 
     def hear(self) -> tuple[Run, Event] | _Ended:
         try:
-            message: tuple[Run, Event] | _Ended = self.line.recv()
-        except (EOFError, OSError):
-            self.process.join(timeout=10)
-            fault = (
-                f"its process died (exit code {self.process.exitcode}; out of memory?); "
-                "run the same command again to go on from its last finished task"
-            )
+            message: tuple[Run, Event] | _Ended = super().hear()
+        except ProcessDied as died:
+            fault = f"{died}; run the same command again to go on from its last finished task"
             return _Ended([Outcome(run, fault) for run in self.batch], worker_died=True)
         return message
 
-    def dismiss(self) -> None:
-        self.process.terminate()
-        self.process.join(timeout=10)
-        self.line.close()
-
 
 def _work(line: Connection, place: Place) -> None:
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    while True:
-        try:
-            batch = line.recv()
-            line.send(_Ended(_attempt(batch, place, lambda *message: line.send(message))))
-        except (EOFError, BrokenPipeError):  # the parent is gone
-            return
+    def tell(*message: object) -> None:
+        line.send(message)
 
-
-def end_with_parent() -> None:
-    """End at once when the parent is killed: another command may go on with its run."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    serve(line, lambda batch: _Ended(_attempt(batch, place, tell)))
 
 
 def _attempt(
