@@ -16,7 +16,7 @@ from vcl_radial.analyses import (
     record,
     vmf_density,
 )
-from vcl_radial.analyses.analysis import Analysis, Claim, Setting
+from vcl_radial.analyses.analysis import Analysis, Claim
 from vcl_radial.analyses.exact_bessel import exact_log, exact_ratio
 from vcl_radial.cli import analyse
 from vcl_radial.cli.arguments import Parser
@@ -144,11 +144,3 @@ def test_pictures_of_several_papers_in_one_folder_stand_under_their_titles(folde
     text = (here / "there" / "README.md").read_text()
     titles = [line for line in text.splitlines() if line.startswith("# ")]
     assert titles == [f"# {GROUPS[name].title}" for name in ("radial", "rdp")]
-
-
-@pytest.mark.parametrize("name", GROUPS["rdp"].analyses)
-def test_a_quick_look_decides_its_claims_by_numbers(name):
-    done = command.carry_out(name, Setting(quick=True))
-    assert {curve.panel for curve in done.curves}
-    assert all(isinstance(claim.agrees, bool) for claim in done.claims)
-    assert all(math.isfinite(y) for curve in done.curves for y in curve.y)
