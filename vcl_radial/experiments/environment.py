@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -60,3 +61,8 @@ def processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def distinct(environments: Iterable[Mapping[str, Any]], key: str) -> str:
+    """What descriptions say of a key: every answer once, in words; "none" where there is none."""
+    return ", ".join(sorted({str(each.get(key) or "none") for each in environments})) or "none"

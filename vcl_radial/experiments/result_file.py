@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.environment import distinct
 from vcl_radial.experiments.run_folder import write_atomically
 from vcl_radial.tracks.settings import Settings
 
@@ -85,10 +86,6 @@ def read_all(
 
 def provenance(command: str, environments: Sequence[Mapping[str, Any]]) -> str:
     """Where the numbers of a page come from, as Markdown."""
-
-    def distinct(key: str) -> str:
-        return ", ".join(sorted({str(where.get(key) or "none") for where in environments}))
-
     versions = sorted({str(where["packages"]["torch"]) for where in environments})
     minutes = sum(where["seconds"] for where in environments) / 60
     return "\n".join(
@@ -96,9 +93,9 @@ def provenance(command: str, environments: Sequence[Mapping[str, Any]]) -> str:
             "## Where the numbers come from",
             "",
             f"- command: `{command}`",
-            f"- commit: {distinct('commit')}",
-            f"- device: {distinct('device')}; {distinct('processor')}, one thread a run; torch "
-            f"{', '.join(versions)}",
+            f"- commit: {distinct(environments, 'commit')}",
+            f"- device: {distinct(environments, 'device')}; {distinct(environments, 'processor')}, "
+            f"one thread a run; torch {', '.join(versions)}",
             f"- {minutes:.1f} minutes of training and scoring in all",
             "",
         ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.environment import distinct
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.regression import tables
 from vcl_radial.regression.units import Planned, read_result
@@ -166,17 +167,14 @@ def _settings(tidy: pd.DataFrame) -> str:
 
 
 def _provenance(environments: Sequence[dict[str, Any]]) -> str:
-    def distinct(key: str) -> str:
-        return ", ".join(sorted({str(where.get(key) or "none") for where in environments}))
-
     torch_versions = sorted({str(where["packages"]["torch"]) for where in environments})
     minutes = sum(where["seconds"] for where in environments) / 60
     return "\n".join(
         [
             "## Where the numbers come from",
             "",
-            f"- commit: {distinct('commit')}",
-            f"- processor: {distinct('processor')}, one thread a program, torch "
+            f"- commit: {distinct(environments, 'commit')}",
+            f"- processor: {distinct(environments, 'processor')}, one thread a program, torch "
             f"{', '.join(torch_versions)}",
             f"- {minutes:.1f} minutes of training and scoring in all, the choice of settings aside",
             "",

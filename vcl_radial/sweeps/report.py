@@ -16,6 +16,7 @@ import tomli_w
 from matplotlib.figure import Figure
 
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.environment import distinct
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.figures.style import save
 from vcl_radial.sweeps.draw_cost import cost_against_score
@@ -233,18 +234,14 @@ def _page(
     lines += [
         f"- command: `{'`, `'.join(commands)}`",
         f"- seeds: {', '.join(map(str, range(seeds)))}; of the search: {results.table['seed']}",
-        f"- commit: {_all(environments, 'commit')}",
-        f"- device: {_all(environments, 'device')} ({_all(environments, 'processor')}), "
-        f"{_all(environments, 'threads')} thread(s) a run",
+        f"- commit: {distinct(environments, 'commit')}",
+        f"- device: {distinct(environments, 'device')} ({distinct(environments, 'processor')}), "
+        f"{distinct(environments, 'threads')} thread(s) a run",
         f"- {len(environments)} finished runs, {_hours(searched):.2f} hours of training and "
         "evaluation in all",
         "",
     ]
     return "\n".join(lines)
-
-
-def _all(environments: Sequence[Mapping[str, Any]], key: str) -> str:
-    return ", ".join(sorted({str(e.get(key) or "none") for e in environments})) or "none"
 
 
 def _hours(searched: Sequence[Searched]) -> float:
