@@ -1,8 +1,11 @@
+import pytest
 import torch
 from avalanche.training.plugins import EvaluationPlugin
 from torch.optim import Adam
 
+from vcl_radial.errors import UserError
 from vcl_radial.strategies import Scores
+from vcl_radial.strategies.frozen_body import FrozenBody
 from vcl_radial.strategies.joint import Joint
 from vcl_radial.strategies.naive import Naive
 
@@ -58,3 +61,27 @@ def test_a_method_without_memory_has_no_penalty(
     naive.train(multi_head_benchmark.train_stream[0], eval_streams=[])
     assert naive.penalty() == 0
     assert all(torch.isfinite(p).all() for p in naive.model.parameters())
+
+
+def test_a_frozen_body_is_the_first_tasks(scenario, make_network):
+    multi_head, stream, benchmark = scenario
+    frozen = make(FrozenBody, make_network(None, multi_head), stream, Scores(), epochs=1)
+
+    def train(experience):
+        before = [layer.weight.clone() for layer in frozen.network.body]
+        frozen.train(experience, eval_streams=[])
+        pairs = zip(before, frozen.network.body, strict=True)
+        return [not torch.equal(old, layer.weight) for old, layer in pairs]
+
+    first, second, *_ = benchmark.train_stream
+    assert all(train(first))
+    assert not any(train(second))
+    head = next(iter(frozen.network.head.parameters()))
+    assert head.requires_grad
+
+
+def test_a_network_without_heads_cannot_keep_one_free(multi_head_stream, multi_head_benchmark):
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 2))
+    frozen = make(FrozenBody, network, multi_head_stream, Scores(), epochs=1)
+    with pytest.raises(UserError, match="MultiHead"):
+        frozen.train(multi_head_benchmark.train_stream[0], eval_streams=[])
