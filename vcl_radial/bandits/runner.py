@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from vcl_radial.bandits.agents.base import AgentSettings
 from vcl_radial.bandits.data import load_table
-from vcl_radial.errors import UserError
-from vcl_radial.experiments.processes import end_with_parent
+from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.result_file import Unit, read, write
 from vcl_radial.tracks.settings import Count
 
@@ -72,7 +67,9 @@ def perform(units: Sequence[BanditUnit], out: Path, data_dir: Path | None, jobs:
         *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
     ) as bar:
         whole = bar.add_task("games", total=len(todo))
-        for done, (unit, relative, seconds) in enumerate(_played(todo, out, data_dir, jobs), 1):
+        games = in_workers(partial(_attempt, out=out, data_dir=data_dir), todo, jobs)
+        for done, (k, (relative, seconds)) in enumerate(games, 1):
+            unit = todo[k]
             bar.advance(whole)
             console.print(
                 f"{unit.dataset}  {unit.method}  seed {unit.seed}  {relative:.3f} of the optimum  "
@@ -81,41 +78,8 @@ def perform(units: Sequence[BanditUnit], out: Path, data_dir: Path | None, jobs:
             )
 
 
-def _played(
-    todo: Sequence[BanditUnit], out: Path, data_dir: Path | None, jobs: int
-) -> Iterator[tuple[BanditUnit, float, float]]:
-    """Each unit as its game ends, with its relative reward and its seconds."""
-    if jobs == 1 or len(todo) < 2:
-        for unit in todo:
-            yield _attempt(unit, out, data_dir)
-        return
-    context = multiprocessing.get_context("spawn")
-    # A terminal's Ctrl-C goes to the workers too; they inherit that they are to leave it to us.
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(min(jobs, len(todo)), context, initializer=_start) as pool:
-        futures = [pool.submit(_attempt, unit, out, data_dir) for unit in todo]
-        signal.signal(signal.SIGINT, handler)
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool:
-            raise UserError(
-                "a worker process died (out of memory?); run the same command again to go on from "
-                "the finished games, with fewer --jobs"
-            ) from None
-        finally:
-            if not all(future.done() for future in futures):
-                pool.shutdown(wait=False, cancel_futures=True)
-                for process in multiprocessing.active_children():
-                    process.terminate()
-
-
-def _start() -> None:
-    """What a worker does first."""
-    threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-def _attempt(unit: BanditUnit, out: Path, data_dir: Path | None) -> tuple[BanditUnit, float, float]:
+def _attempt(unit: BanditUnit, tell: Tell, out: Path, data_dir: Path | None) -> tuple[float, float]:
+    """Play, keep the result, and give the relative reward and the seconds."""
     from vcl_radial.experiments import environment
 
     described = environment.describe("cpu", 1)
@@ -123,7 +87,7 @@ def _attempt(unit: BanditUnit, out: Path, data_dir: Path | None) -> tuple[Bandit
     numbers = play_unit(unit, data_dir)
     seconds = time.perf_counter() - started
     write(unit, out, numbers, described | {"seconds": seconds})
-    return unit, numbers["relative"], seconds
+    return numbers["relative"], seconds
 
 
 def play_unit(unit: BanditUnit, data_dir: Path | None) -> dict[str, Any]:
@@ -139,7 +103,6 @@ def play_unit(unit: BanditUnit, data_dir: Path | None) -> dict[str, Any]:
     from vcl_radial.bandits.environment import make_bandit, play
     from vcl_radial.predict import own_randomness
 
-    torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     bandit = make_bandit(load_table(unit.dataset, data_dir), unit.seed, unit.rounds)
     with own_randomness(unit.seed, torch.device("cpu")):

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from queue import Empty
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from vcl_radial.errors import UserError
+from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.run_folder import not_written
 from vcl_radial.regression.units import Score, Unit, bundles, read_result, write_result
 
@@ -66,7 +60,8 @@ def perform(
             bar.advance(whole, further * _cost(work[k]))
             shares[k] += further
 
-        for done, k in enumerate(_carry_out(work, out, data_dir, jobs, told), start=1):
+        ended = in_workers(partial(_do, out=out, data_dir=data_dir), work, jobs, told)
+        for done, (k, _) in enumerate(ended, start=1):
             told(k, 1.0)
             minutes = (time.monotonic() - started) / 60
             console.print(
@@ -125,56 +120,11 @@ def execute(
         write_result(own, out, scores, where)
 
 
-def _carry_out(
-    work: Sequence[list[Unit]],
-    out: Path,
-    data_dir: Path | None,
-    jobs: int,
-    told: Callable[[int, float], None],
-) -> Iterator[int]:
-    """Yield the number of each bundle when it has ended; `told` hears what share of it is done."""
-    if jobs == 1 or len(work) < 2:
-        import torch
-
-        torch.set_num_threads(1)
-        for k, bundle in enumerate(work):
-            execute(bundle, out, data_dir, _share_of(bundle, partial(told, k)))
-            yield k
-        return
-    context = multiprocessing.get_context("spawn")
-    words: Any = context.Queue()
-    # A terminal's Ctrl-C goes to the workers too; they inherit that they are to leave it to us.
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(
-        min(jobs, len(work)), context, initializer=_start, initargs=(words,)
-    ) as pool:
-        futures: dict[Future[None], int] = {
-            pool.submit(_work, k, bundle, out, data_dir): k for k, bundle in enumerate(work)
-        }
-        signal.signal(signal.SIGINT, handler)
-        try:
-            while futures:
-                ended, _ = wait(futures, timeout=0.5, return_when=FIRST_COMPLETED)
-                while (word := _next(words)) is not None:
-                    told(*word)
-                for future in ended:
-                    k = futures.pop(future)
-                    future.result()
-                    yield k
-        except BrokenProcessPool:
-            raise UserError(
-                "a worker process died (out of memory?); run the same command again to go on from "
-                "the finished units, with fewer --jobs or --lanes"
-            ) from None
-        finally:
-            for future in futures:
-                future.cancel()
-            if futures:
-                for process in multiprocessing.active_children():
-                    process.terminate()
+def _do(bundle: list[Unit], tell: Tell, out: Path, data_dir: Path | None) -> None:
+    execute(bundle, out, data_dir, _share_of(bundle, tell))
 
 
-def _share_of(bundle: Sequence[Unit], told: Callable[[float], None]) -> Callable[[int], None]:
+def _share_of(bundle: Sequence[Unit], tell: Tell) -> Callable[[int], None]:
     """From steps made to shares of a bundle, told every few seconds."""
     last = time.monotonic()
 
@@ -182,35 +132,9 @@ def _share_of(bundle: Sequence[Unit], told: Callable[[float], None]) -> Callable
         nonlocal last
         if time.monotonic() - last > _TOLD_EVERY:
             last = time.monotonic()
-            told(min(1.0, steps / bundle[0].steps))
+            tell(min(1.0, steps / bundle[0].steps))
 
     return on_step
-
-
-def _next(words: Any) -> tuple[int, float] | None:
-    try:
-        word: tuple[int, float] = words.get_nowait()
-    except Empty:
-        return None
-    return word
-
-
-_words_to_parent: Any = None
-
-
-def _start(words: Any) -> None:
-    """What a worker does first."""
-    import torch
-
-    global _words_to_parent  # noqa: PLW0603
-    _words_to_parent = words
-    torch.set_num_threads(1)
-
-
-def _work(k: int, bundle: list[Unit], out: Path, data_dir: Path | None) -> None:
-    execute(
-        bundle, out, data_dir, _share_of(bundle, lambda share: _words_to_parent.put((k, share)))
-    )
 
 
 def _cost(bundle: Sequence[Unit]) -> float:

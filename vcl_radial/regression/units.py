@@ -1,26 +1,23 @@
-"""Units of work: a set, a method, one setting and some splits; each with a result file of its own.
-
-A result file is written at once and whole, so that it is there and complete or not there at all.
-"""
+"""Units of work: a set, a method, one setting and some splits, each with a result file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.experiments import result_file
 from vcl_radial.regression.settings import Recipe, shape
-from vcl_radial.tracks.settings import Count, Settings
+from vcl_radial.tracks.settings import Count
 
 
-class Unit(Settings):
+class Unit(result_file.Unit):
     """What decides the numbers.
 
     Attributes:
@@ -108,28 +105,17 @@ def write_result(
     rows = [
         [s.split, s.slice, s.metric, s.value if math.isfinite(s.value) else None] for s in scores
     ]
-    content = {"unit": unit.model_dump(mode="json"), "scores": rows, "environment": environment}
-    write_atomically(unit.path(out), json.dumps(content, indent=1) + "\n")
+    result_file.write(unit, out, {"scores": rows}, environment)
 
 
 def read_result(unit: Unit, out: Path) -> tuple[list[Score], dict[str, Any]] | None:
-    """A unit's scores and where they came from; None if it is not finished.
-
-    A file that is damaged or belongs to something else counts as not finished.
-    """
-    try:
-        content = json.loads(unit.path(out).read_text(encoding="utf-8"))
-        if content["unit"] != unit.model_dump(mode="json"):
-            return None
-        scores = list(_scores(content["scores"]))
-        environment = dict(content["environment"])
-    except (OSError, ValueError, LookupError, TypeError):
+    """A unit's scores and where they came from; None if it is not finished."""
+    found = result_file.read(unit, out)
+    if found is None:
         return None
-    return (scores, environment) if {s.split for s in scores} == {*unit.splits} else None
-
-
-def _scores(rows: Any) -> Iterator[Score]:
-    for split, number, metric, value in rows:
-        yield Score(
-            int(split), int(number), str(metric), math.nan if value is None else float(value)
-        )
+    numbers, environment = found
+    scores = [
+        Score(split, number, metric, math.nan if value is None else value)
+        for split, number, metric, value in numbers["scores"]
+    ]
+    return scores, environment
