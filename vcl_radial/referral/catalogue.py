@@ -119,7 +119,7 @@ def _method(chosen: str) -> Entry:
     if not chosen.endswith(".toml") and chosen not in known:
         near = get_close_matches(chosen, known, 1)
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
-        raise UserError(f"{chosen}: no such method; {hint} Or name a .toml file")
+        raise UserError(f"{chosen}: no such method; {hint} (or give the path of a .toml file)")
     return catalogue.load(
         "method", chosen if chosen not in known else str(RECIPES / f"{chosen}.toml")
     )
