@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from vcl_radial.figures.layout import Grid, fill, header_height, text_width, wrap
 from vcl_radial.figures.over_seeds import benchmark_name, method_names
@@ -140,8 +141,9 @@ def _line(axes: Axes, runs: pd.DataFrame, quantity: Quantity, look: LineLook) ->
 def _label(axes: Axes, quantity: Quantity, *, first: bool, last: bool) -> None:
     if quantity.logarithmic:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_major_formatter(FuncFormatter(_power))
+        axes.yaxis.set_minor_formatter(FuncFormatter(partial(_within_a_decade, axes)))
+        axes.tick_params(axis="y", which="minor", labelsize=SMALL_SIZE)
     else:
         axes.set_ylim(0, 100)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
@@ -155,3 +157,21 @@ def _label(axes: Axes, quantity: Quantity, *, first: bool, last: bool) -> None:
         axes.set_xlabel("after training task")
     else:
         axes.set_xticklabels([])
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _power(value: float, _: int) -> str:
+    """A power of ten; a short number as such."""
+    if 1e-3 <= value <= 1e3:
+        return f"{value:g}"
+    return "10" + f"{np.log10(value):.0f}".translate(_RAISED)
+
+
+def _within_a_decade(axes: Axes, value: float, _: int) -> str:
+    """The label of a tick between powers of ten: none where there are two powers."""
+    low, high = axes.get_ylim()
+    few = high > 3 * low
+    shown = high < 10 * low and (not few or f"{value:e}"[0] in "25")
+    return f"{value:g}" if shown else ""
