@@ -29,9 +29,9 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     """
     recipes = [*catalogue.names("method"), *(o.name for o in catalogue.installed() if o.recipe)]
     if target.endswith(".toml") or target in recipes:
-        table = catalogue.load("method", target).table
+        recipe = catalogue.load("method", target).recipe
     elif ":" in target or target in registry.names():
-        table = {"strategy": target}
+        recipe = {"strategy": target}
     else:
         known = sorted({*recipes, *registry.names()})
         nearest = get_close_matches(target, known, 1, cutoff=0.0)[0]
@@ -39,7 +39,7 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
             f"unknown method {target!r}; the nearest is {nearest!r} (or give "
             "'package.module:Class', or the path of a recipe's .toml file)"
         )
-    recipe = {key: value for key, value in table.items() if key != "description"} | SIZES
+    recipe |= SIZES
     options = dict(recipe["options"]) if isinstance(recipe.get("options"), dict) else {}
     for key, value in (settings or {}).items():
         if key.startswith("options."):

@@ -31,6 +31,11 @@ class Entry:
         """One line about it."""
         return str(self.table.get("description", ""))
 
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """A method's keys of a recipe, before what was tuned for a benchmark."""
+        return {k: v for k, v in self.table.items() if k not in ("description", "tuned")}
+
 
 def folder(kind: str) -> Path:
     """Where the shipped TOMLs lie: inside an installed package, or beside it in a checkout."""
@@ -157,7 +162,7 @@ def plan(
             )
     runs = []
     for method in entries.values():
-        recipe = {k: v for k, v in method.table.items() if k not in ("description", "tuned")}
+        recipe = method.recipe
         chosen = dict(section(method, "options"))
         over: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
         if tuned:

@@ -90,8 +90,7 @@ def plan(
         if method.name in names:
             raise UserError(f"{chosen}: two methods of one name; rename one of the files")
         names.add(method.name)
-        recipe = {k: v for k, v in method.table.items() if k not in ("description", "tuned")}
-        recipe |= catalogue.section(bench, "recipe")
+        recipe = method.recipe | dict(catalogue.section(bench, "recipe"))
         if tuned:
             recipe |= catalogue.section(method, *catalogue.tuned_keys(method, bench.name))
         for seed in dict.fromkeys(seeds):
