@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from made_up import made_up
+from made_up import from_its_settings, made_up
 from tiny_sweeps import DIGITS, trials_bytes
 
 from vcl_radial.cli import run as run_command
@@ -110,6 +110,31 @@ def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Pa
         recipe = catalogue.load("method", str(tmp_path / DIGITS / name)).table
         for key in ("learning_rate", "batch_size", "hidden", "drop_last"):
             assert recipe[key] == trial.parameters[key]
+
+
+def test_trials_can_be_ranked_by_another_score_of_their_runs(swept, tmp_path: Path) -> None:
+    study, path = swept
+
+    def transfer(number: int, seed: int) -> float:
+        run = study.plan.run(study.trials[number].parameters, seed)
+        return from_its_settings(run, 2) - from_its_settings(run, 1)
+
+    (one,) = read_results(path, "backward_transfer").searched
+    order = sorted(range(8), key=lambda n: transfer(n, 0) + transfer(n, 1), reverse=True)
+    assert [trial.number for trial in one.ranked("maximize")] == order
+    (by_accuracy,) = read_results(path).searched
+    assert [trial.number for trial in by_accuracy.ranked("maximize")] != order
+    for trial in one.trials:
+        pair = transfer(trial.number, 0), transfer(trial.number, 1)
+        assert trial.score == pytest.approx(sum(pair) / 2)
+        assert trial.standard_error == pytest.approx(abs(pair[0] - pair[1]) / 2)
+    write_sweep_report(path, tmp_path, by="backward_transfer")
+    folder = tmp_path / DIGITS
+    assert f"trial {order[0]},\n# backward_transfer" in (folder / "best-l2.toml").read_text()
+    page = (folder / "summary.md").read_text()
+    assert "search for average_accuracy, ranked by backward_transfer (maximize it)" in page
+    with pytest.raises(UserError, match="no score 'nll'; choose from average_accuracy, "):
+        read_results(path, "nll")
 
 
 def test_a_tenth_and_nine_tenths_of_the_way_from_chance_to_the_best_are_the_levels() -> None:

@@ -46,6 +46,12 @@ def add(commands: Commands) -> None:
         help="configurations of each method to write as recipes; after a search with one seed, a "
         "few seeds more on validation data tell which of the first is best (default: 1)",
     )
+    parser.add_argument(
+        "--by",
+        metavar="SCORE",
+        help="rank configurations by another score of their runs, such as average_nll (default: "
+        "the one that was searched for)",
+    )
     parser.set_defaults(command=_report)
 
 
@@ -53,5 +59,7 @@ def _report(options: argparse.Namespace) -> int:
     from vcl_radial.sweeps.report import write_sweep_report
 
     to = options.to or options.folder / "report"
-    write_sweep_report(options.folder, to, options.nothing, options.good, options.top)
+    write_sweep_report(
+        options.folder, to, options.nothing, options.good, options.top, by=options.by
+    )
     return DONE

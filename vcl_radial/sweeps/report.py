@@ -29,7 +29,12 @@ from vcl_radial.sweeps.tracks.track import AnyTrack
 
 
 def write_sweep_report(
-    path: Path, to: Path, nothing: float | None = None, good: float | None = None, top: int = 1
+    path: Path,
+    to: Path,
+    nothing: float | None = None,
+    good: float | None = None,
+    top: int = 1,
+    by: str | None = None,
 ) -> None:
     """Write the report of a sweep, for each of its benchmarks in a folder of its own.
 
@@ -40,11 +45,12 @@ def write_sweep_report(
             from chance to the best.
         good: the score from which a configuration is good; None for nine tenths of that way.
         top: configurations of each method that are written down as recipes.
+        by: the score to rank configurations by; None for the one that was searched for.
 
     Raises:
-        UserError: there is nothing to report, or it cannot be written.
+        UserError: there is nothing to report or no such score, or a file cannot be written.
     """
-    results = read_results(path)
+    results = read_results(path, by)
     for benchmark in dict.fromkeys(one.benchmark for one in results.searched):
         searched = [s for s in results.searched if s.benchmark == benchmark and s.trials]
         if not searched:
@@ -100,6 +106,7 @@ def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 
         f"{_count(int(results.table['seeds']), 'seed')}.",
     ]
     words = f"{one.method} as the sweep {results.name} found it best"
+    words += "" if results.objective == results.table["objective"] else f" by {results.objective}"
     words += "" if rank == 1 else f" but {rank - 1}"
     return "\n".join([*head, tomli_w.dumps({"description": words, **recipe})])
 
@@ -215,8 +222,8 @@ def _page(
         "",
         *([str(results.table["description"]), ""] if results.table.get("description") else []),
         _markdown(rows),
-        f"{results.table['kind']} search for {results.objective} ({results.direction} it), "
-        f"validation data, mean ± standard error over {_count(seeds, 'seed')}"
+        f"{results.table['kind']} search for {_aim(results)}, validation data, "
+        f"mean ± standard error over {_count(seeds, 'seed')}"
         + (f"; {level.words}." if level else "."),
         "",
     ]
@@ -242,6 +249,13 @@ def _page(
         "",
     ]
     return "\n".join(lines)
+
+
+def _aim(results: SweepResults) -> str:
+    """What was searched for, and what the trials are ranked by if that is another score."""
+    if results.objective == results.table["objective"]:
+        return f"{results.objective} ({results.direction} it)"
+    return f"{results.table['objective']}, ranked by {results.objective} ({results.direction} it)"
 
 
 def _hours(searched: Sequence[Searched]) -> float:

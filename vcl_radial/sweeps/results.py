@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.sweeps.folder import COLUMNS, SweepFolder, cell, read_described
-from vcl_radial.sweeps.outcome import run_fault
+from vcl_radial.sweeps.outcome import run_fault, score
 from vcl_radial.sweeps.space import Choices, Parameters, Range, in_order
 from vcl_radial.sweeps.tracks import track_with
 from vcl_radial.sweeps.tracks.track import SCORED_ON, AnyTrack, Direction, Run
@@ -89,22 +90,19 @@ class SweepResults:
         table: its keys, as its TOML has them.
         keys: what was searched.
         searched: one for each benchmark with each method.
+        objective: the score that trials are ranked by; that of the search, or another one.
     """
 
     name: str
     table: Mapping[str, Any]
     keys: Mapping[str, Choices | Range]
     searched: list[Searched]
+    objective: str
 
     @property
     def track(self) -> AnyTrack:
         """What was searched on."""
         return track_with(self.table["start"][0])
-
-    @property
-    def objective(self) -> str:
-        """The score that was searched for."""
-        return str(self.table["objective"])
 
     @property
     def words(self) -> str:
@@ -117,11 +115,16 @@ class SweepResults:
         return self.track.objectives[self.objective].direction
 
 
-def read_results(path: Path) -> SweepResults:
+def read_results(path: Path, by: str | None = None) -> SweepResults:
     """What a sweep's folder holds.
 
+    Args:
+        path: the folder.
+        by: the score to rank trials by, of their runs; None for the one that was searched for.
+
     Raises:
-        UserError: it is not one, a file in it is damaged, or no trial has ended yet.
+        UserError: it is not one, a file in it is damaged, no trial has ended yet, or there is no
+            such score.
     """
     mend = "the sweep's own command writes it anew"
     if not (path / "sweep.toml").is_file():
@@ -140,11 +143,15 @@ def read_results(path: Path) -> SweepResults:
         raise UserError(f"{path / 'trials.csv'}: damaged; {mend}") from None
     if not trials:
         raise UserError(f"{path}: no trial has ended yet")
+    objectives = track_with(table["start"][0]).objectives
+    if by is not None and by not in objectives:
+        raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
+    other = by if by != table["objective"] else None
     found = []
     for start in table["start"]:
         own = [t for b, m, t in trials if (b, m) == (start["benchmark"], start["method"])]
-        found.append(_with_runs(start, own, folder, table["seeds"]))
-    return SweepResults(path.resolve().name, table, keys, found)
+        found.append(_with_runs(start, own, folder, table["seeds"], other))
+    return SweepResults(path.resolve().name, table, keys, found, by or str(table["objective"]))
 
 
 def run_of(start: Mapping[str, Any], parameters: Parameters, seed: int) -> Run:
@@ -166,14 +173,18 @@ def run_of(start: Mapping[str, Any], parameters: Parameters, seed: int) -> Run:
 
 
 def _with_runs(
-    start: Mapping[str, Any], trials: list[Tried], folder: SweepFolder, seeds: int
+    start: Mapping[str, Any],
+    trials: list[Tried],
+    folder: SweepFolder,
+    seeds: int,
+    by: str | None,
 ) -> Searched:
     track = track_with(start)
     environments: dict[Path, dict[str, Any]] = {}
     chances: dict[Path, float] = {}
     complete = []
     for trial in trials:
-        costs = []
+        costs, scores = [], []
         for seed in range(seeds):
             run = folder.run(run_of(start, trial.parameters, seed))
             if run_fault(run) is not None:
@@ -184,10 +195,21 @@ def _with_runs(
             chance: float | None = track.chance(run)
             if chance is not None:
                 chances[run.path] = chance
+            if by is not None and trial.score is not None:
+                scores.append(score(run, by))
         cost = statistics.fmean(costs) if costs else None
-        complete.append(Tried(**{**vars(trial), "seconds": cost}))
+        complete.append(replace(_rescored(trial, scores) if by else trial, seconds=cost))
     mean, _ = mean_and_standard_error(chances.values())
     return Searched(start, complete, list(environments.values()), mean if chances else None)
+
+
+def _rescored(trial: Tried, scores: Sequence[float | None]) -> Tried:
+    """The trial by another score of its runs; without one where that is not defined of each."""
+    known = [value for value in scores if value is not None and math.isfinite(value)]
+    if not known or len(known) < len(scores):
+        return replace(trial, score=None, standard_error=None)
+    mean, spread = mean_and_standard_error(known)
+    return replace(trial, score=mean, standard_error=None if math.isnan(spread) else spread)
 
 
 def _searched(what: dict[str, Any]) -> Choices | Range:
