@@ -14,7 +14,6 @@ from vcl_radial.pruning.mlp_methods import (
     load_stream,
     make_network,
     train,
-    weight_noise,
 )
 from vcl_radial.pruning.mlp_pruning import SHARES, accuracies, logits, pruned, signal_to_noise
 
@@ -102,7 +101,7 @@ def test_sigma_is_the_standard_deviation_of_one_weights_draws(family):
     block = PosteriorBlock(torch.zeros(1, 50), PosteriorSettings(family, initial_rho=-1.0))
     torch.nn.init.uniform_(block.rho, -2, 0)
     drawn = block.posterior.sample(40_000).std(0)
-    torch.testing.assert_close(drawn, weight_noise(block), rtol=0.03, atol=0)
+    torch.testing.assert_close(drawn, block.weight_noise(), rtol=0.03, atol=0)
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,10 @@ class PosteriorBlock(nn.Module):
         """softplus(rho) without gradient."""
         return softplus(self.rho)
 
+    def weight_noise(self) -> Tensor:
+        """The standard deviation of each weight's noise, `[groups, D]`."""
+        return self.posterior.scale / self.family.scale_for_weight_noise(1.0, self.mean.shape[-1])
+
     def hold_scale(self, hold: bool) -> None:
         """Compute the scale once for all draws without gradient, until told otherwise."""
         self._held_scale = self.scale() if hold else None

@@ -21,7 +21,6 @@ from vcl_radial.experiments.result_file import Unit
 from vcl_radial.nn import (
     MLP,
     GaussianNetwork,
-    PosteriorBlock,
     PosteriorSettings,
     variational_weights,
 )
@@ -237,14 +236,9 @@ def _variational(network: nn.Module) -> tuple[list[Layer], list[Layer]]:
     means, scales = [], []
     for weights in variational_weights(network, [0]):
         means.append(cast(Layer, weights.mean()))
-        noise = [weight_noise(block) for block in weights.posterior_blocks()]
+        noise = [block.weight_noise() for block in weights.posterior_blocks()]
         scales.append(cast(Layer, weights.split(noise)))
     return means, scales
-
-
-def weight_noise(block: PosteriorBlock) -> Tensor:
-    """The standard deviation of each weight's noise, `[groups, D]`."""
-    return block.scale() / block.family.scale_for_weight_noise(1.0, block.mean.shape[-1])
 
 
 class _EachEpoch(SupervisedPlugin):  # type: ignore[misc]  # Avalanche has no types

@@ -1,0 +1,118 @@
+"""Mean and variance of a network's outputs, linearised in its weights about their means.
+
+    f_c(x; w) ~ f_c(x; m) + J_c(x) (w - m),    w ~ q,    m and s^2 the weights' means and variances
+    E f_c(x) = f_c(x; m),    Var f_c(x) = sum_i J_ci(x)^2 s_i^2
+
+(Rudner et al. 2022, section 3, with the diagonal of the covariance alone.) The weights are
+uncorrelated under q: those of a radial group too, since their direction is uniform. The derivative
+of an output in a linear layer's weight is an outer product, of the gradient g_c at the layer's
+output and the layer's input a, so that its part of the variance is (g_c^2)' S (a^2), with S the
+variances as the layer's matrix: no Jacobian is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.linear import BayesianLinear
+from vcl_radial.nn.weights import VariationalWeights
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the outputs, `[B, C]` both."""
+
+    mean: Tensor
+    variance: Tensor
+
+
+class _Heard(NamedTuple):
+    """A layer in a pass: its input `[B, in]`, and zeros `[B, out]` added to its output."""
+
+    inputs: Tensor
+    probe: Tensor
+
+
+def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
+    """The moments of what a call of the network gives, with gradient where gradients are wanted.
+
+    Args:
+        network: whose linear layers have a posterior; layers of point estimates are exact.
+        call: calls the network on points and gives outputs `[B, C]`.
+
+    Raises:
+        UserError: the posterior of a layer is not known here, or it is called in another way than
+            once with one vector for each point.
+    """
+    differentiable = torch.is_grad_enabled()
+    with torch.enable_grad(), _at_means(_layers(network)) as heard:
+        mean = call()
+        with torch.set_grad_enabled(differentiable):
+            per_unit = [_variances(layer, inputs) for layer, (inputs, _) in heard.items()]
+        probes = [each.probe for each in heard.values()]
+        variances = []
+        for output in mean.unbind(1):
+            gradients = torch.autograd.grad(
+                output.sum(), probes, retain_graph=True, create_graph=differentiable
+            )
+            parts = zip(gradients, per_unit, strict=True)
+            variances.append(torch.stack([(g.square() * v).sum(1) for g, v in parts]).sum(0))
+        variance = torch.stack(variances, dim=1)
+    return Moments(mean, variance) if differentiable else Moments(mean.detach(), variance.detach())
+
+
+def _variances(layer: BayesianLinear, inputs: Tensor) -> Tensor:
+    """What a layer's noise adds to the variance of each of its units, S (a^2), `[B, out]`."""
+    noises = [block.weight_noise().square() for block in layer.weights.posterior_blocks()]
+    weight, bias = layer.weights.split(noises)
+    added = inputs.square() @ weight.mT
+    return added if bias is None else added + bias
+
+
+def _layers(network: nn.Module) -> list[BayesianLinear]:
+    layers = [module for module in network.modules() if isinstance(module, BayesianLinear)]
+    known = {id(layer.weights) for layer in layers if layer.weights.all_in_blocks}
+    for name, module in network.named_modules():
+        if isinstance(module, VariationalWeights) and id(module) not in known:
+            raise UserError(
+                f"a network is linearised in the weights of linear layers with a Gaussian or "
+                f"radial posterior, and {name!r} is not of one"
+            )
+    if not layers:
+        raise UserError(
+            "a network of point estimates has no noise to linearise: give it a posterior"
+        )
+    return layers
+
+
+@contextmanager
+def _at_means(layers: list[BayesianLinear]) -> Iterator[dict[BayesianLinear, _Heard]]:
+    """Let layers use their means and tell what they are given."""
+    heard: dict[BayesianLinear, _Heard] = {}
+    samplers = [layer.weights.sampler for layer in layers]
+
+    def listen(layer: BayesianLinear, args: tuple[Any, ...], output: Tensor) -> Tensor:
+        if layer in heard or output.dim() != 2:
+            raise UserError(
+                "a network is linearised where each layer is called once, with one vector for each "
+                "point"
+            )
+        # Not the output itself: an activation may overwrite it.
+        probe = torch.zeros_like(output, requires_grad=True)
+        heard[layer] = _Heard(args[0], probe)
+        return output + probe
+
+    handles = [layer.register_forward_hook(listen) for layer in layers]
+    for layer in layers:
+        layer.weights.sampler = layer.weights.mean
+    try:
+        yield heard
+    finally:
+        for layer, sampler, handle in zip(layers, samplers, handles, strict=True):
+            layer.weights.sampler = sampler
+            handle.remove()
