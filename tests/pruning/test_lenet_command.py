@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -66,6 +67,22 @@ def test_the_bars_count_every_row_and_column(done):
         "fc1 columns": 800,
         "fc2 columns": 500,
     }
+
+
+@pytest.mark.parametrize(("spread", "agrees"), [(0.5, True), (3.0, False)])
+def test_two_heaps_are_clusters_and_one_is_not(spread, agrees, done):
+    content = result(done)
+    generator = np.random.default_rng(0)
+    numbers = content["numbers"]
+    modes = {
+        group: np.concatenate([generator.normal(c, spread, 200) for c in (-3, 3)]).tolist()
+        for group in numbers["modes"]
+    }
+    told = numbers | {"modes": modes, "cuts": dict.fromkeys(numbers["cuts"], 0.0)}
+    unit = LeNetUnit.model_validate(content["unit"])
+    claim = lenet_report.make_claims([(unit, told, {})])[-1]
+    assert "clusters" in claim.published
+    assert claim.agrees is agrees
 
 
 def test_a_finished_seed_is_kept(done, monkeypatch, capsys):
