@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import one_hot
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn.calls import recorded_calls
 
 Points: TypeAlias = Iterable[tuple[tuple[Any, ...], Tensor]]
 """Batches: the network's arguments, inputs `[B, ...]` first, and labels `[B]`."""
@@ -155,29 +156,17 @@ def _add_linear(
     power: _Power,
 ) -> bool:
     """Add a batch in closed form; False, and nothing added, where a layer sees no plain batch."""
-    calls: list[tuple[nn.Linear, Tensor, Tensor]] = []
-
-    def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        assert isinstance(layer, nn.Linear)
-        calls.append((layer, inputs[0].detach(), output))
-        return output.clone()  # an activation may work in place
-
-    handles = [layer.register_forward_hook(record) for layer in layers]
-    try:
-        with torch.enable_grad():
-            logits = network(*arguments)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with torch.enable_grad(), recorded_calls(layers) as calls:
+        logits = network(*arguments)
     once = len({layer for layer, _, _ in calls}) == len(calls)
     if not once or any(x.shape[:-1] != labels.shape for _, x, _ in calls):
         return False
-    inputs = [power(x) for _, x, _ in calls]
+    inputs = [power(x.detach()) for _, x, _ in calls]
     outputs = [output for _, _, output in calls]
     for v in directions(logits.detach(), labels):
         gradients = torch.autograd.grad(logits, outputs, v, retain_graph=True)
         for (layer, _, _), x, d in zip(calls, inputs, map(power, gradients), strict=True):
-            weight, bias = layers[layer]
+            weight, bias = layers[cast(nn.Linear, layer)]
             if weight:
                 total[weight].addmm_(d.T, x)
             if bias:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn.calls import recorded_calls
 from vcl_radial.nn.linear import BayesianLinear
 from vcl_radial.nn.weights import VariationalWeights
 
@@ -29,13 +30,6 @@ class Moments(NamedTuple):
 
     mean: Tensor
     variance: Tensor
-
-
-class _Heard(NamedTuple):
-    """A layer in a pass: its input `[B, in]`, and zeros `[B, out]` added to its output."""
-
-    inputs: Tensor
-    probe: Tensor
 
 
 def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
@@ -50,15 +44,23 @@ def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
             once with one vector for each point.
     """
     differentiable = torch.is_grad_enabled()
-    with torch.enable_grad(), _at_means(_layers(network)) as heard:
+    layers = _layers(network)
+    with torch.enable_grad(), _at_means(layers), recorded_calls(layers) as calls:
         mean = call()
+        if len({layer for layer, _, _ in calls}) < len(calls) or any(
+            output.dim() != 2 for _, _, output in calls
+        ):
+            raise UserError(
+                "a network is linearised where each layer is called once, with one vector for each "
+                "point"
+            )
         with torch.set_grad_enabled(differentiable):
-            per_unit = [_variances(layer, inputs) for layer, (inputs, _) in heard.items()]
-        probes = [each.probe for each in heard.values()]
+            per_unit = [_variances(cast(BayesianLinear, layer), x) for layer, x, _ in calls]
+        outputs = [output for _, _, output in calls]
         variances = []
         for output in mean.unbind(1):
             gradients = torch.autograd.grad(
-                output.sum(), probes, retain_graph=True, create_graph=differentiable
+                output.sum(), outputs, retain_graph=True, create_graph=differentiable
             )
             parts = zip(gradients, per_unit, strict=True)
             variances.append(torch.stack([(g.square() * v).sum(1) for g, v in parts]).sum(0))
@@ -91,28 +93,13 @@ def _layers(network: nn.Module) -> list[BayesianLinear]:
 
 
 @contextmanager
-def _at_means(layers: list[BayesianLinear]) -> Iterator[dict[BayesianLinear, _Heard]]:
-    """Let layers use their means and tell what they are given."""
-    heard: dict[BayesianLinear, _Heard] = {}
+def _at_means(layers: list[BayesianLinear]) -> Iterator[None]:
+    """Let layers use their means in place of draws."""
     samplers = [layer.weights.sampler for layer in layers]
-
-    def listen(layer: BayesianLinear, args: tuple[Any, ...], output: Tensor) -> Tensor:
-        if layer in heard or output.dim() != 2:
-            raise UserError(
-                "a network is linearised where each layer is called once, with one vector for each "
-                "point"
-            )
-        # Not the output itself: an activation may overwrite it.
-        probe = torch.zeros_like(output, requires_grad=True)
-        heard[layer] = _Heard(args[0], probe)
-        return output + probe
-
-    handles = [layer.register_forward_hook(listen) for layer in layers]
     for layer in layers:
         layer.weights.sampler = layer.weights.mean
     try:
-        yield heard
+        yield
     finally:
-        for layer, sampler, handle in zip(layers, samplers, handles, strict=True):
+        for layer, sampler in zip(layers, samplers, strict=True):
             layer.weights.sampler = sampler
-            handle.remove()

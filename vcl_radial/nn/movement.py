@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.nn.carry import variational_weights
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights
 
 AT_REST = 0.1
 """A unit whose weights have moved by less than this, as `LayerMovement.moved`, is at rest."""
@@ -54,12 +54,10 @@ def movement(network: nn.Module, tasks: Collection[int]) -> list[LayerMovement]:
 
 def _movement(layer: str, weights: VariationalWeights) -> LayerMovement:
     blocks = weights.posterior_blocks()
-    moved = [(b.mean - b.prior_mean).abs() / _noise(b, b.prior_scale, prior=True) for b in blocks]
-    noises = [_noise(b, b.scale()) for b in blocks]
-    ratios = [
-        noise / _noise(b, b.prior_scale, prior=True)
-        for b, noise in zip(blocks, noises, strict=True)
-    ]
+    noises = [block.weight_noise() for block in blocks]
+    priors = [block.prior_noise() for block in blocks]
+    moved = [(b.mean - b.prior_mean).abs() / p for b, p in zip(blocks, priors, strict=True)]
+    ratios = [noise / prior for noise, prior in zip(noises, priors, strict=True)]
     of_units, _ = weights.split(moved)
     at_rest = of_units.flatten(1).square().mean(1).sqrt() < AT_REST
     return LayerMovement(
@@ -70,11 +68,6 @@ def _movement(layer: str, weights: VariationalWeights) -> LayerMovement:
         float(_all(ratios).log().mean().exp()),
         100 * float(at_rest.double().mean()),
     )
-
-
-def _noise(block: PosteriorBlock, scale: Tensor, *, prior: bool = False) -> Tensor:
-    family = block.prior_family if prior else block.family
-    return scale / family.scale_for_weight_noise(1.0, scale.shape[-1])
 
 
 def _all(blocks: list[Tensor]) -> Tensor:

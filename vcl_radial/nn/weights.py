@@ -138,6 +138,11 @@ class PosteriorBlock(nn.Module):
         """The standard deviation of each weight's noise, `[groups, D]`."""
         return self.posterior.scale / self.family.scale_for_weight_noise(1.0, self.mean.shape[-1])
 
+    def prior_noise(self) -> Tensor:
+        """The same under the prior."""
+        D = self.mean.shape[-1]
+        return self.prior_scale / self.prior_family.scale_for_weight_noise(1.0, D)
+
     def hold_scale(self, hold: bool) -> None:
         """Compute the scale once for all draws without gradient, until told otherwise."""
         self._held_scale = self.scale() if hold else None

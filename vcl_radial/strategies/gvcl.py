@@ -97,8 +97,7 @@ def stretch(block: PosteriorBlock, first_scale: Tensor, strength: float) -> Tens
     S is the variance of the weight's noise under the current prior, S_0 = first_scale^2 that under
     the first. A weight that is less certain than at first counts as one that has learnt nothing.
     """
-    unit = block.prior_family.scale_for_weight_noise(1.0, block.prior_scale.shape[-1])
-    kept = (block.prior_scale / (unit * first_scale)).square().clamp(max=1)
+    kept = (block.prior_noise() / first_scale).square().clamp(max=1)
     return (strength * (1 - kept) + kept).sqrt()
 
 

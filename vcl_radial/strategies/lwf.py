@@ -27,7 +27,7 @@ from torch.nn.functional import cross_entropy
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MultiHead
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.strategies.task_model import TaskModel, require_known_heads
 
 
 class LwF(ContinualStrategy):
@@ -49,11 +49,7 @@ class LwF(ContinualStrategy):
         super().__init__(**settings)
         if not temperature > 0:
             raise UserError(f"options.temperature = {temperature} must be above 0")
-        if not isinstance(self.model, TaskModel):
-            raise UserError(
-                f"lwf cannot tell the heads of a {type(self.model).__name__} apart: give it a "
-                "network with a vcl_radial.nn.MultiHead, or with one head"
-            )
+        require_known_heads(self.model, "lwf")
         self.strength, self.temperature = strength, temperature
         self.classes: dict[int, list[int]] = {}
         """The classes trained so far, by head; the one head for all tasks is 0."""

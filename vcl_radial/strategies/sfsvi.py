@@ -28,7 +28,7 @@ from vcl_radial.nn import PosteriorBlock, consolidate
 from vcl_radial.nn.linearised import Moments, output_moments
 from vcl_radial.nn.movement import movement
 from vcl_radial.posteriors import Gaussian
-from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.strategies.task_model import TaskModel, require_known_heads
 from vcl_radial.strategies.vcl import VCL
 
 
@@ -55,11 +55,7 @@ class SFSVI(VCL):
             raise UserError(f"options.context_points = {context_points} must be at least 1")
         if not function_scale > 0:
             raise UserError(f"options.function_scale = {function_scale} must be above 0")
-        if not isinstance(self.model, TaskModel):
-            raise UserError(
-                f"sfsvi cannot tell the heads of a {type(self.model).__name__} apart: give it a "
-                "network with a vcl_radial.nn.MultiHead, or with one head"
-            )
+        require_known_heads(self.model, "sfsvi")
         self.context_points, self.function_scale = context_points, function_scale
         self.seen: list[int] = []
         """The task labels trained so far."""

@@ -7,6 +7,7 @@ from typing import Any
 from avalanche.models import MultiTaskModule
 from torch import Tensor, nn
 
+from vcl_radial.errors import UserError
 from vcl_radial.nn import MultiHead
 from vcl_radial.nn.weights import held_scales
 from vcl_radial.predict import log_predictive
@@ -80,3 +81,16 @@ class TaskModel(MultiTaskModule):
         """Take over what `get_extra_state` gave."""
         self.known_train_tasks_labels = set(state["tasks"])
         self.max_class_label = state["classes"]
+
+
+def require_known_heads(model: nn.Module, method: str) -> None:
+    """See that a method can ask each head of its model by itself.
+
+    Raises:
+        UserError: it is somebody else's `MultiTaskModule`, whose heads cannot be told apart.
+    """
+    if not isinstance(model, TaskModel):
+        raise UserError(
+            f"{method} cannot tell the heads of a {type(model).__name__} apart: give it a network "
+            "with a vcl_radial.nn.MultiHead, or with one head"
+        )

@@ -1,0 +1,34 @@
+"""What layers are given and what they give in a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+
+class Call(NamedTuple):
+    """A layer, its input, and its output, in which gradients may be taken."""
+
+    layer: nn.Module
+    inputs: Tensor
+    output: Tensor
+
+
+@contextmanager
+def recorded_calls(layers: Iterable[nn.Module]) -> Iterator[list[Call]]:
+    """Note every call of these layers, in their order."""
+    calls: list[Call] = []
+
+    def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        calls.append(Call(layer, inputs[0], output))
+        return output.clone()  # an activation may work in place
+
+    handles = [layer.register_forward_hook(record) for layer in layers]
+    try:
+        yield calls
+    finally:
+        for handle in handles:
+            handle.remove()
