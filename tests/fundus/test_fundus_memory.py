@@ -56,6 +56,14 @@ def test_activations_grow_with_batch_area_and_samples_and_weights_do_not():
     assert activations(32, 4, samples=3).activations == 3 * one.activations
 
 
+def test_bfloat16_is_bounded_by_float32():
+    exact, rough = (
+        estimate_memory(VGG(4, posterior="radial", precision=precision), (3, 32, 32), 4)
+        for precision in ("float32", "bfloat16")
+    )
+    assert rough == exact
+
+
 @pytest.mark.parametrize("family", ["gaussian", "radial", "radial-eq44", "rdp", None])
 def test_nothing_is_changed_and_nothing_drawn_from_the_global_generator(family):
     network = VGG(2, posterior=family, dropout=0.5)
