@@ -26,6 +26,7 @@ def test_means_and_standard_errors_by_hand(results):
     expected = {
         "average_accuracy": (94.75, 1.25),
         "forgetting": (6.5, 1.5),
+        "learning_accuracy": (98.0, 0.5),
         "backward_transfer": (-6.5, 1.5),
         "forward_transfer": (4.0, 1.0),
         "minimum_accuracy": (92.0, 2.0),
@@ -48,12 +49,12 @@ def test_every_score_of_a_run_has_its_column(results):
 
 def test_markdown_by_hand(results):
     assert to_markdown(summary_table(results)) == (
-        "| method | seeds | accuracy (%) ↑ | forgetting ↓ | BWT ↑ | FWT ↑ | min-ACC (%) ↑ "
-        "| NLL (nats) ↓ | ECE (%) ↓ |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| radial-vcl | 2 | 94.75 ± 1.25 | 6.50 ± 1.50 | -6.50 ± 1.50 | 4.00 ± 1.00 "
-        "| 92.00 ± 2.00 | 1.895 ± 0.025 | 18.95 ± 0.25 |\n"
-        "| joint | 1 | 98.50 | – | – | – | – | 1.970 | 19.70 |\n"
+        "| method | seeds | accuracy (%) ↑ | forgetting ↓ | learnt (%) ↑ | BWT ↑ | FWT ↑ "
+        "| min-ACC (%) ↑ | NLL (nats) ↓ | ECE (%) ↓ |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| radial-vcl | 2 | 94.75 ± 1.25 | 6.50 ± 1.50 | 98.00 ± 0.50 | -6.50 ± 1.50 "
+        "| 4.00 ± 1.00 | 92.00 ± 2.00 | 1.895 ± 0.025 | 18.95 ± 0.25 |\n"
+        "| joint | 1 | 98.50 | – | – | – | – | – | 1.970 | 19.70 |\n"
     )
 
 
@@ -96,7 +97,7 @@ def test_a_bar_in_a_name_does_not_break_the_markdown(make_run):
 def test_a_negative_zero_is_printed_as_zero(make_run):
     R = [[50.0, 50.0], [99.0, 50.0], [98.999, 99.0]]
     line = to_markdown(summary_table(make_run("m", 0, R))).splitlines()[2]
-    assert line.startswith("| m | 1 | 99.00 | 0.00 | 0.00 | 0.00 |")
+    assert line.startswith("| m | 1 | 99.00 | 0.00 | 99.00 | 0.00 | 0.00 |")
 
 
 def test_an_unfinished_run_is_named(results, make_run):

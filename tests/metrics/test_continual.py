@@ -16,6 +16,7 @@ from vcl_radial.metrics import (
     backward_transfer,
     forgetting,
     forward_transfer,
+    learning_accuracy,
     minimum_accuracy,
     recency_bias,
     summary,
@@ -25,6 +26,7 @@ COMPARES_MOMENTS = (
     forgetting,
     backward_transfer,
     forward_transfer,
+    learning_accuracy,
     minimum_accuracy,
     recency_bias,
 )
@@ -78,6 +80,10 @@ def test_forgetting_does_not_count_accuracy_before_a_task_was_trained():
     assert forgetting(tidy(R)) == pytest.approx((25 + 20) / 2)
 
 
+def test_learning_accuracy_by_hand():
+    assert learning_accuracy(tidy(WORKED)) == pytest.approx((90 + 80 + 99) / 3)
+
+
 def test_backward_transfer_by_hand():
     assert backward_transfer(tidy(WORKED)) == pytest.approx((70 - 90 + 60 - 80) / 2)
 
@@ -123,6 +129,13 @@ def test_backward_transfer_is_minus_forgetting_when_each_task_is_best_when_learn
         R[j + 1, j] = R[:, j].max()
     table = tidy(R)
     assert backward_transfer(table) == pytest.approx(-forgetting(table), abs=1e-9)
+
+
+@given(any_matrix)
+def test_what_is_left_is_what_was_learnt_and_what_came_or_went_since(R):
+    table, T = tidy(R), R.shape[1]
+    since = (T - 1) / T * backward_transfer(table)
+    assert average_accuracy(table) == pytest.approx(learning_accuracy(table) + since, abs=1e-9)
 
 
 @given(any_matrix)

@@ -40,6 +40,9 @@ SCORES = {
     "forgetting": Score(
         "forgetting ↓", 2, "lower", "points that earlier tasks fell from their best"
     ),
+    "learning_accuracy": Score(
+        "learnt (%) ↑", 2, "higher", "accuracy on each task right after it was trained"
+    ),
     "backward_transfer": Score(
         "BWT ↑", 2, "higher", "backward transfer: points that later tasks added to earlier ones"
     ),

@@ -96,6 +96,27 @@ def forgetting(tidy: pd.DataFrame) -> float | None:
     return float(np.mean([R[j:T, j - 1].max() - R[T, j - 1] for j in range(1, T)]))
 
 
+def learning_accuracy(tidy: pd.DataFrame) -> float | None:
+    """Accuracy on each task right after it was trained, on average.
+
+        LA = 1/T Σ_j R[j, j] = ACC - (T-1)/T BWT
+
+    Riemer et al., "Learning to learn without forgetting" (ICLR 2019), who call it learning
+    accuracy. It tells a network that kept little from one that learnt little.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Per cent, or None for one task or a joint run.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    R = _run_matrix(tidy)
+    return float(np.diagonal(R[1:]).mean()) if _is_sequence(R) else None
+
+
 def backward_transfer(tidy: pd.DataFrame) -> float | None:
     """What later tasks did to earlier ones.
 
@@ -238,6 +259,7 @@ def summary(tidy: pd.DataFrame) -> dict[str, float | None]:
     return {
         "average_accuracy": average_accuracy(tidy),
         "forgetting": forgetting(tidy),
+        "learning_accuracy": learning_accuracy(tidy),
         "backward_transfer": backward_transfer(tidy),
         "forward_transfer": forward_transfer(tidy),
         "minimum_accuracy": minimum_accuracy(tidy),

@@ -109,7 +109,7 @@ class VGG(nn.Module):
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, classes]` of images `[B, channels, H, W]` under one draw of the weights."""
-        # Shapes alone, by which memory is estimated, have no autocast: float32 bounds it from above.
+        # Shapes alone, which tell a run's memory, have no autocast: float32 bounds it from above.
         if self.in_bfloat16 and not x.is_meta:
             with torch.autocast(x.device.type, torch.bfloat16):
                 return self._logits(x, task).float()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ class Continual(Track[Run, RunFolder]):
     objectives: ClassVar = {
         "average_accuracy": Objective("maximize", "average accuracy (%)"),
         "minimum_accuracy": Objective("maximize", "minimum accuracy (%)"),
+        "learning_accuracy": Objective("maximize", "learning accuracy (%)"),
         "backward_transfer": Objective("maximize", "backward transfer (points)"),
         "forward_transfer": Objective("maximize", "forward transfer (points)"),
         "forgetting": Objective("minimize", "forgetting (points)"),
@@ -77,9 +77,12 @@ class Continual(Track[Run, RunFolder]):
         return _averages(state["rows"]) if state is not None else {}
 
     def score(self, folder: RunFolder, objective: str) -> float | None:
-        """A number of metrics.json."""
-        scores: dict[str, float | None] = json.loads((folder.path / "metrics.json").read_text())
-        return scores[objective]
+        """One of `metrics.summary`; by its own table a run from before a score was there has it."""
+        import pandas as pd
+
+        from vcl_radial.metrics import summary
+
+        return summary(pd.read_csv(folder.path / "accuracy.csv"))[objective]
 
     def chance(self, folder: RunFolder) -> float | None:
         """The mean accuracy on all tasks before any training."""
