@@ -56,6 +56,17 @@ def test_a_method_that_was_not_tuned_on_the_benchmark_is_named(tmp_path: Path):
         plan(DIGITS, [str(method)], [0], tuned=True)
 
 
+def test_a_shipped_method_that_was_not_tuned_is_named():
+    with pytest.raises(UserError, match="naive.toml: was not tuned on permuted-mnist"):
+        plan("permuted-mnist", ["naive"], [0], tuned=True)
+
+
+def test_a_file_of_ones_own_without_tuned_tables_is_taken_as_it_stands(tmp_path: Path):
+    method = tmp_path / "mine.toml"
+    method.write_text("epochs = 3\n")
+    assert plan(DIGITS, [str(method)], [0], tuned=True) == plan(DIGITS, [str(method)], [0])
+
+
 def test_a_misspelt_key_among_the_tuned_ones_is_named(tmp_path: Path):
     method = tmp_path / "mine.toml"
     method.write_text(f"[tuned.{DIGITS}]\nepoch = 3\n")

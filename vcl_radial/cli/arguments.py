@@ -105,7 +105,8 @@ def add_tuned(parser: argparse.ArgumentParser) -> None:
         "--tuned",
         action="store_true",
         help="with the settings that a search on validation data found for each method on this "
-        "benchmark, [tuned.BENCHMARK] of its .toml file",
+        "benchmark, [tuned.BENCHMARK] of its .toml file; a file of your own without such tables is "
+        "taken as it stands",
     )
 
 

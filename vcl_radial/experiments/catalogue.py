@@ -129,7 +129,8 @@ def plan(
 
     Keys of `settings` are those of a recipe (`options.key` for the method's own), `stream.key`, or
     `evaluate_on`. They come last; before them the benchmark's own recipe, and with `tuned` what a
-    search found for the method on this benchmark, the table [tuned.BENCHMARK] of its TOML.
+    search found for the method on this benchmark, the table [tuned.BENCHMARK] of its TOML
+    (`tuned_keys`).
 
     Raises:
         UserError: a name or key is unknown, a value impossible, two methods share a name, or a
@@ -191,10 +192,14 @@ def check_keys(entry: Entry, known: Collection[str]) -> None:
 def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
     """The keys of the table that holds what a search found for a method on a benchmark.
 
+    A file of the user's own that was tuned on nothing is taken as it stands: the table is empty.
+
     Raises:
         UserError: there is no such table.
     """
-    if benchmark not in section(method, "tuned"):
+    tables = section(method, "tuned")
+    shipped = method.path.resolve().is_relative_to(folder("method").resolve())
+    if benchmark not in tables and (tables or shipped):
         raise UserError(
             f"{method.path}: was not tuned on {benchmark} (it has no table [tuned.{benchmark}]); "
             "find its settings with `vcl-radial sweep`, or leave --tuned out"
