@@ -57,7 +57,7 @@ def test_a_method_that_was_not_tuned_on_the_benchmark_is_named(tmp_path: Path):
 
 
 def test_a_shipped_method_that_was_not_tuned_is_named():
-    with pytest.raises(UserError, match="naive.toml: was not tuned on permuted-mnist"):
+    with pytest.raises(UserError, match=r"naive\.toml: was not tuned on permuted-mnist"):
         plan("permuted-mnist", ["naive"], [0], tuned=True)
 
 
