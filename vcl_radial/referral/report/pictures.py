@@ -53,7 +53,7 @@ def referral_curves(
         "band: the middle 90 % of resamples of patients"
         if one_seed
         else "band: ± standard error over seeds",
-        "grey: the other methods",
+        *(["grey: the other methods"] if len(methods) > 1 else []),
         *notices,
     ]
     figure, grid = _panels(title, parts, len(methods), width=1.55, height=1.45)
