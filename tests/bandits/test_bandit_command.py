@@ -1,4 +1,6 @@
 import csv
+import gzip
+import math
 import os
 import signal
 import subprocess
@@ -187,3 +189,18 @@ def test_a_result_that_cannot_be_written_is_said(tmp_path):
     unit = BanditUnit(method="uniform", seed=0, dataset="adult")
     with pytest.raises(UserError, match="cannot be written"):
         write(unit, tmp_path / "out", {}, {})
+
+
+def test_rounds_in_which_nothing_can_be_earned_have_no_relative_reward(call, data_dir, tmp_path):
+    path = data_dir / "bandits" / "mushroom.csv.gz"
+    header, *rows = gzip.decompress(path.read_bytes()).decode().splitlines()
+    poisonous = [row for row in rows if row.startswith("p")]
+    path.write_bytes(gzip.compress("\n".join([header, *poisonous, ""]).encode()))
+    code, out, err = call("mushroom", *FEW[:2], "--rounds", "1", *FEW[4:])
+    assert (code, err) == (0, "")
+    assert "nan of the optimum" in out
+    assert "| mushroom | uniform | -0.93 ± 0.09 | nan | 2 | 0 | 0 |" in out
+    with (tmp_path / "out" / "report" / "bandits.csv").open() as file:
+        assert all(math.isnan(float(row["relative"])) for row in csv.DictReader(file))
+    unit, numbers, environment = result("mushroom", "badam", math.nan)
+    assert make_claims([(unit, numbers, environment), result("mushroom", "bbb", math.nan)]) == []

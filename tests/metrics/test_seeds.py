@@ -66,3 +66,8 @@ def test_no_difference_at_all_gives_one():
 def test_without_or_with_too_many_seeds_there_is_no_exact_test():
     assert math.isnan(sign_flip_test([]))
     assert math.isnan(sign_flip_test([1.0] * 21))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_difference_that_is_not_finite_tells_nothing(value):
+    assert math.isnan(sign_flip_test([1.0, value, 2.0]))

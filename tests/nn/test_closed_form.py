@@ -279,3 +279,24 @@ def test_softplus_is_pytorchs_in_value_and_gradient(dtype):
     torch.testing.assert_close(softplus(rho).double(), reference, rtol=tolerance, atol=0)
     (gradient,) = torch.autograd.grad(softplus(rho).sum(), rho)
     torch.testing.assert_close(gradient, torch.sigmoid(rho.detach()))
+
+
+@needs_compiler
+def test_an_optimiser_whose_state_was_emptied_starts_afresh():
+    """As Avalanche does between trainings, also in the middle of ours."""
+    ends = []
+    for emptied in (False, True):
+        net = network("gaussian", "layer", dtype=torch.float32)
+        optimizer, closed_form = Adam(net.parameters(), lr=1e-2), ClosedFormGradients(net)
+        torch.manual_seed(1)
+        for step in range(6):
+            if step == 3 and emptied:
+                optimizer.state.clear()
+            elif step == 3:  # another one, with blocks of its own
+                optimizer = Adam(net.parameters(), lr=1e-2)
+            optimizer.zero_grad()
+            nll(net, 1, torch.float32).backward()
+            closed_form.before_step(optimizer, blocks(net, [0, 1]), 0.7 / N)
+            optimizer.step()
+        ends.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
+    assert torch.equal(*ends)

@@ -53,6 +53,19 @@ def test_initial_noise_is_the_noise_of_one_weight(grouping):
     assert (draws - layer.mean()[1]).std().item() == pytest.approx(0.01, rel=0.05)
 
 
+@pytest.mark.parametrize("noise", [0.0025, 0.1, 0.3, 1.0])
+def test_noise_across_the_radius_is_the_initial_noise_however_large_it_is(noise):
+    """... and the mean stays where it was told: a short mean of directions has a longer radius."""
+    layer = weights("row", inputs=60, outputs=50, initial_noise=noise)
+    mean = layer.mean()[0].detach()
+    torch.testing.assert_close(mean, weights("row", inputs=60, outputs=50).mean()[0])
+    off = torch.stack([layer.sample()[0] for _ in range(200)]).detach() - mean
+    mu = mean / mean.norm(dim=1, keepdim=True)
+    across = off - (off * mu).sum(-1, keepdim=True) * mu
+    found = (across.square().sum(-1) / 59).mean().sqrt().item()
+    assert found == pytest.approx(noise, rel=0.1 if noise == 1 else 0.02)
+
+
 def test_rows_and_columns_are_what_their_names_say():
     """Only weights of one group scatter together: here by the group's own radius alone."""
     for grouping, axis in (("row", 0), ("column", 1)):
@@ -226,5 +239,11 @@ def test_groups_without_a_direction_are_refused():
         RDPWeights(torch.ones(1, 5), None, RDPSettings("column"))
     with pytest.raises(UserError, match="not all 0"):
         RDPWeights(torch.zeros(4, 5), None, RDPSettings("row"))
-    with pytest.raises(UserError, match="initial_noise is too large: 1 on each of 5 weights"):
-        RDPWeights(torch.ones(4, 5) / 10, None, RDPSettings("row", initial_noise=1.0))
+
+
+def test_a_sampler_draws_in_place_of_the_posterior_where_gradients_are_wanted():
+    layer = weights()
+    layer.sampler = layer.mean
+    assert torch.equal(layer.sample()[0], layer.mean()[0])
+    with torch.no_grad():
+        assert not torch.equal(layer.sample()[0], layer.mean()[0])

@@ -125,3 +125,9 @@ def test_with_a_generator_the_draws_depend_on_it_alone():
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, draws(50, 40.0, 100, seed=3))
     assert not torch.equal(first, draws(50, 40.0, 100, seed=4))
+
+
+def test_a_concentration_that_has_diverged_draws_nan_and_comes_to_an_end():
+    angle = sample_angle((4, 3), t([math.nan, 3.0, math.inf]), 5)
+    assert angle.isnan().all(0).tolist() == [True, False, True]
+    assert angle[:, 1].isfinite().all()

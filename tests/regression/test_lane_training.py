@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,6 +8,8 @@ from regression_helpers import generators, lane_data, network, toy
 from vcl_radial.regression.adam import LaneAdam
 from vcl_radial.regression.batches import LaneData
 from vcl_radial.regression.fit import FitSettings, expected_squared_error, fit, gradient
+from vcl_radial.regression.methods import Job
+from vcl_radial.regression.methods.variational import make_network
 from vcl_radial.regression.network import LaneNetwork, outputs
 from vcl_radial.regression.noise import NoisePrecision
 from vcl_radial.regression.settings import Recipe
@@ -151,3 +154,20 @@ def test_progress_is_told_up_to_the_last_step():
     )
     assert told == sorted(told)
     assert told[-1] == 150
+
+
+def test_directions_of_a_prediction_do_not_depend_on_how_long_training_was():
+    """Nor does a prediction disturb what training draws after it."""
+    recipe = Recipe(method="variational", posterior="rdp")
+    data = lane_data()
+    job = Job([recipe] * 3, [4, 5, 6], data, data.x[:, :7], hidden=5)
+    net = make_network(job)
+    first = job.draws(net, 9)
+    state = net.layers[0].generator.get_state()
+    assert torch.equal(job.draws(net, 9), first)
+    assert torch.equal(net.layers[0].generator.get_state(), state)
+    net.draw(net.noise(1)[0])  # a step of training
+    assert not torch.equal(net.layers[0].generator.get_state(), state)
+    assert torch.equal(job.draws(net, 9), first)
+    other = replace(job, seeds=[7, 8, 9])
+    assert not torch.equal(other.draws(net, 9), first)

@@ -5,7 +5,7 @@ import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from learners import assert_it_goes_on_from_its_state, make, predictions, score, train, weights
-from torch.optim import Adam
+from torch.optim import SGD, Adam, AdamW
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.weights import PosteriorBlock
@@ -198,13 +198,16 @@ def test_predictions_in_the_middle_of_a_task_keep_up_with_training(
     assert all(later < 0.95 * sooner for sooner, later in pairwise(found[:5]))
 
 
-def test_a_stock_optimiser_fine_tunes_too(make_network, multi_head_stream, multi_head_benchmark):
+@pytest.mark.parametrize("kind", [Adam, AdamW, SGD])
+def test_a_stock_optimiser_fine_tunes_too(
+    kind, make_network, multi_head_stream, multi_head_benchmark
+):
     network = make_network("gaussian", initial_noise=0.05)
     vcl = make(
         CoresetVCL,
         network,
         multi_head_stream,
-        optimizer=Adam(network.parameters(), lr=1e-3),
+        optimizer=kind(network.parameters(), lr=0.05 if kind is SGD else 1e-3),
         coreset_epochs=30,
     )
     train(vcl, list(multi_head_benchmark.train_stream)[:1])
@@ -220,3 +223,52 @@ def test_a_coreset_as_large_as_a_task_is_refused(
     vcl = make(CoresetVCL, make_network(), multi_head_stream, coreset_size=5000)
     with pytest.raises(UserError, match=r"coreset_size = 5000 must be at least 1 and leave"):
         train(vcl, list(multi_head_benchmark.train_stream)[:1])
+
+
+def grouped(network):
+    """Means are trained, and scales are not."""
+    parameters = dict(network.named_parameters())
+    means = [p for name, p in parameters.items() if name.endswith("mean")]
+    rhos = [p for name, p in parameters.items() if name.endswith("rho")]
+    return Adam([{"params": means}, {"params": rhos, "lr": 0.0}], lr=1e-2)
+
+
+def test_fine_tuning_keeps_the_groups_of_a_stock_optimiser(
+    make_network, single_head_stream, single_head_benchmark
+):
+    network = make_network("gaussian", False)
+    vcl = make(
+        CoresetVCL,
+        network,
+        single_head_stream,
+        optimizer=grouped(network),
+        coreset_epochs=3,
+        train_epochs=2,
+        schedule=lambda share: 1 - share,
+    )
+    train(vcl, list(single_head_benchmark.train_stream)[:1])
+    for tuned, block in zip(blocks(vcl._prediction), blocks(vcl.model), strict=True):
+        assert torch.equal(tuned.rho, block.rho)
+        assert not torch.equal(tuned.mean, block.mean)
+    fresh = vcl._optimizer_for(vcl._prediction)
+    assert [group["lr"] for group in fresh.param_groups] == [1e-2, 0.0]
+    assert not fresh.state
+    held = {id(p) for group in fresh.param_groups for p in group["params"]}
+    assert held == {id(p) for p in vcl._prediction.parameters()}
+
+
+def test_with_a_stock_optimiser_a_loaded_state_predicts_the_same(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    """Its heads are none of those that the optimiser was made for."""
+    strategies = []
+    for _ in range(2):
+        network = make_network("gaussian")
+        optimizer = Adam(network.parameters(), lr=1e-2)
+        options = {"optimizer": optimizer, "coreset_epochs": 3}
+        strategies.append(make(CoresetVCL, network, multi_head_stream, **options))
+    first, second = strategies
+    train(first, list(multi_head_benchmark.train_stream)[:2])
+    second.load_state_dict(first.state_dict())
+    tests = multi_head_benchmark.test_stream[:2]
+    assert torch.equal(predictions(first, tests), predictions(second, tests))

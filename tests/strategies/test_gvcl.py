@@ -9,7 +9,8 @@ from learners import (
 )
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import PosteriorSettings, kl_divergence
+from vcl_radial.nn import MLP, PosteriorSettings, kl_divergence
+from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import PosteriorBlock, inverse_softplus
 from vcl_radial.strategies.gvcl import GVCL, stretch, stretched_kl
 from vcl_radial.strategies.vcl import VCL
@@ -175,3 +176,12 @@ def test_a_larger_lambda_holds_the_means_tighter(
 def test_a_negative_lambda_is_refused(make_network, multi_head_stream):
     with pytest.raises(UserError, match=r"strength = -1 must be at least 0"):
         make(GVCL, make_network(), multi_head_stream, strength=-1)
+
+
+def test_a_lambda_for_directions_is_refused(multi_head_stream, multi_head_benchmark):
+    """Of an RDP the sum over blocks would hold the biases alone."""
+    network = MLP(64, 2, hidden=(8,), posterior=RDPSettings("row"))
+    with pytest.raises(UserError, match=r"posterior = 'rdp' .* set options\.strength = 1$"):
+        make(GVCL, network, multi_head_stream, strength=2.0)
+    gvcl = make(GVCL, network, multi_head_stream, strength=1.0)
+    train(gvcl, list(multi_head_benchmark.train_stream)[:1])

@@ -1,5 +1,8 @@
+import copy
+
 import pytest
 import torch
+from avalanche.core import SupervisedPlugin
 from avalanche.models import MTSimpleMLP
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -142,3 +145,31 @@ def test_distilled_heads_forget_less(make_network, multi_head_stream, multi_head
 def test_a_model_whose_heads_are_not_ours_is_refused(multi_head_stream):
     with pytest.raises(UserError, match="lwf cannot tell the heads of a MTSimpleMLP apart"):
         make(LwF, MTSimpleMLP(64), multi_head_stream)
+
+
+def test_the_old_network_answers_as_in_evaluation(single_head_stream, single_head_benchmark):
+    """Dropout in what it says would be noise in the targets."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Linear(64, 16),
+        torch.nn.BatchNorm1d(16),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(0.5),
+        torch.nn.Linear(16, 10),
+    )
+    answers = []
+
+    class Witness(SupervisedPlugin):
+        def before_forward(self, strategy, **kwargs):
+            if strategy._old is not None:
+                with torch.no_grad():
+                    answers.append((strategy._old(strategy.mb_x, 0), before(strategy.mb_x)))
+
+    lwf = make(LwF, network, single_head_stream, plugins=[Witness()])
+    tasks = list(single_head_benchmark.train_stream)
+    train(lwf, tasks[:1])
+    before = copy.deepcopy(network).eval()
+    train(lwf, tasks[1:2])
+    assert answers
+    assert all(torch.equal(*pair) for pair in answers)
+    assert network.training

@@ -8,9 +8,12 @@ from learners import (
     make,
     score,
     train,
+    weights,
 )
-from torch.optim import SGD
+from torch.optim import SGD, Adam
 
+from vcl_radial.nn import MLP
+from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
 from vcl_radial.strategies.ml_init_vcl import MLInitVCL
 from vcl_radial.strategies.naive import Naive
 
@@ -107,3 +110,58 @@ def test_a_start_at_the_likelihood_fits_sooner(
         train(vcl, list(multi_head_benchmark.train_stream)[:1])
         found.append(score(vcl, multi_head_benchmark.test_stream[:1], "nll"))
     assert found[1] < 0.7 * found[0]
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_radii_and_directions_start_at_the_likelihood_too(
+    grouping, single_head_stream, single_head_benchmark
+):
+    """Without noise, and with their concentrations, scales and priors as they were."""
+    ends = []
+    for seed in (1, 2):
+        torch.manual_seed(0)
+        network = MLP(64, 10, hidden=(8,), multi_head=False, posterior=RDPSettings(grouping, 0.05))
+        before = copy.deepcopy(network.state_dict())
+        vcl = make(
+            MLInitVCL,
+            network,
+            single_head_stream,
+            ml_epochs=3,
+            train_epochs=0,
+            train_mb_size=1000,
+            optimizer=lambda model: SGD(model.parameters(), lr=0.05),
+        )
+        vcl.consolidate = lambda experience: None
+        torch.manual_seed(seed)
+        vcl.train(single_head_benchmark.train_stream[0], eval_streams=[])
+        after = network.state_dict()
+        moved = {name.rsplit(".", 1)[1] for name in before if _differ(before[name], after[name])}
+        assert moved == {"direction", "loc", "mean"}
+        assert all(p.requires_grad for p in network.parameters())
+        assert not torch.equal(*(network(torch.ones(1, 64)) for _ in range(2)))  # it draws again
+        ends.append(weights(vcl))
+    torch.testing.assert_close(*ends)
+
+
+def test_a_stock_optimiser_starts_afresh_in_between(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    """As one that a function makes anew for each of the two trainings."""
+    ends = []
+    for stock in (False, True):
+        network = make_network("gaussian")
+        network.head.adapt([0])
+
+        def optimizer(model):
+            return Adam(model.parameters(), lr=1e-3)
+
+        vcl = make(
+            MLInitVCL,
+            network,
+            multi_head_stream,
+            ml_epochs=1,
+            optimizer=optimizer(network) if stock else optimizer,
+        )
+        train(vcl, list(multi_head_benchmark.train_stream)[:1])
+        ends.append(weights(vcl))
+    assert torch.equal(*ends)

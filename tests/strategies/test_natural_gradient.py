@@ -271,3 +271,29 @@ def test_a_prior_that_counts_nothing_is_named(
     learner = strategy(method, make_network(None), multi_head_stream, penalty_weight=0.0)
     with pytest.raises(UserError, match="kl_weight = 0"):
         learner.train(multi_head_benchmark.train_stream[0], eval_streams=[])
+
+
+@pytest.mark.parametrize("at_means", [True, False])
+def test_without_accumulation_badam_draws_what_nothing_has_moved_from_the_first_prior(
+    at_means, make_network, multi_head_stream, multi_head_benchmark
+):
+    """Eq. 12 gives the inputs of a unit that is dead the precision 0."""
+    scores, network = Scores(), make_network(None)
+    torch.nn.init.constant_(network.body[0].bias[3:4], -100.0)
+    learner = strategy(
+        BAdam,
+        network,
+        multi_head_stream,
+        prior_scale=0.5,
+        accumulate=False,
+        penalty_weight=0.0,
+        predict_at_means=at_means,
+        evaluator=EvaluationPlugin(scores),
+    )
+    learner.train(multi_head_benchmark.train_stream[0], eval_streams=[])
+    q = learner.posterior.posteriors([0])
+    assert (q["body.0.weight"].precision[3] == (0 if at_means else 4)).all()
+    if not at_means:
+        assert all((each.precision >= 4).all() for each in q.values())
+    learner.eval([multi_head_benchmark.test_stream[0]])
+    assert scores.predictions.isfinite().all()

@@ -4,7 +4,7 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from torch.optim import Adam
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import MLP, consolidate, kl_divergence
 from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
@@ -202,3 +202,12 @@ def test_evaluating_does_not_change_training(multi_head_stream, multi_head_bench
 def test_a_network_without_an_rdp_is_refused(multi_head_stream):
     with pytest.raises(UserError, match="needs posterior = 'rdp'"):
         strategy(MLP(64, 2, hidden=(32,), posterior="gaussian"), multi_head_stream)
+
+
+def test_a_concentration_that_diverges_is_said(single_head_stream, single_head_benchmark):
+    net = network(multi_head=False)
+    torch.nn.init.constant_(net.body[0].weights.rows.log_concentration, 1e4)  # kappa = inf
+    with pytest.raises(Diverged, match="the loss became nan"):
+        strategy(net, single_head_stream).train(
+            single_head_benchmark.train_stream[0], eval_streams=[]
+        )

@@ -11,6 +11,7 @@ from learners import (
 from torch.distributions import Normal, kl_divergence
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn import BayesianLinear
 from vcl_radial.nn.linearised import Moments
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.sfsvi import SFSVI, function_kl, moments
@@ -157,3 +158,19 @@ def test_an_impossible_option_is_named(options, message, make_network, multi_hea
 def test_a_model_whose_heads_cannot_be_told_apart_is_named():
     with pytest.raises(UserError, match="sfsvi cannot tell the heads of a MTSimpleMLP apart"):
         make(SFSVI, MTSimpleMLP(64), None)
+
+
+def test_the_old_network_is_one_function(single_head_stream, single_head_benchmark):
+    """Dropout in what it says would be noise in what the outputs are held to."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        BayesianLinear(64, 16), torch.nn.ReLU(), torch.nn.Dropout(0.5), BayesianLinear(16, 10)
+    )
+    told = make(Told, network, single_head_stream)
+    train(told, list(single_head_benchmark.train_stream)[:2])
+    _, x, old = told.told[-1]
+    tasks = torch.zeros(len(x), dtype=torch.int64)
+    with torch.no_grad():
+        first, again = (moments(old, x, tasks) for _ in range(2))
+    assert torch.equal(first.mean, again.mean)
+    assert torch.equal(first.variance, again.variance)

@@ -146,7 +146,8 @@ def draw(curves: Sequence[Curve], results: Sequence[Result]) -> Figure:
             for curve in of_panel:
                 line(axes, curve, _COLOURS[curve.name], linestyle=_DASHES.get(curve.name, "-"))
             others = [max(curve.y) for curve in of_panel if curve.name != "uniform"]
-            axes.set_ylim(0, 1.25 * max(others or [max(of_panel[0].y)]))
+            top = max(others or [max(of_panel[0].y)])
+            axes.set_ylim(0, 1.25 * top if top > 0 else 1)
             axes.set_xlim(0, None)
             axes.set_xlabel("round")
             axes.set_ylabel("regret, in rewards")
@@ -166,6 +167,8 @@ def make_claims(results: Sequence[Result]) -> list[Claim]:
     claims = []
     for dataset in dict.fromkeys(dataset for dataset, _ in found):
         means = {m: float(np.mean(v)) for (d, m), v in found.items() if d == dataset}
+        # Of rounds in which nothing could be earned there is nothing to tell.
+        means = {m: mean for m, mean in means.items() if not math.isnan(mean)}
         told = ", ".join(f"{TITLES[m]} {mean:.2f}" for m, mean in means.items() if m != "uniform")
         for published, better, worse in (
             ("BAdam outperforms BBB", "badam", "bbb"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -94,8 +95,9 @@ def play_unit(unit: BanditUnit, data_dir: Path | None) -> dict[str, Any]:
     """Play the game of a unit; all its randomness comes from its seed.
 
     Returns:
-        `reward` and `optimum`, the sums over all rounds; `relative`, the first over the second;
-        `regret`, their difference; and `places` with the cumulative `rewards` and `optima` there.
+        `reward` and `optimum`, the sums over all rounds; `relative`, the first over the second, nan
+        where nothing could be earned; `regret`, their difference; and `places` with the cumulative
+        `rewards` and `optima` there.
     """
     import torch
 
@@ -114,7 +116,7 @@ def play_unit(unit: BanditUnit, data_dir: Path | None) -> dict[str, Any]:
     return {
         "reward": reward,
         "optimum": optimum,
-        "relative": reward / optimum,
+        "relative": reward / optimum if optimum else math.nan,
         "regret": optimum - reward,
         "places": places.tolist(),
         "rewards": rewards[places - 1].tolist(),

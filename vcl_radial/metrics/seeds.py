@@ -43,11 +43,12 @@ def sign_flip_test(differences: Sequence[float]) -> float:
 
     Returns:
         The p-value. It is never below 2 / 2^n: five seeds cannot give less than 0.0625. Without any
-        difference, and above 20 seeds (where the patterns are too many to go through), nan.
+        difference, with one that is not finite, and above 20 seeds (where the patterns are too many
+        to go through), nan.
     """
     d = np.asarray(differences, dtype=float)
     n = len(d)
-    if not 0 < n <= _MOST_SEEDS:
+    if not 0 < n <= _MOST_SEEDS or not np.isfinite(d).all():
         return math.nan
     sums = np.zeros(1)
     for value in d:

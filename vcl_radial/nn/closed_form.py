@@ -291,7 +291,9 @@ class _NativeAdam:
             self.blocks.pop(block, None)  # what it knows of the last step will be out of date
             return False
         compiled = self.blocks.get(block)
-        if compiled is None or not compiled.is_of(block.mean, block.rho):
+        # Avalanche starts an optimiser afresh by emptying its state.
+        fresh = not all(self.optimizer.state[p] for p in (block.mean, block.rho))
+        if compiled is None or fresh or not compiled.is_of(block.mean, block.rho):
             mean, rho = ((p.detach(), self._moments(p)) for p in (block.mean, block.rho))
             prior = block.prior_mean, block.prior_scale
             compiled = native.AdamBlock(mean, rho, prior, drawn.divergence)

@@ -89,7 +89,7 @@ class RDPBlock(nn.Module):
         first_prior: the prior before the first task.
 
     Raises:
-        UserError: groups of one weight or of zeros have no direction, or the noise drowns them.
+        UserError: groups of one weight or of zeros have no direction.
     """
 
     prior_direction: Tensor
@@ -106,16 +106,13 @@ class RDPBlock(nn.Module):
                 "posterior = 'rdp' needs groups of at least two weights that are not all 0: "
                 f"here are {groups} groups of {D}; choose another grouping"
             )
-        squared_radius = radius.square().mean().item()
-        if not D * noise**2 < squared_radius:
-            raise UserError(
-                f"initial_noise is too large: {noise:.3g} on each of {D} weights drowns a group "
-                f"of length {math.sqrt(squared_radius):.3g}"
-            )
-        concentration = concentration_for_variance(noise**2 / squared_radius, D)
-        # A factor's log has this standard deviation, and so has the log radius.
-        spread = noise / math.sqrt(squared_radius)
-        # E w = E r A(kappa) mu, with E r = exp(loc + spread^2 / 2), is to be the given mean.
+        share = noise**2 / radius.square().mean().item()
+        # A factor's log has this standard deviation, and so has the log radius: E r^2 is
+        # (1 + share) (E r)^2.
+        spread = math.sqrt(math.log1p(share))
+        # E w = E r A(kappa) mu, with E r = exp(loc + spread^2 / 2), is to be the given mean, and
+        # E r^2 A(kappa) / kappa the variance across it.
+        concentration = concentration_for_variance(share / (1 + share), D)
         shrinkage = bessel_ratio(D / 2, torch.tensor(concentration, dtype=torch.float64)).item()
         log_radius = radius.log() - math.log(shrinkage) - spread**2 / 2
         layer = log_radius.mean(0, keepdim=True)
@@ -211,6 +208,8 @@ class RDPWeights(VariationalWeights):
 
     def sample(self) -> Layer:
         """Draw w ~ q(w), reparameterised: the weight `[out, in, ...]` and the bias or None."""
+        if self.sampler is not None and torch.is_grad_enabled():
+            return self.sampler()
         bias = None if self.bias is None else self.bias.sample().squeeze(0)
         return self._join(lambda q: q.sample(1).squeeze(0)), bias
 

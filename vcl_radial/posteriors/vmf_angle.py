@@ -43,7 +43,8 @@ def sample_angle(
 
     Args:
         shape: of the draws; the concentration broadcasts to it.
-        concentration: kappa >= 0; the draws are differentiable in it.
+        concentration: kappa >= 0; the draws are differentiable in it, and nan where it is not
+            finite.
         D: the dimension, at least 2.
         generator: of the draws.
     """
@@ -56,6 +57,8 @@ def _wood(
     shape: Sequence[int], concentration: Tensor, D: int, generator: torch.Generator | None
 ) -> Tensor:
     kappa = concentration.double().expand(*shape).reshape(-1, 1)
+    # No proposal would ever be accepted: nan, for whoever looks whether training has diverged.
+    kappa = kappa.where(kappa.isfinite(), math.nan)
     b = (D - 1) / (2 * kappa + (4 * kappa.square() + (D - 1) ** 2).sqrt())
     angle = torch.empty_like(kappa).squeeze(1)
     pending = torch.arange(len(kappa), device=kappa.device)
@@ -70,7 +73,7 @@ def _wood(
         accepted = torch.empty_like(log_share).exponential_(generator=generator) > -log_share
         first = accepted.to(torch.uint8).argmax(1, keepdim=True)
         angle[pending] = 2 * stretched2.gather(1, first).squeeze(1).sqrt().atan()
-        again = ~accepted.any(1)
+        again = ~(accepted.any(1) | kappa.isnan().squeeze(1))
         pending, kappa, b = pending[again], kappa[again], b[again]
     return angle.view(*shape)
 

@@ -114,16 +114,21 @@ class VonMisesFisher:
 
 
 def concentration_for_variance(variance: float, D: int) -> float:
-    """The kappa at which each tangent coordinate has this variance A(kappa) / kappa, below 1 / D.
+    """The kappa at which each tangent coordinate of x / A(kappa) has this variance, above 0.
 
-    A(kappa) / kappa is near 1 / (D + e) with kappa^2 = e (e + D + 1), the algebraic lower bound of
-    Ruiz-Antolin and Segura 2016 (Theorem 4); e is corrected until it holds exactly.
+    The mean of x / A(kappa) has length 1; the variance is 1 / (kappa A(kappa)). A(kappa) / kappa is
+    near 1 / (D + e) with kappa^2 = e (e + D + 1), the algebraic lower bound of Ruiz-Antolin and
+    Segura 2016 (Theorem 4); e is corrected until it holds exactly.
     """
-    wanted = 1 / variance - D
-    e = wanted
+    wanted = 1 / variance
+    b = wanted - D - 1
+    root = math.sqrt(b * b + 4 * wanted * D)
+    # The larger root of e^2 - b e - D wanted = 0; each form is exact where the other cancels.
+    e = (b + root) / 2 if b > 0 else 2 * wanted * D / (root - b)
     for _ in range(8):
-        kappa = math.sqrt(e * (e + D + 1))
-        e *= wanted / (1 / ratio_over_x(D / 2, torch.tensor(kappa, dtype=torch.float64)).item() - D)
+        kappa2 = e * (e + D + 1)
+        kappa = torch.tensor(math.sqrt(kappa2), dtype=torch.float64)
+        e *= wanted / (kappa2 * ratio_over_x(D / 2, kappa).item())
     return math.sqrt(e * (e + D + 1))
 
 

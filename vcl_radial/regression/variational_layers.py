@@ -6,7 +6,8 @@ the lane.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -272,6 +273,20 @@ class DirectionalLayer(LaneLayer):
         factors, bias = self.factors(parameters.clone())
         self.carried = [factor.posterior() for factor in factors]
         self.bias_prior = bias.to_prior()
+
+
+@contextmanager
+def directions_from(generator: torch.Generator, layers: Iterable[LaneLayer]) -> Iterator[None]:
+    """Inside, directional layers draw from this generator; their own waits undisturbed."""
+    directional = [layer for layer in layers if isinstance(layer, DirectionalLayer)]
+    own = [layer.generator for layer in directional]
+    for layer in directional:
+        layer.generator = generator
+    try:
+        yield
+    finally:
+        for layer, before in zip(directional, own, strict=True):
+            layer.generator = before
 
 
 def _block(block: RDPBlock | None) -> _Factor:

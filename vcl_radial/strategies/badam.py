@@ -15,7 +15,9 @@ Their Eq. 10 counts the prior's precision to the posterior's, and so does `accum
     precision = precision_p + N sqrt(v)
 
 Without it each task's precision takes the place of the last one's, as Eq. 12 has it, and a weight
-that a task does not use is free after it.
+that a task does not use is free after it. Where f never had a gradient (the inputs of a dead unit),
+Eq. 12 has the precision 0, and a draw infinite noise; where predictions draw, no precision is below
+the first prior's, since what the data do not touch keeps its prior.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ class BAdam(ContinualStrategy):
         model: a network of point parameters: the means.
         prior_scale: the first prior is N(0, prior_scale^2).
         beta2: Adam's decay of the second moment.
-        accumulate: whether the prior's precision is a term of the posterior's.
+        accumulate: whether the prior's precision is a term of the posterior's; without it, and with
+            predictions that draw, the first prior's is the least that it can be.
         predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
         settings: those of `ContinualStrategy`.
 
@@ -97,5 +100,10 @@ class BAdam(ContinualStrategy):
             moments = self.optimizer.state[q.mean]
             square = moments.get("max_exp_avg_sq", moments["exp_avg_sq"])
             root = (square / (1 - self.beta2 ** float(moments["step"]))).sqrt()
-            q.precision = points * root + (q.prior_precision if self.accumulate else 0)
+            q.precision = points * root
+            if self.accumulate:
+                q.precision += q.prior_precision
+            elif self.posterior.noisy_prediction:
+                # Drawn with infinite noise, a weight that nothing has moved gives inf - inf.
+                q.precision.clamp_(min=self.posterior.prior_precision)
             q.carry()

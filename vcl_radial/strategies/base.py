@@ -8,6 +8,7 @@ benchmark, with stock plugins, metrics and loggers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.strategies.callbacks import StepCallbacks
 from vcl_radial.strategies.schedules import Schedule, constant
-from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.strategies.task_model import TaskModel, log_predictive_of
 from vcl_radial.streams import TensorLoading, TensorStream
 
 
@@ -138,17 +139,19 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
             self.mb_logits = output = self._output()
             return output
         self.mb_logits = torch.stack([self._output() for _ in range(self.train_samples)])
-        return self.mb_logits.log_softmax(-1).logsumexp(0)
+        return self.mb_logits.log_softmax(-1).logsumexp(0) - math.log(self.train_samples)
 
     def _output(self) -> Tensor:
         """What the model says of the mini-batch."""
         task = self.sole_task
         output: Tensor
-        if task is None or not isinstance(self.model, TaskModel):
-            output = super().forward()
-        else:
+        if task is not None and isinstance(self.model, TaskModel):
             # A number, not a label per row: nobody has to look at those and wait for the device.
             output = self.model(self.mb_x, task)
+        elif self.is_training:
+            output = super().forward()
+        else:
+            output = log_predictive_of(self.model, self.mb_x, self.mb_task_id)
         return output
 
     def criterion(self) -> Tensor:

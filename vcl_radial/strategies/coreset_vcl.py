@@ -20,14 +20,15 @@ from copy import deepcopy
 from typing import Any
 
 import torch
-from avalanche.models import MultiTaskModule, avalanche_forward
+from avalanche.models import MultiTaskModule
+from avalanche.models.dynamic_optimizers import update_optimizer
 from torch import Tensor
 from torch.optim import Optimizer
 
 from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
-from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.strategies.task_model import TaskModel, log_predictive_of
 from vcl_radial.strategies.vcl import VCL
 from vcl_radial.streams import TensorBatches
 from vcl_radial.streams.coreset import coreset
@@ -89,8 +90,7 @@ class CoresetVCL(VCL):
         if self._prediction is None:  # a state was loaded, or training has gone on
             with torch.enable_grad():
                 self._prediction = self._fine_tuned()
-        output: Tensor = avalanche_forward(self._prediction, self.mb_x, self.mb_task_id)
-        return output
+        return log_predictive_of(self._prediction, self.mb_x, self.mb_task_id)
 
     def state_dict(self) -> dict[str, Any]:
         """The posterior that is carried on, and the coresets; the copy follows from them."""
@@ -133,4 +133,11 @@ class CoresetVCL(VCL):
     def _optimizer_for(self, model: MultiTaskModule) -> Optimizer:
         if self._make_optimizer is not None:
             return self._make_optimizer(model)
-        return type(self.optimizer)(model.parameters(), **self.optimizer.defaults)
+        pairs = zip(self.model.parameters(), model.parameters(), strict=True)
+        # With its groups, over the copy's parameters ...
+        optimizer = deepcopy(self.optimizer, {id(own): copied for own, copied in pairs})
+        # ... and heads that only a loaded state has brought; nothing is left of its steps.
+        update_optimizer(optimizer, dict(model.named_parameters()), reset_state=True)
+        for group in optimizer.param_groups:
+            group["lr"] = group.get("task_lr", group["lr"])
+        return optimizer

@@ -34,7 +34,7 @@ from torch import Tensor
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import kl_divergence, variational_weights
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.strategies.vcl import VCL
 
 
@@ -46,13 +46,19 @@ class GVCL(VCL):
         settings: those of `ContinualStrategy`; `penalty_weight` is beta.
 
     Raises:
-        UserError: the strength is negative.
+        UserError: the strength is negative, or not 1 where weights have radius and direction (RDP).
     """
 
     def __init__(self, *, strength: float = 1.0, **settings: Any) -> None:
         super().__init__(**settings)
         if not strength >= 0:
             raise UserError(f"options.strength = {strength} must be at least 0")
+        weights = (m for m in self.network.modules() if isinstance(m, VariationalWeights))
+        if strength != 1 and not all(m.all_in_blocks for m in weights):
+            raise UserError(
+                f"options.strength = {strength} stretches the means of a Gaussian or radial "
+                "posterior, and posterior = 'rdp' has directions: set options.strength = 1"
+            )
         self.strength = strength
         self.first_scales: dict[str, Tensor] = {}
         """The scale of each block's first prior, by the block's name."""

@@ -98,6 +98,10 @@ class LwF(ContinualStrategy):
     def _before_training_exp(self, **kwargs: Any) -> None:
         super()._before_training_exp(**kwargs)
         self._old = deepcopy(self.model) if self.classes else None
+        if self._old is not None:
+            # Without dropout, and with the statistics of its task; the model around it stays in
+            # training, where it gives logits.
+            self._old.network.eval()
 
     def _old_heads(
         self, model: TaskModel, features: list[Tensor], output: Tensor

@@ -11,10 +11,14 @@ already fitted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
+from vcl_radial.nn.rdp import RDPBlock, RDPWeights
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.strategies.vcl import VCL
 
@@ -56,17 +60,49 @@ class MLInitVCL(VCL):
 
     def _maximise_likelihood(self) -> None:
         """Train the means on the experience as point estimates; leave the scales as they are."""
-        blocks = [m for m in self.network.modules() if isinstance(m, PosteriorBlock)]
-        scales = [block.rho.detach().clone() for block in blocks]
         weight, self.penalty_weight = self.penalty_weight, 0.0
-        with torch.no_grad():
-            for block in blocks:
-                block.rho.fill_(_NO_NOISE)
-        self.make_optimizer()
-        for _ in range(self.ml_epochs):
-            self.training_epoch()
+        with _without_noise(self.network), _directions_at_means(self.network):
+            self.make_optimizer()
+            for _ in range(self.ml_epochs):
+                self.training_epoch()
         self.penalty_weight = weight
+        self.make_optimizer()
+
+
+@contextmanager
+def _without_noise(network: nn.Module) -> Iterator[None]:
+    """Inside, blocks of a location-scale family draw their means; their scales come back after."""
+    blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
+    scales = [block.rho.detach().clone() for block in blocks]
+    with torch.no_grad():
+        for block in blocks:
+            block.rho.fill_(_NO_NOISE)
+    try:
+        yield
+    finally:
         with torch.no_grad():
             for block, rho in zip(blocks, scales, strict=True):
                 block.rho.copy_(rho)
-        self.make_optimizer()
+
+
+@contextmanager
+def _directions_at_means(network: nn.Module) -> Iterator[None]:
+    """Inside, radii and directions are used at their means.
+
+    The length of a mean depends on the concentration and the radius's scale too: they are held, so
+    that what is trained is the mean that the posterior has afterwards.
+    """
+    layers = [m for m in network.modules() if isinstance(m, RDPWeights)]
+    blocks = [m for m in network.modules() if isinstance(m, RDPBlock)]
+    held = [p for m in blocks for p in (m.log_concentration, m.rho) if p.requires_grad]
+    for layer in layers:
+        layer.sampler = layer.mean
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.sampler = None
+        for parameter in held:
+            parameter.requires_grad_(True)

@@ -97,6 +97,8 @@ class SFSVI(VCL):
         super()._before_training_exp(**kwargs)
         if self.seen:
             self._old = deepcopy(self.model)
+            # What it says is to be one function: without dropout, and with its task's statistics.
+            self._old.network.eval()
             for module in self._old.modules():
                 if isinstance(module, PosteriorBlock):
                     module.hold_scale(True)

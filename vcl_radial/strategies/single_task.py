@@ -10,10 +10,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from avalanche.models import MultiTaskModule, avalanche_forward
+from avalanche.models import MultiTaskModule
 from torch import Tensor
 
 from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.task_model import log_predictive_of
 
 
 class SingleTask(ContinualStrategy):
@@ -34,8 +35,7 @@ class SingleTask(ContinualStrategy):
         if self.is_training:
             return super().forward()
         model = self.models.get(self.experience.current_experience, self._initial)
-        output: Tensor = avalanche_forward(model.eval(), self.mb_x, self.mb_task_id)
-        return output
+        return log_predictive_of(model.eval(), self.mb_x, self.mb_task_id)
 
     def state_dict(self) -> dict[str, Any]:
         """The initial weights, and those of every task's model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from avalanche.models import MultiTaskModule
+from avalanche.models import MultiTaskModule, avalanche_forward
 from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
@@ -81,6 +81,12 @@ class TaskModel(MultiTaskModule):
         """Take over what `get_extra_state` gave."""
         self.known_train_tasks_labels = set(state["tasks"])
         self.max_class_label = state["classes"]
+
+
+def log_predictive_of(model: MultiTaskModule, x: Tensor, tasks: Tensor) -> Tensor:
+    """What a model in evaluation says, `[B, C]`: somebody else's gives logits."""
+    output: Tensor = avalanche_forward(model, x, tasks)
+    return output if isinstance(model, TaskModel) else output.log_softmax(-1)
 
 
 def require_known_heads(model: nn.Module, method: str) -> None:

@@ -15,6 +15,7 @@ from vcl_radial.regression.layers import LaneLayer, PointLayer
 from vcl_radial.regression.network import LaneNetwork, Noise, initial_means, outputs
 from vcl_radial.regression.noise import NoisePrecision
 from vcl_radial.regression.settings import Recipe
+from vcl_radial.regression.variational_layers import directions_from
 
 _AT_ONCE = 2**22
 """Hidden units of rows and draws that a prediction holds at a time."""
@@ -59,6 +60,10 @@ class Job:
         """A generator for each lane, from its seed and what it is for."""
         return [torch.Generator().manual_seed(derived(seed, purpose)) for seed in self.seeds]
 
+    def joint_generator(self, purpose: str) -> torch.Generator:
+        """One for all lanes together, from the seed of the first."""
+        return torch.Generator().manual_seed(derived(self.seeds[0], purpose))
+
     def initial_means(self) -> list[tuple[Tensor, Tensor]]:
         """Of each layer: means of weights `[R, out, in]` and biases `[R, out]`."""
         widths = [self.x.shape[-1], self.hidden, 1]
@@ -97,18 +102,20 @@ class Job:
     def draws(self, network: LaneNetwork, samples: int) -> Tensor:
         """f(x; w) under draws of the weights that all rows share, `[T, R, n]`.
 
-        They depend on a lane's seed alone, not on what training has drawn.
+        They depend on a lane's seed alone, not on what training has drawn; the directions of RDP
+        layers, which all lanes draw together, on the first lane's.
         """
         at_once = max(1, _AT_ONCE // (network.lanes * self.x.shape[1] * self.hidden))
         noise = network.noise(samples, generators=self.generators("prediction"))
         found = []
-        for start in range(0, samples, at_once):
-            chunk = zip(*noise[start : start + at_once], strict=True)
-            together: Noise = [
-                [torch.cat(draws, dim=1) for draws in zip(*of_layer, strict=True)]
-                for of_layer in chunk
-            ]
-            found.append(outputs(network.draw(together), self.x).transpose(0, 1))
+        with directions_from(self.joint_generator("predicted directions"), network.layers):
+            for start in range(0, samples, at_once):
+                chunk = zip(*noise[start : start + at_once], strict=True)
+                together: Noise = [
+                    [torch.cat(draws, dim=1) for draws in zip(*of_layer, strict=True)]
+                    for of_layer in chunk
+                ]
+                found.append(outputs(network.draw(together), self.x).transpose(0, 1))
         return torch.cat(found)
 
 

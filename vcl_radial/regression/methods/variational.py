@@ -6,7 +6,7 @@ import torch
 
 from vcl_radial.regression.fit import fit
 from vcl_radial.regression.layers import LaneLayer
-from vcl_radial.regression.methods.job import Job, derived
+from vcl_radial.regression.methods.job import Job
 from vcl_radial.regression.network import LaneNetwork
 from vcl_radial.regression.predictive import Mixture
 from vcl_radial.regression.variational_layers import DirectionalLayer, LocationScaleLayer
@@ -28,7 +28,7 @@ def make_network(job: Job) -> LaneNetwork:
     recipe, scale = job.recipe, job.of_lanes("prior_scale")
     means = job.initial_means()
     if recipe.posterior == "rdp":
-        generator = torch.Generator().manual_seed(derived(job.seeds[0], "directions"))
+        generator = job.joint_generator("directions")
         first = DirectionalLayer(*means[0], scale, recipe.initial_noise, generator)
         last = LocationScaleLayer(
             *means[1], torch.ones_like(scale), "gaussian", "layer", recipe.initial_noise
