@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny_run
 
-from vcl_radial import __version__
+from vcl_radial import __version__, native
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.experiments.execute import Place, execute
 from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
 from vcl_radial.experiments.specification import Run
 from vcl_radial.metrics import summary
@@ -90,6 +91,26 @@ def test_the_environment_says_where_the_numbers_came_from(never_interrupted):
     assert where["tasks"] == ["0, 1", "2, 3", "4, 5", "6, 7", "8, 9"]
     assert set(where["seconds"]) == {"training", "evaluation"}
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", where["finished"])
+
+
+def test_a_run_that_another_commit_went_on_with_names_both(tmp_path: Path, monkeypatch):
+    class Left(Exception):
+        pass
+
+    def leave(event):
+        if event.kind == "task" and event.task == 2:
+            raise Left
+
+    run = tiny_run("naive")
+    monkeypatch.setattr("vcl_radial.experiments.run_folder.loaded", lambda: "0123456")
+    with pytest.raises(Left):
+        execute(run, Place(tmp_path), leave)
+    monkeypatch.undo()
+    monkeypatch.setattr("vcl_radial.experiments.environment.loaded", lambda: "6543210")
+    execute(run, Place(tmp_path), lambda event: None)
+    where = json.loads((RunFolder(tmp_path, run).path / "environment.json").read_text())
+    assert where["commit"] == "0123456, 6543210"
+    assert where["compiled"] is (native.unavailable() is None)
 
 
 @pytest.mark.parametrize("benchmark", [MULTI_HEAD, SINGLE_HEAD])

@@ -75,6 +75,16 @@ def test_a_name_without_an_eye_is_a_fault_at_kaggle(kaggle, told):
     assert "1 not named <patient>_left or <patient>_right (scan7)" in line
 
 
+def test_nor_may_one_in_the_eyepacs_subset_make_strangers_of_all_pairs(tmp_path, told):
+    names = [*GRADES, "extra"]
+    write_csv(tmp_path / "labels.csv", ["image", "level"], [(name, 0) for name in names])
+    write_images(tmp_path / "images", names, ".jpg")
+    found = load_photographs("eyepacs-subset", tmp_path, on_fault="skip", tell=told.append)
+    assert found.patients_known
+    assert len(found) == len(GRADES)
+    assert "1 not named <patient>_left or <patient>_right (extra)" in told[0]
+
+
 def test_aptos(tmp_path):
     write_csv(tmp_path / "train.csv", ["id_code", "diagnosis"], [("a1", 3), ("b2", 0)])
     write_images(tmp_path / "train_images", ["a1", "b2"], ".png")

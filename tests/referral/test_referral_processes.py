@@ -13,7 +13,7 @@ import referral_worker
 import torch
 
 from vcl_radial.errors import UserError
-from vcl_radial.referral.folder import is_finished
+from vcl_radial.referral.folder import fault_of
 from vcl_radial.referral.processes import ALONE, Processes, joined
 from vcl_radial.referral.training import Training
 
@@ -66,7 +66,7 @@ def test_two_processes_learn_what_one_learns(tmp_path):
     assert first["seeds"] == one["seeds"]
     assert not set(first["seeds"]) & set(second["seeds"])
     (folder,) = (tmp_path / "two").glob("b/m/seed-0-*")
-    assert is_finished(folder)
+    assert fault_of(folder) is None
     assert json.loads((folder / "environment.json").read_text())["processes"] == 2
 
 

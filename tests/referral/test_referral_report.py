@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -82,9 +83,20 @@ def test_runs_of_a_search_are_no_part_of_it(tmp_path):
     assert [one.run for one in found.runs] == [folder.run]
 
 
-def test_what_is_not_finished_is_no_part_of_it(tmp_path):
+def test_what_is_not_finished_is_no_part_of_it_and_named(tmp_path, capsys):
     folder = finished_run(tmp_path, "radial", 0)
     (folder.path / "scores.csv").write_text("")
+    torn = finished_run(tmp_path, "mfvi", 0)
+    (torn.path / "spec.toml").write_text("[data")
+    finished_run(tmp_path, "deterministic", 0)
+    (tmp_path / "of-another-track" / "seed-0-abc").mkdir(parents=True)
+    (found,) = read_benchmarks(tmp_path)
+    assert [method.label for method in found.methods] == ["deterministic"]
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert f"passed over: {folder.path}: scores.csv was altered after the run" in said
+    assert any(line.startswith(f"passed over: {torn.path / 'spec.toml'}: ") for line in said)
+    shutil.rmtree(tmp_path / "synthetic" / "deterministic")
     with pytest.raises(UserError, match=r"holds no finished run of `vcl-radial refer`"):
         read_benchmarks(tmp_path)
 
@@ -182,6 +194,22 @@ def test_a_curve_is_drawn_through_its_means(means):
     drawn = [np.asarray(line.get_ydata(), float) for line in coloured]
     assert any(np.array_equal(y, own["mean"], equal_nan=True) for y in drawn)
     assert len({to_hex(line.get_color()) for line in coloured}) == 2
+
+
+def test_the_band_of_a_single_seed_is_that_of_its_patients_and_all_of_it_is_shown(means):
+    of_one = means.copy()
+    radial = of_one["method"] == "radial"
+    of_one.loc[radial, ["seeds", "se_seeds"]] = 1, math.nan
+    of_one.loc[radial, "upper"] = of_one.loc[radial, "mean"]
+    of_one.loc[radial, "lower"] = of_one.loc[radial, "mean"] - 9
+    figure = pictures.referral_curves(of_one, "auc", "AUC", "title", [])
+    own = tables.ranked(of_one, "auc").query('method == "radial"')
+    (band,) = figure.axes[2].collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.min() == pytest.approx(own["lower"].min())
+    assert figure.axes[2].get_ylim()[0] <= heights.min()
+    words = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
+    assert "of a single seed the middle 90 %" in words
 
 
 def test_calibration_is_drawn_in_per_cent(benchmark, means):

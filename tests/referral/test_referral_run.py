@@ -14,11 +14,14 @@ from referral_helpers import recipe
 
 from vcl_radial.cli import refer as refer_command
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.experiments.catalogue import parse_setting
+from vcl_radial.experiments.lock import held
+from vcl_radial.referral import command as command_module
 from vcl_radial.referral import execute as execute_module
 from vcl_radial.referral.catalogue import RECIPES, method_names, plan
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
-from vcl_radial.referral.prepare import all_test_sets, prepare
+from vcl_radial.referral.prepare import all_test_sets, on_data, prepare
 from vcl_radial.referral.settings import DataSettings, Run
 
 
@@ -87,14 +90,18 @@ def test_a_finished_run_that_was_altered_is_not_finished(tmp_path, prepared):
     assert not folder.finished()
 
 
-def test_checkpoints_that_are_damaged_or_of_another_run_are_refused(tmp_path, prepared):
+def test_a_damaged_checkpoint_is_named_and_one_of_another_run_refused(tmp_path, prepared, capsys):
     folder = ReferralFolder(tmp_path, run_of(epochs=2))
     with pytest.raises(Stop):
         execute(folder, [prepared], on_epoch=stop_after(0))
     sound = folder.checkpoint.read_bytes()
     folder.checkpoint.write_bytes(sound[:-1])
-    with pytest.raises(UserError, match=r"checkpoint.pt: damaged .*delete it"):
-        execute(folder, [prepared])
+    lines = []
+    execute(folder, [prepared], on_epoch=lines.append)
+    assert (
+        "checkpoint.pt: damaged (its checksum is wrong); this run starts" in capsys.readouterr().out
+    )
+    assert [line["epoch"] for line in lines] == [1, 2]
     other = ReferralFolder(tmp_path, run_of(seed=1, epochs=2))
     other.path.mkdir()
     other.checkpoint.write_bytes(sound)
@@ -125,6 +132,29 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
 
 
 # Photographs
+
+
+def test_runs_on_other_photographs_or_labels_are_others(tmp_path):
+    folders = [tmp_path / name / "eyes" for name in ("first", "moved", "graded anew", "other")]
+    for folder in folders:
+        (folder / "images").mkdir(parents=True)
+        rows = [
+            f"{patient}_{eye},{patient % 3}" for patient in range(9) for eye in ("left", "right")
+        ]
+        (folder / "labels.csv").write_text("\n".join(["image,level", *rows, ""]))
+        for row in rows:
+            (folder / "images" / f"{row.split(',')[0]}.jpg").write_bytes(b"1234")
+    text = (folders[2] / "labels.csv").read_text()
+    (folders[2] / "labels.csv").write_text(text.replace("8_left,2", "8_left,3"))
+    (folders[3] / "images" / "4_left.jpg").write_bytes(b"12345")
+    run = Run(
+        benchmark="b", method="m", seed=0, data=DataSettings(dataset="folder"), recipe=recipe()
+    )
+    first, moved, graded, other = (on_data(run, folder).digest() for folder in folders)
+    assert first == moved
+    assert len({run.digest(), first, graded, other}) == 4
+    drawn = run_of()
+    assert on_data(drawn) == drawn
 
 
 def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):
@@ -221,9 +251,9 @@ def test_runs_on_validation_data_are_others_and_those_on_test_data_what_they_wer
     assert (
         Run.model_validate({k: v for k, v in test.settings().items() if k != "evaluate_on"}) == test
     )
-    old = json.dumps(
-        test.model_dump(include={"data", "recipe"}), sort_keys=True, separators=(",", ":")
-    )
+    content = test.model_dump(include={"data", "recipe"})
+    del content["data"]["checksum"]
+    old = json.dumps(content, sort_keys=True, separators=(",", ":"))
     assert test.digest() == hashlib.sha256(old.encode()).hexdigest()[:8] != validation.digest()
 
 
@@ -268,10 +298,24 @@ def command(*arguments):
     return options.command(options)
 
 
+TINY = (
+    "epochs=1",
+    "channels=1",
+    "batch_size=8",
+    "eval_samples=2",
+    "data.size=8",
+    "data.patients=40",
+    "data.validation=0.2",
+)
+
+
+def tiny(out, *methods):
+    at = ["--out", str(out), "--device", "cpu"]
+    return ["synthetic", "--method", *methods, *at, "--set", *TINY]
+
+
 def test_the_command_trains_scores_and_keeps_what_is_done(tmp_path, capsys):
-    tiny = ["epochs=1", "channels=1", "batch_size=8", "eval_samples=2", "data.size=8"]
-    arguments = ["synthetic", "--method", "radial", "deterministic", "--out", str(tmp_path)]
-    arguments += ["--set", *tiny, "data.patients=40", "data.validation=0.2", "--device", "cpu"]
+    arguments = tiny(tmp_path, "radial", "deterministic")
     assert command(*arguments) == 0
     first = capsys.readouterr().out
     assert "synthetic: 2 runs to do" in first
@@ -283,3 +327,23 @@ def test_the_command_trains_scores_and_keeps_what_is_done(tmp_path, capsys):
     assert "SYNTHETIC" in again
     assert first[first.index("test: AUC") :] == again[again.index("test: AUC") :]
     assert len(list(Path(tmp_path).glob("synthetic/*/seed-0-*/done"))) == 2
+
+
+def test_a_run_that_another_command_is_at_or_that_breaks_leaves_the_others_alone(
+    tmp_path, capsys, monkeypatch
+):
+    arguments = tiny(tmp_path, "radial", "deterministic")
+    keys = dict(map(parse_setting, TINY))
+    runs = plan("synthetic", ["radial", "deterministic"], [0], keys)
+    busy, broken = (ReferralFolder(tmp_path, run) for run in runs)
+    monkeypatch.setattr(command_module, "execute", lambda *_, **__: 1 / 0)
+    with held([busy.path]):
+        assert command(*arguments) == 1
+    said = capsys.readouterr().out
+    assert "radial  seed 0: another command is at work on this run" in said
+    assert "deterministic  seed 0: ZeroDivisionError: division by zero" in said
+    assert "ZeroDivisionError" in (broken.path / "traceback.txt").read_text()
+    assert not busy.path.exists()
+    monkeypatch.undo()
+    assert command(*arguments) == 0
+    assert not (broken.path / "traceback.txt").exists()

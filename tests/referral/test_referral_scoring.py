@@ -75,6 +75,15 @@ def test_scores_of_all_photographs_do_not_depend_on_what_would_be_referred():
     assert set(scores["referred"].dropna()) == set(REFERRED)
 
 
+def test_a_confident_mistake_costs_its_margin_and_no_more():
+    # Of the first, healthy photographs the network is sure that they are referable.
+    sure = torch.tensor([20.0, 20.0, 40.0, 40.0], dtype=torch.float64)
+    draws = torch.stack([-sure, torch.zeros(4)], 1).log_softmax(-1)[None].float()
+    found = prediction_table("here", "test", table(2), draws)
+    assert found["referable"].tolist() == [0, 0, 1, 1]
+    assert value(score_table(found, resamples=0), "nll") == pytest.approx(10)
+
+
 def test_uncertainty_that_knows_of_artefacts_finds_all_of_them():
     found = predictions()
     found["mutual_information"] = (found["artefact"] != "").astype(float)
@@ -117,6 +126,7 @@ def test_a_search_is_told_the_mean_over_the_sites_after_the_last_one(tmp_path):
             for k in range(20)
         ]
     ).astype({"referable": int})
+    rows["log_odds"] = np.log(rows["probability"] / (1 - rows["probability"]))
     rows.to_csv(tmp_path / "predictions.csv", index=False)
     last = [part for _, part in rows[rows["after"] == "second"].groupby("set")]
     aucs = [100 * roc_auc_score(part["referable"], part["probability"]) for part in last]

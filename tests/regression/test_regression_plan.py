@@ -8,7 +8,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.regression import plan
 from vcl_radial.regression.data import DIABETES, UCI_FOLDERS
 from vcl_radial.regression.methods import METHODS
-from vcl_radial.regression.plan import Benchmark, Method, choose, final_units
+from vcl_radial.regression.plan import Benchmark, Method, choose, final_units, in_words
 from vcl_radial.regression.settings import Recipe
 from vcl_radial.regression.track import train_and_score
 from vcl_radial.regression.units import Score, bundles
@@ -171,3 +171,8 @@ def test_the_draws_of_rdp_are_not_shared_with_another_setting():
     units = plan.validation_units(toy(), method, [0, 1], 0.2, seed=0)
     assert len(bundles(units, lanes=40)) == 2
     assert torch.equal(torch.tensor([len(u.splits) for u in units]), torch.tensor([2, 2]))
+
+
+def test_a_setting_of_any_key_is_told():
+    setting = {"learning_rate": 1e-4, "batch_size": 1000, "grouping": "unit"}
+    assert in_words(setting) == "learning_rate=0.0001, batch_size=1000, grouping=unit"

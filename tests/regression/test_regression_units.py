@@ -13,7 +13,9 @@ TINY = {"steps": 6, "batch_size": 32, "eval_samples": 3}
 
 def unit(name="mfvi", splits=(0, 1), slices=None, **keys):
     recipe = Recipe(**{"method": "variational", **TINY, **keys})
-    return Unit(set="diabetes", method=name, recipe=recipe, splits=list(splits), slices=slices)
+    return Unit(
+        set="diabetes", method=name, recipe=recipe, splits=list(splits), slices=slices, data="sum"
+    )
 
 
 def perform(units, out, jobs=1, lanes=40):

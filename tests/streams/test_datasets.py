@@ -7,7 +7,7 @@ import torch
 from idx_files import write_idx
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams import ImageData, load_dataset
+from vcl_radial.streams import ImageData, checksum, load_dataset
 from vcl_radial.streams.folders import IDX_NAMES
 
 
@@ -94,6 +94,23 @@ def test_a_users_read_only_folder_stays_as_it_was(idx_folder: Path) -> None:
     load_dataset("idx-folder", idx_folder)
     assert {path: path.stat().st_mtime_ns for path in idx_folder.rglob("*")} == before
     idx_folder.chmod(0o755)
+
+
+def test_a_users_data_are_told_from_others_by_their_content_alone(
+    idx_folder: Path, tiny: ImageData, tmp_path: Path
+) -> None:
+    assert checksum("fashion-mnist", idx_folder) is None
+    moved, other = tmp_path / "moved", tmp_path / "other"
+    for folder in (moved, other):
+        shutil.copytree(idx_folder, folder)
+    for path in moved.rglob("*.gz"):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    images = next(other.rglob(f"{IDX_NAMES[2]}*"))
+    write_idx(images, tiny.test_x + 1)
+    first = checksum("idx-folder", idx_folder)
+    assert checksum("idx-folder", moved) == first
+    assert checksum("idx-folder", other) != first
 
 
 def test_images_and_labels_of_different_length_are_reported(

@@ -358,6 +358,14 @@ def test_the_time_that_was_spent_counts_over_all_sittings(
     assert len(study.results) == 4  # 4000 s are more than an hour; 3000 s were not
 
 
+def test_a_search_that_only_its_hours_end_stops_where_nothing_new_is_left(tmp_path: Path) -> None:
+    search = {"batch_size": [8, 16], "learning_rate": [0.1, 0.2]}
+    (study,), _ = made_up(tmp_path, search=search, trials=None, hours=1000.0)
+    tried = {tuple(sorted(trial.parameters.items())) for trial in study.trials}
+    assert len(tried) == 4
+    assert len(study.trials) < 100
+
+
 def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="file"):

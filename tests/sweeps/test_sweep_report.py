@@ -1,5 +1,6 @@
 import argparse
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.experiments import catalogue
 from vcl_radial.sweeps.draw_distribution import distribution, levels, shares
 from vcl_radial.sweeps.draw_parallel import height
+from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.importance import FEWEST, importances
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results
@@ -135,6 +137,19 @@ def test_trials_can_be_ranked_by_another_score_of_their_runs(swept, tmp_path: Pa
     assert "search for average_accuracy, ranked by backward_transfer (maximize it)" in page
     with pytest.raises(UserError, match="no score 'nll'; choose from average_accuracy, "):
         read_results(path, "nll")
+
+
+def test_a_trial_without_all_of_its_runs_is_not_ranked_by_another_score(
+    swept, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, path = swept
+    copy = tmp_path / path.name
+    shutil.copytree(path, copy)
+    lost = SweepFolder(copy).run(study.plan.run(study.trials[3].parameters, 1)).path
+    shutil.rmtree(lost)
+    (one,) = read_results(copy, "backward_transfer").searched
+    assert {t.number for t in one.trials if t.score is None} == {3}
+    assert f"{lost}: not finished; trial 3 has no backward_transfer" in capsys.readouterr().out
 
 
 def test_a_tenth_and_nine_tenths_of_the_way_from_chance_to_the_best_are_the_levels() -> None:

@@ -61,6 +61,7 @@ def _refer(options: argparse.Namespace) -> int:
     from vcl_radial.experiments.catalogue import parse_setting
     from vcl_radial.referral.catalogue import plan
     from vcl_radial.referral.command import Choices, refer
+    from vcl_radial.referral.prepare import on_data
     from vcl_radial.referral.processes import joined
 
     runs = plan(
@@ -70,6 +71,7 @@ def _refer(options: argparse.Namespace) -> int:
         dict(parse_setting(text) for text in options.settings),
         options.tuned,
     )
+    runs = [on_data(run, options.data_dir) for run in runs]
     with joined(usable_device(options.device)) as (processes, device):
         choices = Choices(
             runs=runs,

@@ -93,6 +93,7 @@ def _run(options: argparse.Namespace) -> int:
         log=loggers,
         command=in_words("run", options),
     )
+    runs = [run.on_data(options.data_dir) for run in runs]
     outcomes = perform(runs, place, options.jobs, 1 if loggers else options.lanes)
     faults: dict[str, list[str]] = {}
     for outcome in outcomes:

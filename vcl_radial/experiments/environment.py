@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,20 @@ def commit() -> str | None:
     return answer.stdout.strip() or None
 
 
-def describe(device: str, threads: int) -> dict[str, Any]:
-    """What stands in `environment.json` besides the times."""
+@lru_cache(maxsize=1)
+def loaded() -> str | None:
+    """The commit that this process has loaded: ask before the work, later it may be another."""
+    return commit()
+
+
+def describe(device: str, threads: int, commits: Iterable[str | None] = ()) -> dict[str, Any]:
+    """What stands in `environment.json` besides the times.
+
+    Args:
+        device: of the networks.
+        threads: of the process.
+        commits: that had worked on it before this process did.
+    """
     # Ours is asked of the code itself: a checkout need not be installed.
     versions: dict[str, str | None] = {"vcl-radial": __version__}
     for package in _PACKAGES:
@@ -42,7 +55,7 @@ def describe(device: str, threads: int) -> dict[str, Any]:
         except PackageNotFoundError:
             versions[package] = None
     return {
-        "commit": commit(),
+        "commit": ", ".join(sorted({c for c in (*commits, loaded()) if c})) or None,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": processor(),

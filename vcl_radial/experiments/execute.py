@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.environment import loaded
 from vcl_radial.experiments.run_folder import DamagedCheckpoint, RunFolder
 from vcl_radial.experiments.specification import Run
 
@@ -73,6 +74,7 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
 
     from vcl_radial.tracks.continual import ContinualRun
 
+    loaded()  # the commit, before anybody makes another
     # More threads than cores would fight; the count is part of what makes the bytes the same.
     torch.set_num_threads(place.threads)
     # An ended run is a cycle of few objects that holds all its data: not collected by itself, the
@@ -190,11 +192,12 @@ def finish(
     command: str | None = None,
 ) -> None:
     """Write a finished run's result files; None is what is not known."""
+    from vcl_radial import native
     from vcl_radial.experiments import environment
     from vcl_radial.metrics import summary
 
     tidy = run.accuracy()
-    where = environment.describe(device, threads)
+    where = environment.describe(device, threads, folder.commits)
     layers = run.movement()
     folder.finish(
         ({} if layers.empty else {"layers.csv": layers.to_csv(index=False)})
@@ -205,6 +208,7 @@ def finish(
                 where
                 | {
                     "tasks": list(tasks),
+                    "compiled": native.unavailable() is None,
                     "parameters": parameters,
                     "seconds": run.seconds,
                     "finished": _timestamp(),

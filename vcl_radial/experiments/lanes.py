@@ -6,10 +6,12 @@ folders, checkpoints and results are those that each would have alone.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Sequence
 
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.environment import loaded
 from vcl_radial.experiments.execute import Event, Place, finish, go_on
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
@@ -41,7 +43,9 @@ def execute_lanes(
 
     from vcl_radial.tracks.lanes import LaneRuns
 
+    loaded()
     torch.set_num_threads(place.threads)
+    gc.collect()  # as in `execute`: the batch before is a cycle that holds all its data
     recipes = [run.recipe for run in runs]
 
     def event(lane: int, kind: str, task: int, epoch: int) -> Event:

@@ -14,10 +14,15 @@ from pathlib import Path
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.run_folder import not_written
 
-AT_WORK = (
-    "another command is at work on this run in the same folder; wait for it, or stop it, and give "
-    "this command again"
-)
+
+class AtWork(UserError):
+    """Somebody else works in the folder."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another command is at work on this run in the same folder; wait for it, or stop it, "
+            "and give this command again"
+        )
 
 
 @contextmanager
@@ -25,7 +30,8 @@ def held(paths: Sequence[Path]) -> Iterator[None]:
     """Nobody else works in these folders meanwhile; they are made, and removed if left empty.
 
     Raises:
-        UserError: somebody does, or a folder cannot be made.
+        AtWork: somebody does.
+        UserError: a folder cannot be made.
     """
     with ExitStack() as stack:
         for path in paths:
@@ -38,7 +44,7 @@ def _held(path: Path) -> Iterator[None]:
     try:
         descriptor = _locked(path)
     except BlockingIOError:
-        raise UserError(AT_WORK) from None
+        raise AtWork from None
     except OSError as error:
         raise not_written(path, error) from None
     try:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import tomli_w
 
 from vcl_radial import atomic
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.environment import loaded
 from vcl_radial.experiments.specification import Run
 
 RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
@@ -43,11 +44,16 @@ class DamagedCheckpoint(UserError):
 
 
 class RunFolder:
-    """`<out>/<benchmark>/<method>/seed-<n>-<hash of the spec>/`."""
+    """`<out>/<benchmark>/<method>/seed-<n>-<hash of the spec>/`.
+
+    Attributes:
+        commits: that trained what the checkpoint holds, as far as it was loaded.
+    """
 
     def __init__(self, out: Path, run: Run) -> None:
         self.run = run
         self.path = out / run.benchmark / run.method / f"seed-{run.seed}-{run.digest()}"
+        self.commits: list[str | None] = []
 
     @property
     def checkpoint(self) -> Path:
@@ -63,13 +69,7 @@ class RunFolder:
         """Write the result files, then the marker that holds their checksums."""
         for name, content in files.items():
             write_atomically(self.path / name, content)
-        try:
-            sums = {name: _sha256(self.path / name) for name in {*RESULT_FILES, *files}}
-        except FileNotFoundError:
-            raise UserError(
-                f"{self.path}: was deleted while its run was at work; give the same command again"
-            ) from None
-        write_atomically(self.path / "done", json.dumps(sums, indent=2) + "\n")
+        mark_finished(self.path, {*RESULT_FILES, *files})
         self.checkpoint.unlink(missing_ok=True)
 
     def fault(self) -> str | None:
@@ -78,7 +78,7 @@ class RunFolder:
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Store plain tensors and numbers, stamped with the spec that they belong to."""
-        store(self.checkpoint, self._stamp, state)
+        store(self.checkpoint, self._stamp, {**state, "commits": [*self.commits, loaded()]})
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The stored state, or None if there is none.
@@ -88,7 +88,10 @@ class RunFolder:
             UserError: the file holds something else or belongs to another spec. It is never
                 unpickled.
         """
-        return stored(self.checkpoint, self._stamp, "spec")
+        state = stored(self.checkpoint, self._stamp, "spec")
+        if state is not None:
+            self.commits = list(dict.fromkeys(state.pop("commits", [])))
+        return state
 
     @property
     def _stamp(self) -> dict[str, Any]:
@@ -140,6 +143,21 @@ def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] |
     if not isinstance(state, dict) or any(state.get(key) != stamp[key] for key in stamp):
         raise UserError(f"{path}: belongs to another {owner}; {mend}")
     return state
+
+
+def mark_finished(path: Path, names: Iterable[str]) -> None:
+    """Write the marker with the checksums of a folder's files.
+
+    Raises:
+        UserError: one of them is gone, or the marker cannot be written.
+    """
+    try:
+        sums = {name: _sha256(path / name) for name in names}
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: was deleted while its run was at work; give the same command again"
+        ) from None
+    write_atomically(path / "done", json.dumps(sums, indent=2) + "\n")
 
 
 def finished_fault(path: Path, files: Sequence[str] = RESULT_FILES) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -40,8 +41,22 @@ class Run(Settings):
     def digest(self) -> str:
         """A hash of all that decides the numbers, but for the seed and the method's name."""
         content = self.model_dump(exclude={"seed", "method"}, mode="json")
+        if self.stream.checksum is None:
+            del content["stream"]["checksum"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def on_data(self, data_dir: Path | None) -> Run:
+        """This run with the checksum of its data, where these are the user's own.
+
+        Raises:
+            UserError: they cannot be read.
+        """
+        from vcl_radial.streams import checksum
+
+        found = checksum(self.stream.dataset, data_dir)
+        stream = self.stream.model_copy(update={"checksum": found})
+        return self.model_copy(update={"stream": stream})
 
 
 def validated(

@@ -80,7 +80,7 @@ def load_photographs(
 def _eyepacs_subset(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
     folder = first_folder(root, "labels.csv", "retinopathy/EyePACS-subset", "EyePACS-subset")
     notice = f"subset of {EYEPACS_NOTICE}; {_EQUALISED}"
-    return read_folder(folder, on_fault, tell, name="eyepacs-subset", notice=notice)
+    return read_folder(folder, on_fault, tell, name="eyepacs-subset", notice=notice, paired=True)
 
 
 def _idrid(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:

@@ -19,7 +19,6 @@ import io
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from vcl_radial import atomic
 from vcl_radial.cache import cache_root
 from vcl_radial.errors import UserError
 from vcl_radial.fundus import files, prepare
@@ -196,7 +196,7 @@ class _Build:
         file.flush()
         os.fsync(file.fileno())
         notes = {"fingerprint": self.fingerprint, "done": done, "unreadable": self.unreadable}
-        _write(self.notes, notes)
+        atomic.write(self.notes, json.dumps(notes).encode())
 
     def _finish(self) -> None:
         with self.pixels.open("rb") as file:
@@ -209,7 +209,7 @@ class _Build:
             "sha256": sha256,
             "unreadable": self.unreadable,
         }
-        _write(self.folder / "index.json", index)
+        atomic.write(self.folder / "index.json", json.dumps(index).encode())
         for path in [self.notes, *self.folder.glob("pixels-*.npy")]:
             if path.name != name:
                 with contextlib.suppress(OSError):  # on some systems while somebody reads it
@@ -230,17 +230,3 @@ def _fingerprint(photographs: Photographs, settings: dict[str, Any]) -> str:
 
 def _digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """Write a file so that it is there whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, cast
 
@@ -31,9 +32,7 @@ def read_kaggle(folder: Path, on_fault: OnFault = "stop", tell: Tell = tell_user
         DataError: files are missing or are not what they should be.
     """
     labels, faults = read_labels(folder / "trainLabels.csv", "image", "level")
-    for label in labels:
-        if patient_and_eye(label.name) is None:
-            faults.append(Fault(label.name, "not named <patient>_left or <patient>_right"))
+    faults += _unpaired(labels)
     unnamed = {fault.image for fault in faults}
     labels = [label for label in labels if label.name not in unnamed]
     pairs, faults, total = matched(labels, faults, images_in(folder / "train", folder))
@@ -106,6 +105,7 @@ def read_folder(
     *,
     name: str | None = None,
     notice: str = "",
+    paired: bool = False,
 ) -> Photographs:
     """A folder of one's own: `labels.csv` and the pictures, here or in `images/`.
 
@@ -120,6 +120,7 @@ def read_folder(
         tell: takes a line for the user.
         name: of the data set; the folder's by default.
         notice: licence, attribution and processing.
+        paired: whether all have to be named <patient>_<left|right>.
 
     Raises:
         DataError: files are missing or are not what they should be.
@@ -129,6 +130,9 @@ def read_folder(
     name = name or folder.resolve().name
     with_patients = bool(labels) and "patient" in labels[0].others
     named = not with_patients and all(patient_and_eye(label.name) for label in labels)
+    if paired and not with_patients:
+        faults += _unpaired(labels)
+        named = True
     for label in labels:
         faults += _of_columns(label, with_patients)
     faulty = {fault.image for fault in faults}
@@ -143,6 +147,14 @@ def read_folder(
         patients_known=with_patients or named,
         faults=tuple(faults),
     )
+
+
+def _unpaired(labels: Sequence[Label]) -> list[Fault]:
+    return [
+        Fault(label.name, "not named <patient>_left or <patient>_right")
+        for label in labels
+        if patient_and_eye(label.name) is None
+    ]
 
 
 def _of_columns(label: Label, with_patients: bool) -> list[Fault]:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+import torch
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from vcl_radial.errors import Diverged
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.experiments.lock import AtWork, held
+from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.experiments.workers import TRACEBACK
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
 from vcl_radial.referral.processes import ALONE, Processes
 from vcl_radial.referral.settings import Run
+from vcl_radial.strategies.faults import in_words
 
 SHOWN = (0.0, 0.1, 0.2, 0.3)
 """Shares that the paper's Table 1 has."""
@@ -146,6 +153,31 @@ def _run(
     console: Console,
     place: str,
 ) -> None:
+    """One run, unless another command is at it or has finished it meanwhile."""
+    with ExitStack() as stack:
+
+        def left_alone() -> bool:
+            try:
+                stack.enter_context(held([folder.path]))
+            except AtWork as error:
+                console.print(f"{folder.run.name}: {error}  {place}", markup=False)
+                return True
+            return folder.finished()
+
+        if choices.processes.from_first(left_alone, torch.device(choices.device)):
+            return
+        with suppress(OSError):  # of an earlier attempt
+            (folder.path / TRACEBACK).unlink()
+        _train(folder, sites, choices, console, place)
+
+
+def _train(
+    folder: ReferralFolder,
+    sites: Sequence[Prepared],
+    choices: Choices,
+    console: Console,
+    place: str,
+) -> None:
     run = folder.run
     steps = max(len(site.split.train) for site in sites) // run.recipe.batch_size
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
@@ -180,6 +212,17 @@ def _run(
             )
         except Diverged as error:
             console.print(f"{run.name} diverged: {error}  {place}", markup=False)
+            return
+        except UserError:
+            raise
+        except Exception as error:
+            # The others of several processes would wait for this one.
+            if choices.processes.world > 1:
+                raise
+            text = "".join(traceback.format_exception(error))
+            write_atomically(folder.path / TRACEBACK, text)
+            words = f"{in_words(error)}; the traceback is in {folder.path / TRACEBACK}"
+            console.print(f"{run.name}: {words}  {place}", markup=False)
             return
     minutes = (time.monotonic() - started) / 60
     console.print(f"{run.name} done in {minutes:.1f} min  {place}", markup=False)

@@ -13,6 +13,7 @@ import torch
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import environment
+from vcl_radial.experiments.run_folder import DamagedCheckpoint
 from vcl_radial.fundus import check_memory, estimate_memory
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.networks import make_network
@@ -48,13 +49,15 @@ def execute(
         UserError: the run would not fit into memory, or its folder cannot be read or written.
         Diverged: the loss of a member stopped being a finite number.
     """
+    environment.loaded()  # the commit, before anybody makes another
     # A network trained to a loss near 0 meets denormal numbers, and they are slow.
     torch.set_flush_denormal(True)
     run, device = folder.run, torch.device(device)
     recipe = run.recipe
     # Nobody reads while the first process still writes what another run left to be done.
     processes.wait()
-    state = folder.load("checkpoint.pt") or {"members": [], "training": None, "history": []}
+    state = _left(folder, processes) or {"members": [], "training": None, "history": []}
+    commits = [*state.get("commits", []), environment.loaded()]
     if state.setdefault("processes", processes.world) != processes.world:
         raise UserError(
             f"{folder.checkpoint}: was left by {state['processes']} processes; go on with as many, "
@@ -70,7 +73,7 @@ def execute(
     def save(training: dict[str, Any] | None) -> None:
         if processes.is_first:
             done = {"members": members, "history": history, "processes": processes.world}
-            folder.save("checkpoint.pt", {**done, "training": training})
+            folder.save("checkpoint.pt", {**done, "commits": commits, "training": training})
 
     for member, site in product(range(recipe.members), range(len(sites))):
         if member == len(members):
@@ -100,7 +103,7 @@ def execute(
         state["training"] = None
         save(None)
     if processes.is_first:
-        facts = _facts(folder, sites, history, device)
+        facts = _facts(folder, sites, history, device, commits)
         facts |= {"processes": processes.world, "command": command}
         _finish(folder, sites, members, history, device, facts)
     processes.wait()
@@ -117,6 +120,17 @@ def history_so_far(folder: ReferralFolder) -> list[dict[str, float]]:
         return [{name: float(row[name]) for name in HISTORY} for row in rows]
     state = folder.load("checkpoint.pt") or {"history": [], "training": None}
     return [*state["history"], *(state["training"] or {"history": []})["history"]]
+
+
+def _left(folder: ReferralFolder, processes: Processes) -> dict[str, Any] | None:
+    """The checkpoint, or None where there is none, or a damaged one: the run starts anew."""
+    try:
+        return folder.load("checkpoint.pt")
+    except DamagedCheckpoint:
+        if processes.is_first:
+            words = "damaged (its checksum is wrong); this run starts anew"
+            print(f"{folder.checkpoint}: {words}", flush=True)
+        return None
 
 
 def _finish(
@@ -148,12 +162,13 @@ def _facts(
     sites: Sequence[Prepared],
     history: Sequence[Mapping[str, float]],
     device: torch.device,
+    commits: Sequence[str | None],
 ) -> dict[str, Any]:
     """What stands in `environment.json`."""
     recipe = folder.run.recipe
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
     parameters = sum(p.numel() for p in make_network(recipe).parameters())
-    return environment.describe(name, torch.get_num_threads()) | {
+    return environment.describe(name, torch.get_num_threads(), commits) | {
         "parameters": recipe.members * parameters,
         "seconds": sum(line["seconds"] for line in history),
         "seconds_per_epoch": sum(line["seconds"] for line in history) / len(history),

@@ -11,8 +11,6 @@ done               checksums of all these; written last
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +19,13 @@ from typing import Any, Final
 import tomli_w
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import finished_fault, store, stored, write_atomically
+from vcl_radial.experiments.run_folder import (
+    finished_fault,
+    mark_finished,
+    store,
+    stored,
+    write_atomically,
+)
 from vcl_radial.referral.settings import Run
 
 TABLES: Final = ("predictions", "scores", "calibration", "history")
@@ -42,11 +46,11 @@ class ReferralFolder:
 
     def finished(self) -> bool:
         """Whether a finished run lies here, unaltered."""
-        return is_finished(self.path)
+        return self.fault() is None
 
     def fault(self) -> str | None:
         """Why no finished run lies here, or None."""
-        return finished_fault(self.path, _FILES)
+        return fault_of(self.path)
 
     def start(self) -> None:
         """Write the spec; from now on the run is not finished."""
@@ -57,9 +61,8 @@ class ReferralFolder:
         """Write the result files and the marker; the spec and any weights lie there already."""
         for name, content in files.items():
             write_atomically(self.path / name, content)
-        names = [*_FILES, *(["weights.pt"] if self.run.evaluate_on == "test" else [])]
-        sums = {name: _sha256((self.path / name).read_bytes()) for name in names}
-        write_atomically(self.path / "done", json.dumps(sums, indent=2) + "\n")
+        weights = ["weights.pt"] if self.run.evaluate_on == "test" else []
+        mark_finished(self.path, [*_FILES, *weights])
         self.checkpoint.unlink(missing_ok=True)
 
     def save(self, name: str, state: Mapping[str, Any]) -> None:
@@ -70,7 +73,9 @@ class ReferralFolder:
         """What `save` stored, or None if there is nothing.
 
         Raises:
-            UserError: the file is damaged or belongs to another run. It is never unpickled.
+            DamagedCheckpoint: its checksum is wrong.
+            UserError: the file holds something else or belongs to another run. It is never
+                unpickled.
         """
         return stored(self.path / name, self._stamp, "run")
 
@@ -79,9 +84,9 @@ class ReferralFolder:
         return {"spec": self.run.digest(), "seed": self.run.seed}
 
 
-def is_finished(path: Path) -> bool:
-    """Whether a folder holds a finished run, unaltered."""
-    return finished_fault(path, _FILES) is None
+def fault_of(path: Path) -> str | None:
+    """Why a folder holds no finished run ("not finished", or what is damaged), or None."""
+    return finished_fault(path, _FILES)
 
 
 def read_spec(path: Path) -> Run:
@@ -94,7 +99,3 @@ def read_spec(path: Path) -> Run:
         return Run.model_validate(tomllib.loads((path / "spec.toml").read_text(encoding="utf-8")))
     except (OSError, ValueError):
         raise UserError(f"{path / 'spec.toml'}: missing or damaged; run it again") from None
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

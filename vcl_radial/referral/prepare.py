@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +23,10 @@ from vcl_radial.fundus import (
     published_split,
     split_by_patient,
 )
-from vcl_radial.fundus.faults import Tell, tell_user
+from vcl_radial.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.referral.parts import parts_of
-from vcl_radial.referral.settings import DataSettings
+from vcl_radial.referral.settings import DataSettings, Run
+from vcl_radial.streams.folders import user_root
 
 Scored = tuple[str, FundusData, NDArray[np.int64]]
 """Name, photographs and rows of something that is scored on."""
@@ -70,6 +74,32 @@ def _parts(sites: Sequence[Prepared], part: str) -> list[Scored]:
     ]
 
 
+def on_data(run: Run, data_dir: Path | None = None) -> Run:
+    """The run with the checksum of the photographs that it needs, where they are not drawn.
+
+    Raises:
+        UserError: their labels cannot be read.
+    """
+    needed = run.needed
+    names = [needed.dataset, *needed.then, *needed.shifted]
+    files = tuple(name for name in names if name != "synthetic")
+    found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
+    return run.model_copy(update={"data": run.data.model_copy(update={"checksum": found})})
+
+
+@lru_cache(maxsize=8)  # a search makes many runs on the same data
+def _checksum(names: tuple[str, ...], on_fault: OnFault, root: Path | None) -> str:
+    content = hashlib.sha256()
+    for name in names:
+        # What is to be said of faults is said when the photographs are prepared.
+        photographs = load_photographs(name, root, on_fault=on_fault, tell=lambda line: None)
+        for row in photographs.rows:
+            size = row.path.stat().st_size if row.path and row.path.is_file() else 0
+            fields = (name, row.name, row.patient, row.eye, row.grade, row.site, row.part, size)
+            content.update(json.dumps(fields).encode())
+    return content.hexdigest()[:16]
+
+
 def prepare(
     settings: DataSettings, data_dir: Path | None = None, tell: Tell = tell_user
 ) -> list[Prepared]:
@@ -89,6 +119,13 @@ def prepare(
     # Nothing is known of later sites when the first is trained on.
     normalisation = Normalisation.of(sites[0][1], splits[0].train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
+    if settings.split == "random":
+        notices += [
+            f"{name}: nothing says who is on a photograph; it is split between photographs, so "
+            "that a patient may be in two parts"
+            for name, data in sites
+            if not data.photographs.patients_known
+        ]
     return [
         Prepared(
             name=name,

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from vcl_radial.fundus import Photographs
 from vcl_radial.metrics import expected_calibration_error, nll
@@ -71,9 +72,10 @@ def prediction_table(
         log_draws: log-probabilities under S draws, `[S, N, 2]`.
 
     Returns:
-        `after, set, image, patient, eye, grade, site, artefact, referable, probability, entropy,
-        mutual_information`; entropy and mutual information in nats. Of a single draw the mutual
-        information is 0.
+        `after, set, image, patient, eye, grade, site, artefact, referable, probability, log_odds,
+        entropy, mutual_information`; log-odds, entropy and mutual information in nats. Of a single
+        draw the mutual information is 0. The log-odds say what a probability next to 0 or 1
+        cannot: it is 1 from log-odds of 37 on.
     """
     mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
     table = photographs.frame().drop(columns=["path", "part"])
@@ -81,6 +83,7 @@ def prediction_table(
     table.insert(1, "set", name)
     table["referable"] = photographs.referable
     table["probability"] = probability(log_draws).numpy()
+    table["log_odds"] = (mean[:, 1] - mean[:, 0]).numpy()
     table["entropy"] = entropy(mean).numpy()
     table["mutual_information"] = mutual_information(log_draws).numpy()
     return table
@@ -157,16 +160,16 @@ def validation_scores(path: Path) -> dict[str, float]:
     Args:
         path: the run's folder, finished.
     """
-    of_sets: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    of_sets: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
     for row in csv.DictReader((path / "predictions.csv").read_text(encoding="utf-8").splitlines()):
-        line = int(row["referable"]), float(row["probability"])
+        line = int(row["referable"]), float(row["probability"]), float(row["log_odds"])
         of_sets.setdefault((row["after"], row["set"]), []).append(line)
     last, _ = next(reversed(of_sets))
     scores = []
     for (after, _), lines in of_sets.items():
         if after == last:
-            classes, said = map(np.array, zip(*lines, strict=True))
-            of_set = nll(_log_probabilities(said), torch.tensor(classes))
+            classes, said, log_odds = map(np.array, zip(*lines, strict=True))
+            of_set = nll(_log_probabilities(log_odds), torch.tensor(classes))
             scores.append((auc(classes, said), of_set))
     return dict(zip(("validation_auc", "validation_nll"), np.mean(scores, 0).tolist(), strict=True))
 
@@ -220,7 +223,8 @@ def _of_set(
                     "lower": curve.lower[k],
                     "upper": curve.upper[k],
                 }
-    log_probs, labels = _log_probabilities(said), torch.tensor(classes)
+    log_probs = _log_probabilities(of_set["log_odds"].to_numpy())
+    labels = torch.tensor(classes)
     values = (
         nll(log_probs, labels),
         brier(classes, said),
@@ -231,6 +235,7 @@ def _of_set(
         yield {"metric": metric, "value": value}
 
 
-def _log_probabilities(said: NDArray[np.float64]) -> Tensor:
-    """Of both classes, `[N, 2]`, from the probability of class 1."""
-    return torch.from_numpy(np.stack([1 - said, said], 1)).log()
+def _log_probabilities(log_odds: NDArray[np.float64]) -> Tensor:
+    """Of both classes, `[N, 2]`, from the log-odds of class 1."""
+    odds = torch.tensor(log_odds)
+    return torch.stack([logsigmoid(-odds), logsigmoid(odds)], 1)

@@ -32,6 +32,8 @@ class DataSettings(Settings):
         on_fault: "stop" at photographs that cannot be used, or "skip" them.
         patients: to be drawn, where the dataset is "synthetic".
         artefacts: share of the drawn photographs with an artefact.
+        checksum: of the photographs' names, labels and sizes, where they are not drawn; a command
+            fills it in.
     """
 
     dataset: str = "synthetic"
@@ -47,6 +49,7 @@ class DataSettings(Settings):
     on_fault: Literal["stop", "skip"] = "stop"
     patients: Count = 1000
     artefacts: Annotated[float, Field(ge=0, le=1)] = 0.15
+    checksum: str | None = None
 
     @field_validator("dataset", "shifted", "then")
     @classmethod
@@ -184,5 +187,7 @@ class Run(Settings):
         """A hash of all that decides the numbers, but for the seed and the names."""
         scored = {"evaluate_on"} if self.evaluate_on != "test" else set()
         content = self.model_dump(include={"data", "recipe"} | scored, mode="json")
+        if self.data.checksum is None:
+            del content["data"]["checksum"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -128,6 +128,7 @@ def validation_units(
             splits=list(splits),
             seed=seed,
             validation=share,
+            data=data.checksum,
         )
         for setting in method.settings()
     ]
@@ -173,7 +174,14 @@ def final_units(
         if splits:
             recipe = method.with_setting(setting)
             units.append(
-                Unit(set=data.name, method=method.name, recipe=recipe, splits=splits, seed=seed)
+                Unit(
+                    set=data.name,
+                    method=method.name,
+                    recipe=recipe,
+                    splits=splits,
+                    seed=seed,
+                    data=data.checksum,
+                )
             )
     return units
 
@@ -192,6 +200,7 @@ def sequence_units(
             splits=list(splits),
             seed=seed,
             slices=parts,
+            data=data.checksum,
         )
         for own, parts in ((recipe, count), (at_once, 1))
     ]
@@ -199,7 +208,10 @@ def sequence_units(
 
 def in_words(setting: Mapping[str, Any]) -> str:
     """A setting as text."""
-    return ", ".join(f"{key}={value:g}" for key, value in setting.items())
+    return ", ".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in setting.items()
+    )
 
 
 def _folder(kind: str) -> Path:

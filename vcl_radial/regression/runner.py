@@ -92,6 +92,7 @@ def execute(
 
     unit = bundle[0]
     data = load_data(unit.set, data_dir)
+    described = environment.describe("cpu", 1)  # the commit, before anybody makes another
     started = time.perf_counter()
     if unit.slices is None:
         lanes = [(split, own.recipe) for own in bundle for split in own.splits]
@@ -116,8 +117,7 @@ def execute(
             for number, by_metric in next(of_lanes)
             for metric, value in by_metric.items()
         ]
-        where = environment.describe("cpu", 1) | {"seconds": seconds * len(own.splits)}
-        write_result(own, out, scores, where)
+        write_result(own, out, scores, described | {"seconds": seconds * len(own.splits)})
 
 
 def _do(bundle: list[Unit], tell: Tell, out: Path, data_dir: Path | None) -> None:

@@ -28,6 +28,7 @@ class Unit(result_file.Unit):
         seed: of starts, batches and draws.
         validation: the share of the training rows to score on; None: score on the test rows.
         slices: of a sequence; None for all rows at once.
+        data: a checksum of the set's rows and splits.
     """
 
     set: str
@@ -37,6 +38,7 @@ class Unit(result_file.Unit):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     validation: Annotated[float, Field(gt=0, lt=1)] | None = None
     slices: Count | None = None
+    data: str
 
     @property
     def steps(self) -> int:

@@ -3,7 +3,7 @@
 from vcl_radial.streams.batches import TensorBatches, TensorLoading
 from vcl_radial.streams.benchmark import to_avalanche
 from vcl_radial.streams.build import build_stream
-from vcl_radial.streams.datasets import DATASETS, ImageData, load_dataset
+from vcl_radial.streams.datasets import DATASETS, ImageData, checksum, load_dataset
 from vcl_radial.streams.folders import DATA_VARIABLE
 from vcl_radial.streams.idx import read_idx
 from vcl_radial.streams.permuted import permuted_stream
@@ -19,6 +19,7 @@ __all__ = [
     "TensorLoading",
     "TensorStream",
     "build_stream",
+    "checksum",
     "load_dataset",
     "permuted_stream",
     "read_idx",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -108,6 +110,27 @@ def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
     """
     check_choice("dataset", name, DATASETS)
     return _LOADERS[name](name, data_dir)
+
+
+def checksum(name: str, data_dir: Path | None = None) -> str | None:
+    """Of a data set that is the user's own; None of one whose content its name says.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    if name != "idx-folder":
+        return None
+    return _checksum(name, user_root(data_dir))
+
+
+@lru_cache(maxsize=8)  # a search makes many runs on the same data
+def _checksum(name: str, root: Path | None) -> str:
+    data = load_dataset(name, root)
+    content = hashlib.sha256()
+    for tensor in (data.train_x, data.train_y, data.test_x, data.test_y):
+        content.update(f"{tuple(tensor.shape)}".encode())
+        content.update(tensor.numpy().tobytes())
+    return content.hexdigest()[:16]
 
 
 def _load_published(name: str, data_dir: Path | None) -> ImageData:

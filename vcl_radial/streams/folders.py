@@ -6,7 +6,12 @@ The user's folder is only read. Downloads go to the cache folder alone.
 from __future__ import annotations
 
 import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
 
 from vcl_radial.cache import cache_root
 from vcl_radial.errors import DataError, UserError
@@ -76,11 +81,26 @@ def cached_files(folder: str) -> dict[str, Path]:
         UserError: They are not there and could not be downloaded; names files and folder.
     """
     place = cache_root() / folder / "raw"
-    files = _files_in(place)
-    if len(files) < len(IDX_NAMES):
-        _download(folder, place)
-        files = _files_in(place)
-    return files
+    with _one_at_a_time(folder):
+        if len(_files_in(place)) < len(IDX_NAMES):
+            _download(folder, place)
+    return _files_in(place)
+
+
+@contextmanager
+def _one_at_a_time(folder: str) -> Iterator[None]:
+    """Whoever comes while another command downloads waits: until then files are there in part."""
+    try:
+        cache_root().mkdir(parents=True, exist_ok=True)
+        lock = FileLock(cache_root() / f".{folder}.lock")
+        lock.acquire()
+    except OSError:  # where no lock can be written, nobody downloads
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _files_in(place: Path) -> dict[str, Path]:
@@ -93,7 +113,7 @@ def _download(folder: str, place: Path) -> None:
 
     try:
         getattr(datasets, folder)(cache_root(), download=True)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split())
         names = ", ".join(f"{name}.gz" for name in IDX_NAMES)
         raise UserError(

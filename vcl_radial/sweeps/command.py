@@ -55,6 +55,7 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
         )
     if lanes > 1 and prunes:
         raise UserError("--lanes: a sweep with [pruning] stops runs one by one; use --lanes 1")
+    plans = [plan.at(place.data_dir) for plan in plans]
     folder = SweepFolder(place.out / plans[0].name)
     with folder.locked():
         # Once before all runs: one message for all.

@@ -187,7 +187,9 @@ def _with_runs(
         costs, scores = [], []
         for seed in range(seeds):
             run = folder.run(run_of(start, trial.parameters, seed))
-            if run_fault(run) is not None:
+            if (fault := run_fault(run)) is not None:
+                if by is not None and trial.score is not None:
+                    print(f"{run.path}: {fault}; trial {trial.number} has no {by}")
                 continue
             environment = json.loads((run.path / "environment.json").read_text())
             costs.append(track.seconds(environment))
@@ -198,15 +200,15 @@ def _with_runs(
             if by is not None and trial.score is not None:
                 scores.append(score(run, by))
         cost = statistics.fmean(costs) if costs else None
-        complete.append(replace(_rescored(trial, scores) if by else trial, seconds=cost))
+        complete.append(replace(_rescored(trial, scores, seeds) if by else trial, seconds=cost))
     mean, _ = mean_and_standard_error(chances.values())
     return Searched(start, complete, list(environments.values()), mean if chances else None)
 
 
-def _rescored(trial: Tried, scores: Sequence[float | None]) -> Tried:
-    """The trial by another score of its runs; without one where that is not defined of each."""
+def _rescored(trial: Tried, scores: Sequence[float | None], seeds: int) -> Tried:
+    """The trial by another score; without one where not every seed's run is there and has it."""
     known = [value for value in scores if value is not None and math.isfinite(value)]
-    if not known or len(known) < len(scores):
+    if len(known) < seeds:
         return replace(trial, score=None, standard_error=None)
     mean, spread = mean_and_standard_error(known)
     return replace(trial, score=mean, standard_error=None if math.isnan(spread) else spread)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -70,6 +71,7 @@ class Plan:
     base: Run
     space: Space
     grid: tuple[Parameters, ...] | None
+    on_data: Callable[[Run], Run] | None = None
 
     @property
     def label(self) -> str:
@@ -91,7 +93,17 @@ class Plan:
     def run(self, parameters: Parameters, seed: int) -> Run:
         """The run of a configuration with a seed."""
         settings = {**self.sweep.fixed, **parameters}
-        return _run(self.track, self.benchmark, self.method, seed, settings)
+        run = _run(self.track, self.benchmark, self.method, seed, settings)
+        return run if self.on_data is None else self.on_data(run)
+
+    def at(self, data_dir: Path | None) -> Plan:
+        """This plan with runs that know the checksum of their data.
+
+        Raises:
+            UserError: they cannot be read.
+        """
+        on_data = partial(self.track.on_data, data_dir=data_dir)
+        return replace(self, base=on_data(self.base), on_data=on_data)
 
 
 def find(name: str) -> Path:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Outcome = Literal["finished", "pruned", "diverged", "failed"]
 
+MOST_REPEATS = 50
+"""After so many trials in a row that were there before, a search without a number of them ends."""
+
 _SO_FAR = "accuracies"
 """What `Result.so_far` is called in databases, which outlive our names."""
 
@@ -97,6 +100,8 @@ class Study:
         number = len(self.trials)
         if self.plan.trials is not None and number >= self.plan.trials:
             return False
+        if self.plan.trials is None and self._only_repeats():
+            return False
         return not self.plan.sweep.ordered or all(k in self.results for k in self._known_to(number))
 
     def ask(self) -> Trial:
@@ -147,6 +152,14 @@ class Study:
         sign = 1 if self.plan.direction == "maximize" else -1
         scores = {n: sign * r.score for n, r in self.results.items() if r.score is not None}
         return max(sorted(scores), key=lambda n: scores[n]) if scores else None
+
+    def _only_repeats(self) -> bool:
+        """Whether the last trials were all there before: nothing new is left to be tried."""
+        last = len(self.trials) - MOST_REPEATS
+        if last <= 0:
+            return False
+        before = [trial.parameters for trial in self.trials[:last]]
+        return all(trial.parameters in before for trial in self.trials[last:])
 
     def _known_to(self, number: int) -> range:
         return range(max(0, number - self.plan.sweep.at_once + 1))

@@ -17,7 +17,11 @@ class Settings(BaseModel):
 
 
 class StreamSettings(Settings):
-    """The task sequence."""
+    """The task sequence.
+
+    Attributes:
+        checksum: of the user's own data (`idx-folder`); a command fills it in.
+    """
 
     kind: Literal["split", "permuted"] = "split"
     dataset: Literal["fashion-mnist", "mnist", "digits", "idx-folder"]
@@ -26,6 +30,7 @@ class StreamSettings(Settings):
     class_order: list[int] | None = None
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.1
     split_seed: Annotated[int, Field(ge=0)] = 0
+    checksum: str | None = None
 
 
 class Recipe(Settings):

@@ -47,17 +47,15 @@ def referral_curves(
     chosen = ranked(of_set, metric)
     methods = [str(name) for name in chosen["method"].unique()]
     looks = line_looks(methods)
-    one_seed = int(chosen["seeds"].max()) == 1
     parts = [
         "of what is kept when the least certain photographs are referred",
-        "band: the middle 90 % of resamples of patients"
-        if one_seed
-        else "band: ± standard error over seeds",
+        f"band: {_band_words(chosen)}",
         *(["grey: the other methods"] if len(methods) > 1 else []),
         *notices,
     ]
     figure, grid = _panels(title, parts, len(methods), width=1.55, height=1.45)
-    low, high = _reach(chosen)
+    bands = {method: _band(chosen[chosen["method"] == method]) for method in methods}
+    low, high = _reach(list(bands.values()))
     with house_style():
         for panel, method in enumerate(methods):
             axes = grid.axes(figure, panel)
@@ -66,13 +64,8 @@ def referral_curves(
                     axes.plot(100 * group["referred"], group["mean"], color=FAINT, linewidth=0.8)
             own = chosen[chosen["method"] == method]
             referred = 100 * own["referred"]
-            if one_seed:
-                below, above = own["lower"], own["upper"]
-            else:
-                error = own["se_seeds"].fillna(0.0)
-                below, above = own["mean"] - error, own["mean"] + error
             colour = looks[method].style.colour
-            axes.fill_between(referred, below, above, color=colour, alpha=0.2, linewidth=0)
+            axes.fill_between(referred, *bands[method], color=colour, alpha=0.2, linewidth=0)
             axes.axhline(own["mean"].iloc[0], color=QUIET_INK, linewidth=0.6, linestyle=(0, (1, 2)))
             _line(axes, referred.to_numpy(), own["mean"].to_numpy(), looks[method])
             by = UNCERTAINTY_NAMES.get(main_uncertainty(own), "")
@@ -179,10 +172,30 @@ def _edges(axes: Axes, grid: Grid, panel: int, below: str, beside: str) -> None:
         axes.set_ylabel(beside)
 
 
-def _reach(chosen: pd.DataFrame) -> tuple[float, float]:
-    """The axis of scores in per cent, over all methods' means and their bands' middle."""
-    error = chosen["se_seeds"].fillna(chosen["se_patients"]).fillna(0.0)
-    low, high = float((chosen["mean"] - error).min()), float((chosen["mean"] + error).max())
+def _band(own: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float]]:
+    """Lower and upper end of a method's band."""
+    if _is_one_seed(own):
+        return own["lower"], own["upper"]
+    error = own["se_seeds"].fillna(0.0)
+    return own["mean"] - error, own["mean"] + error
+
+
+def _band_words(chosen: pd.DataFrame) -> str:
+    of_one = {_is_one_seed(own) for _, own in chosen.groupby("method")}
+    seeds, resamples = "± standard error over seeds", "the middle 90 % of resamples of patients"
+    if of_one == {True, False}:
+        return f"{seeds}; of a single seed {resamples}"
+    return resamples if of_one == {True} else seeds
+
+
+def _is_one_seed(own: pd.DataFrame) -> bool:
+    return int(own["seeds"].max()) == 1
+
+
+def _reach(bands: Sequence[tuple[pd.Series[float], pd.Series[float]]]) -> tuple[float, float]:
+    """The axis of scores in per cent, over all that is drawn."""
+    low = float(np.nanmin([below.min() for below, _ in bands]))
+    high = float(np.nanmax([above.max() for _, above in bands]))
     if math.isnan(low):
         return 0.0, 100.0
     margin = 0.06 * max(high - low, 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.referral.folder import is_finished, read_spec
+from vcl_radial.referral.folder import fault_of, read_spec
 from vcl_radial.referral.settings import Run
 
 _ORDER: Final = (
@@ -121,21 +122,20 @@ class Benchmark:
 
 
 def read_benchmarks(folder: Path) -> list[Benchmark]:
-    """All finished runs below a folder.
+    """All finished runs below a folder; others are passed over and named.
 
     Raises:
-        UserError: there is none, or a file of one cannot be read.
+        UserError: there is none.
     """
     found: dict[tuple[str, str], list[Finished]] = {}
-    for marker in sorted(folder.rglob("done")):
-        path = marker.parent
-        if not (path / "predictions.csv").is_file() or not is_finished(path):
+    for path in sorted(path for path in folder.rglob("seed-*") if path.is_dir()):
+        try:
+            one = _read(path)
+        except UserError as error:
+            print(f"passed over: {error}", file=sys.stderr)
             continue
-        run = read_spec(path)
-        if run.evaluate_on != "test":  # of a search
-            continue
-        one = Finished(run, path, _facts(path))
-        found.setdefault((one.run.benchmark, _data_digest(one.run)), []).append(one)
+        if one is not None:
+            found.setdefault((one.run.benchmark, _data_digest(one.run)), []).append(one)
     if not found:
         raise UserError(
             f"{folder}: holds no finished run of `vcl-radial refer`; name the folder given to --out"
@@ -145,6 +145,26 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
         Benchmark(name if names.count(name) == 1 else f"{name}-{digest}", _methods(runs))
         for (name, digest), runs in found.items()
     ]
+
+
+def _read(path: Path) -> Finished | None:
+    """The run of a folder; None where it is of another track, or of a search.
+
+    Raises:
+        UserError: it is not finished, or damaged.
+    """
+    try:
+        run = read_spec(path)
+    except UserError:
+        if not (path / "predictions.csv").is_file():
+            return None
+        raise
+    if run.evaluate_on != "test":
+        return None
+    if (fault := fault_of(path)) is not None:
+        mend = "; the command that began it goes on with it" if fault == "not finished" else ""
+        raise UserError(f"{path}: {fault.removeprefix(f'{path}/')}{mend}")
+    return Finished(run, path, _facts(path))
 
 
 def _methods(runs: Sequence[Finished]) -> list[Method]:

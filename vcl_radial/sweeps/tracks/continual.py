@@ -53,6 +53,10 @@ class Continual(Track[Run, RunFolder]):
         """A run from its settings."""
         return validated(**tables)
 
+    def on_data(self, run: Run, data_dir: Path | None) -> Run:
+        """A run with the checksum of its data."""
+        return run.on_data(data_dir)
+
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each data set."""
         from vcl_radial.streams import load_dataset

@@ -12,7 +12,7 @@ from vcl_radial.experiments.execute import Place
 from vcl_radial.referral import catalogue
 from vcl_radial.referral.execute import execute, history_so_far
 from vcl_radial.referral.folder import ReferralFolder
-from vcl_radial.referral.prepare import prepare
+from vcl_radial.referral.prepare import on_data, prepare
 from vcl_radial.referral.scoring import validation_scores
 from vcl_radial.referral.settings import Run
 from vcl_radial.sweeps.tracks.track import Objective, Step, Track
@@ -46,6 +46,10 @@ class Referral(Track[Run, ReferralFolder]):
     def validated(self, tables: Mapping[str, Any]) -> Run:
         """A run from its settings."""
         return catalogue.validated(tables)
+
+    def on_data(self, run: Run, data_dir: Path | None) -> Run:
+        """A run with the checksum of its photographs."""
+        return on_data(run, data_dir)
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Decode the photographs, for all runs to read."""

@@ -126,6 +126,10 @@ class Track(ABC, Generic[R, F]):
         """A run from its `settings`."""
 
     @abstractmethod
+    def on_data(self, run: R, data_dir: Path | None) -> R:
+        """A run with the checksum of its data, where these are the user's own."""
+
+    @abstractmethod
     def check_data(self, runs: Sequence[R], data_dir: Path | None) -> None:
         """Load the data of runs once: one message for all, and one download."""
 
