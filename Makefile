@@ -15,7 +15,7 @@ lint: .venv/installed  ## ruff, and mypy strict on the package
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-faults: .venv/installed  ## kills, full disks, damaged files: what is lost? Linux, about 20 minutes
+faults: .venv/installed  ## kills, full disks, damaged files: what is lost? Linux, about 40 minutes
 	$(BIN)/python tests/faults --to reports/reliability.md
 
 build: .venv/installed  ## wheel and sdist in dist/

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import vcl_radial.cli as command_line
+from vcl_radial.bandits import runner
 from vcl_radial.bandits.published import PUBLISHED
 from vcl_radial.bandits.report import make_claims, make_table, mean_and_deviation
 from vcl_radial.bandits.runner import BanditUnit, play_unit
@@ -124,6 +125,19 @@ def test_a_damaged_set_is_said_in_one_line_before_the_work(call, data_dir, jobs)
     assert err.startswith(f"vcl-radial: {path}: ")
     assert err.count("\n") == 1
     assert "seed" not in out
+
+
+@pytest.mark.parametrize("option", ["--out", "--to"])
+def test_a_folder_that_cannot_be_made_is_said_before_the_work(
+    data_dir, tmp_path, monkeypatch, capsys, option
+):
+    monkeypatch.setattr(runner, "in_workers", pytest.fail)
+    (tmp_path / "file").write_text("")
+    places = {"--out": tmp_path / "out", option: tmp_path / "file"}
+    words = [str(word) for place in places.items() for word in place]
+    assert command_line.main(["bandit", *FEW, "--data-dir", str(data_dir), *words]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "file: cannot be written" in line
 
 
 def result(dataset, method, relative, seed=0):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.bench import SECTIONS, growth, many_runs, memory, record
+from vcl_radial.bench import SECTIONS, growth, kl, many_runs, memory, record
 from vcl_radial.cli import main
 from vcl_radial.experiments.runner import perform
 
@@ -74,6 +74,16 @@ def test_a_data_folder_that_is_named_has_to_hold_the_data(tiny, tmp_path: Path, 
     assert main(["bench", "step", "--quick", "--data-dir", str(tmp_path)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "train-images" in line
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_anything_is_measured(
+    tiny, monkeypatch, capsys
+):
+    monkeypatch.setattr(kl, "measure", pytest.fail)
+    (tiny.scratch / "file").write_text("")
+    assert main(["bench", "kl", "--quick", "--to", str(tiny.scratch / "file")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "file: cannot be written" in line
 
 
 def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):

@@ -7,7 +7,7 @@ import torch
 from vcl_radial.cli import prune
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.errors import UserError
-from vcl_radial.pruning import lenet_report, lenet_training
+from vcl_radial.pruning import lenet, lenet_report, lenet_training
 from vcl_radial.pruning.lenet_training import LeNetUnit, load_images, train
 from vcl_radial.streams import DATA_VARIABLE
 
@@ -121,7 +121,8 @@ def test_training_lowers_the_error_and_uses_no_test_image(tmp_path):
     ("setting", "said"),
     [
         ("epochs=0", "--set epochs: input should be greater than or equal to 1"),
-        ("epoch=3", "--set epoch: extra inputs are not permitted"),
+        ("epoch=3", "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        ("metod=3", "unknown key 'metod'; the nearest known one is 'spread'"),
         ("prior_length=1.0", "--set prior_length: input should be less than 1"),
         ("seed=4", "--set seed: is not a setting"),
     ],
@@ -129,6 +130,14 @@ def test_training_lowers_the_error_and_uses_no_test_image(tmp_path):
 def test_a_wrong_setting_is_named(setting, said, tmp_path):
     with pytest.raises(UserError, match=said):
         call("--out", tmp_path, "--set", setting)
+
+
+@pytest.mark.parametrize("option", ["--out", "--to"])
+def test_a_folder_that_cannot_be_made_is_said_before_the_work(option, tmp_path, monkeypatch):
+    monkeypatch.setattr(lenet, "train", pytest.fail)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"file: cannot be written"):
+        call("--out", tmp_path / "out", option, tmp_path / "file")
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):

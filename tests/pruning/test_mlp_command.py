@@ -1,6 +1,8 @@
 import argparse
+import builtins
 import csv
 import json
+import warnings
 
 import pytest
 
@@ -122,6 +124,29 @@ def test_a_damaged_result_counts_as_not_finished(damage, tmp_path):
     path.write_text(damage, errors="surrogateescape")
     assert read(unit, tmp_path) is None
     assert read(Unit(method="badam", seed=4), tmp_path) is None
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_the_work(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(mlp, "train", pytest.fail)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file: cannot be written"):
+        call(*CHOSEN, "--to", str(tmp_path / "file"))
+
+
+def test_what_other_packages_say_as_they_are_imported_is_not_shown(
+    call, tmp_path, monkeypatch, recwarn
+):
+    real = builtins.__import__
+
+    def warns(name, *rest):
+        if name == "vcl_radial.pruning.mlp":
+            warnings.warn("no QP solver found", stacklevel=1)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", warns)
+    with pytest.raises(UserError):
+        call("--data-dir", str(tmp_path))
+    assert not recwarn.list
 
 
 def test_data_that_are_not_there_are_said_in_one_line(call, tmp_path):

@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import math
 import tomllib
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import torch
 from referral_helpers import recipe
 
 from vcl_radial.cli import refer as refer_command
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, Diverged, UserError
 from vcl_radial.experiments.catalogue import parse_setting
 from vcl_radial.experiments.lock import held
 from vcl_radial.referral import command as command_module
@@ -263,7 +264,7 @@ MISTAKES = [
         "nowhere: no such benchmark; choose from synthetic, synthetic-cameras, eyepacs",
     ),
     (("synthetic", ["radal"], {}), "radal: no such method; did you mean radial"),
-    (("synthetic", ["radial", "radial"], {}), "two methods of one name"),
+    (("synthetic", ["radial", str(RECIPES / "radial.toml")], {}), "two methods of one name"),
     (("synthetic", ["radial"], {"epoch": 3}), "unknown key 'epoch'; the nearest known .*'epochs'"),
     (("synthetic", ["radial"], {"data.sizes": 3}), "unknown key 'data.sizes'; .*'size'"),
     (("synthetic", ["radial"], {"epochs": 0}), "epochs = 0: input should be greater"),
@@ -327,6 +328,20 @@ def test_the_command_trains_scores_and_keeps_what_is_done(tmp_path, capsys):
     assert "SYNTHETIC" in again
     assert first[first.index("test: AUC") :] == again[again.index("test: AUC") :]
     assert len(list(Path(tmp_path).glob("synthetic/*/seed-0-*/done"))) == 2
+
+
+def test_predictions_that_are_no_numbers_are_no_result(tmp_path, prepared, monkeypatch):
+    monkeypatch.setattr(
+        execute_module, "predict", lambda *_, **__: torch.full((1, len(prepared.data), 2), math.nan)
+    )
+    folder = ReferralFolder(tmp_path, run_of(epochs=1))
+    with pytest.raises(Diverged, match="predictions on test are not numbers"):
+        execute(folder, [prepared])
+    assert not folder.finished()
+
+
+def test_the_same_method_given_twice_is_one():
+    assert len(plan("synthetic", ["radial", "radial"], [0], {})) == 1
 
 
 def test_a_run_that_another_command_is_at_or_that_breaks_leaves_the_others_alone(

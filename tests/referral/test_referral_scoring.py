@@ -75,6 +75,14 @@ def test_scores_of_all_photographs_do_not_depend_on_what_would_be_referred():
     assert set(scores["referred"].dropna()) == set(REFERRED)
 
 
+def test_a_network_that_is_sure_of_everything_has_scores_still():
+    found = predictions()
+    found["entropy"] = found["mutual_information"] = 0.0
+    scores = score_table(found, resamples=0)
+    expected = auc(found["referable"].to_numpy(), found["probability"].to_numpy())
+    assert value(scores, "auc", uncertainty="entropy", referred=0.0) == pytest.approx(expected)
+
+
 def test_a_confident_mistake_costs_its_margin_and_no_more():
     # Of the first, healthy photographs the network is sure that they are referable.
     sure = torch.tensor([20.0, 20.0, 40.0, 40.0], dtype=torch.float64)

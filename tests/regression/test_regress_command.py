@@ -80,7 +80,8 @@ def test_a_sequence_ends_for_the_linear_model_where_all_rows_at_once_do(command)
     [
         (["uci"], "--data-dir"),
         (["uci", "--sets", "bosten"], "--sets bosten: choose from"),
-        (["--method", "linear", "linear"], "two methods of one name"),
+        (["--set", "method=linear"], "--set method: is not a setting"),
+        (["sliced.toml"], "sliced.toml: slices = 400: more than the 398 training rows of diabetes"),
         (["--set", "stepz=3"], "'stepz'"),
         (["--set", "steps"], "key=value"),
         (["--set", "steps=0"], "steps = 0"),
@@ -95,6 +96,7 @@ def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
 ):
     monkeypatch.setattr(runner, "execute", pytest.fail)
     Path("file").write_text("")
+    Path("sliced.toml").write_text('sets = ["diabetes"]\nmethods = ["linear"]\nslices = 400')
     with pytest.raises(UserError, match=words) as error:
         command(*arguments)
     assert "\n" not in str(error.value)

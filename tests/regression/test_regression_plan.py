@@ -45,6 +45,17 @@ def test_settings_are_the_combinations_within_each_table_and_each_of_them_once()
     assert Method("m", RECIPE, []).settings() == [{}]
 
 
+def test_a_set_or_a_method_that_is_named_twice_counts_once(tmp_path):
+    twice = Benchmark(sets=["yacht", "diabetes", "yacht"], methods=["mfvi"])
+    assert twice.sets == ["yacht", "diabetes"]
+    again = plan.catalogue.folder("method") / "regression" / "mfvi.toml"
+    methods = plan.load_methods(["mfvi", "linear", "mfvi", str(again)], bench(), {})
+    assert [method.name for method in methods] == ["mfvi", "linear"]
+    (tmp_path / "mfvi.toml").write_text('method = "badam"')
+    with pytest.raises(UserError, match="two methods of one name; rename one of the files"):
+        plan.load_methods(["mfvi", str(tmp_path / "mfvi.toml")], bench(), {})
+
+
 def test_what_the_user_sets_is_not_chosen():
     (method,) = plan.load_methods(["mfvi"], bench(grid=GRID), {"batch_size": 7})
     assert method.settings() == [{"learning_rate": 1e-3}, {"learning_rate": 1e-1}]
@@ -121,6 +132,7 @@ def test_a_sequence_is_set_beside_all_rows_at_once_with_as_many_steps():
         ('sets = ["yacht"]', "the key 'methods' is missing"),
         ('sets = []\nmethods = ["mfvi"]', "sets = "),
         ('sets = ["yacht"]\nmethods = ["mfvi"]\nvalidation = 1.5', r"validation = 1\.5"),
+        ('sets = ["yacht"]\nmethods = ["mfvi"]\nslices = 1', "slices = 1: .* or equal to 2"),
         ("sets = [", "not valid TOML"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from vcl_radial.errors import UserError
 from vcl_radial.strategies.registry import built_in, find_strategy
+from vcl_radial.strategies.vcl import VCL
 from vcl_radial.tracks.continual import make_network, make_strategy
 from vcl_radial.tracks.settings import Recipe
 
@@ -45,7 +46,7 @@ def test_the_means_predict_once_where_the_option_says_so(strategy, multi_head_st
 def test_point_estimates_are_predicted_with_once(multi_head_stream):
     for strategy in set(built_in()) - {*OWN, "rdp_vcl"}:
         assert find_strategy(strategy).recipe_keys == frozenset()
-        if "vcl" not in strategy:
+        if not issubclass(find_strategy(strategy), VCL):
             learner = made(multi_head_stream, strategy, eval_samples=7)
             assert learner.model.eval_samples == 1, strategy
 
@@ -60,3 +61,13 @@ def test_a_key_of_the_recipe_is_no_option(key, multi_head_stream):
 def test_a_network_with_a_posterior_is_refused(strategy, multi_head_stream):
     with pytest.raises(UserError, match="set posterior = 'none'"):
         made(multi_head_stream, strategy, posterior="gaussian")
+
+
+def test_a_network_without_a_posterior_is_refused_where_one_is_carried(multi_head_stream):
+    with pytest.raises(UserError, match=r"VCL carries a posterior .* set posterior = 'radial'"):
+        made(multi_head_stream, "vcl")
+
+
+def test_heads_of_several_tasks_need_a_body(multi_head_stream):
+    with pytest.raises(UserError, match=r"hidden = \[\]: heads of several tasks share a layer"):
+        made(multi_head_stream, "naive", hidden=[])

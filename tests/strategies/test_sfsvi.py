@@ -156,8 +156,10 @@ def test_an_impossible_option_is_named(options, message, make_network, multi_hea
 
 
 def test_a_model_whose_heads_cannot_be_told_apart_is_named():
+    model = MTSimpleMLP(64)
+    model.features = BayesianLinear(64, 512)
     with pytest.raises(UserError, match="sfsvi cannot tell the heads of a MTSimpleMLP apart"):
-        make(SFSVI, MTSimpleMLP(64), None)
+        make(SFSVI, model, None)
 
 
 def test_the_old_network_is_one_function(single_head_stream, single_head_benchmark):

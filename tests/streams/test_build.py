@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from vcl_radial.errors import UserError
-from vcl_radial.streams import build_stream, load_dataset, permuted_stream, split_stream
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.streams import build_stream, checksum, load_dataset, permuted_stream, split_stream
 
 
 def test_settings_give_the_stream_that_the_call_gives() -> None:
@@ -39,6 +39,15 @@ def test_left_out_settings_take_the_defaults_of_the_kind() -> None:
     assert (permuted.n_tasks, permuted.multi_head) == (10, False)
     called = permuted_stream(load_dataset("digits"))
     assert torch.equal(permuted.inputs(9, "test"), called.inputs(9, "test"))
+
+
+def test_data_are_those_that_the_settings_are_of(idx_folder: Path) -> None:
+    settings = {"kind": "split", "dataset": "idx-folder"}
+    found = checksum("idx-folder", idx_folder)
+    with_it = build_stream({**settings, "checksum": found}, idx_folder)
+    assert torch.equal(with_it.x[0], build_stream(settings, idx_folder).x[0])
+    with pytest.raises(DataError, match=f"idx-folder has the checksum {found}, not 0123"):
+        build_stream({**settings, "checksum": "0123"}, idx_folder)
 
 
 def test_the_data_folder_is_handed_on(idx_folder: Path) -> None:

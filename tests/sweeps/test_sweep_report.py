@@ -163,6 +163,16 @@ def test_a_tenth_and_nine_tenths_of_the_way_from_chance_to_the_best_are_the_leve
     assert levels([searched([None])]) is None
 
 
+@pytest.mark.parametrize("given", [{"nothing": 95, "good": 10}, {"nothing": 86}, {"good": 54}])
+def test_levels_that_are_the_wrong_way_round_are_refused(given) -> None:
+    with pytest.raises(UserError, match="--nothing must be less than --good"):
+        levels([searched([50.0, 90.0])], **given)
+
+
+def test_a_sweep_without_anything_learnt_has_levels_of_its_own() -> None:
+    assert levels([searched([50.0])]) is not None
+
+
 def test_a_diverged_configuration_has_learnt_nothing_and_one_given_up_does_not_count() -> None:
     one = searched([50.0, 70.0, 70.0, 90.0, None])
     one.trials.append(Tried(5, "pruned", None, None, "", {}, None))

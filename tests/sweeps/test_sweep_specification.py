@@ -1,3 +1,4 @@
+import math
 import tomllib
 from pathlib import Path
 
@@ -39,6 +40,12 @@ def refused(**changes) -> str:
         ({"search__kl_weight": {"low": 2.0, "high": 1.0}}, "must be less than high"),
         ({"search__kl_weight": {"low": 0.0, "high": 1.0, "log": True}}, "above 0 where log"),
         ({"search__kl_weight": {"low": -1.0, "high": 1.0}}, "kl_weight = -1.0"),
+        (
+            {"search__kl_weight": {"low": 1e-4, "high": math.nan}},
+            "search.kl_weight.high = nan: must be a finite number",
+        ),
+        ({"search__kl_weight": {"low": "a", "high": 1.0}}, "low = 'a': must be a finite number"),
+        ({"search__kl_weight": [[[1.0]]]}, "search.kl_weight.choices.0 = [[1.0]]: "),
         ({"search__batch_size": {"low": 1.0, "high": 9.0}}, "batch_size = 1.0"),
         ({"search__epochs": [1, 2]}, "is under [fixed] and under [search]"),
         ({"search__method": ["naive"]}, "write method = [...] at the top"),

@@ -16,6 +16,7 @@ from vcl_radial.bandits.agents.base import AgentSettings
 from vcl_radial.bandits.data import load_table
 from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.result_file import Unit, read, write
+from vcl_radial.regression.runner import make_folder
 from vcl_radial.tracks.settings import Count
 
 PLACES = 200
@@ -44,12 +45,15 @@ class BanditUnit(Unit):
         return super().path(out / self.dataset)
 
 
-def perform(units: Sequence[BanditUnit], out: Path, data_dir: Path | None, jobs: int) -> None:
+def perform(
+    units: Sequence[BanditUnit], out: Path, to: Path, data_dir: Path | None, jobs: int
+) -> None:
     """Play what is not finished yet.
 
     Args:
         units: all of them.
         out: the folder of the results.
+        to: the folder that the report is to go to, made before the work.
         data_dir: see `vcl_radial.bandits.data`.
         jobs: worker processes, of one thread each.
 
@@ -57,6 +61,8 @@ def perform(units: Sequence[BanditUnit], out: Path, data_dir: Path | None, jobs:
         UserError: something the user can mend; what was finished stays.
         Diverged: a loss is no longer a finite number.
     """
+    make_folder(out)
+    make_folder(to)
     todo = [unit for unit in units if read(unit, out) is None]
     for name in dict.fromkeys(unit.dataset for unit in todo):
         load_table(name, data_dir)  # one message before the work, not one from each worker

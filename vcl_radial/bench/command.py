@@ -20,6 +20,7 @@ from vcl_radial.bench.setting import Result, Row, Setting
 from vcl_radial.experiments import environment
 from vcl_radial.experiments.run_folder import write_atomically
 from vcl_radial.figures import save
+from vcl_radial.regression.runner import make_folder
 
 _PEERS = ("bayesian-torch", "torch-uncertainty")
 _RATIOS = {"step": "ratio to the floor", "peers": "ratio to gaussian-vcl"}
@@ -70,6 +71,7 @@ def bench(
         measures = _measures()
         images = fashion_or_noise(data_dir, Path(scratch), sizes.train_images, sizes.test_images)
         told = Setting(sizes, repeats or sizes.repeats, images, Path(scratch), device)
+        make_folder(to)  # now, not when minutes have been measured
         print(f"data: {images.description}")
         for name in sections:
             print(f"\n{name}: {SECTIONS[name]}", flush=True)

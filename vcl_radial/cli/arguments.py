@@ -104,9 +104,9 @@ def add_tuned(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tuned",
         action="store_true",
-        help="with the settings that a search on validation data found for each method on this "
-        "benchmark, [tuned.BENCHMARK] of its .toml file; a file of your own without such tables is "
-        "taken as it stands",
+        help="with each method's settings for this benchmark, [tuned.BENCHMARK] of its .toml file: "
+        "found by a search on validation data or, where the benchmark is a paper's setting, that "
+        "paper's; a file of your own without such tables is taken as it stands",
     )
 
 

@@ -76,10 +76,9 @@ def _bandit(options: argparse.Namespace) -> int:
         for seed in range(options.runs)
         for method in dict.fromkeys(options.methods)
     ]
-    perform(units, options.out, options.data_dir, options.jobs or available_cores())
-    write_report(
-        read_all(units, options.out), options.to or options.out / "report", _in_words(options)
-    )
+    to = options.to or options.out / "report"
+    perform(units, options.out, to, options.data_dir, options.jobs or available_cores())
+    write_report(read_all(units, options.out), to, _in_words(options))
     return DONE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,9 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     from vcl_radial.pruning.lenet_report import write_report
 
     units = [_unit(arguments, seed) for seed in range(arguments.seeds)]
-    perform(units, arguments.out, arguments.data_dir, usable_device(arguments.device))
-    results = read_all(units, arguments.out)
-    write_report(results, arguments.to or arguments.out / "report", _in_words(arguments))
+    to = arguments.to or arguments.out / "report"
+    perform(units, arguments.out, to, arguments.data_dir, usable_device(arguments.device))
+    write_report(read_all(units, arguments.out), to, _in_words(arguments))
     return DONE
 
 
@@ -75,6 +76,12 @@ def _unit(arguments: argparse.Namespace, seed: int) -> LeNetUnit:
     except ValidationError as invalid:
         first = invalid.errors()[0]
         key = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            known = [name for name in LeNetUnit.model_fields if name not in fixed]
+            nearest = get_close_matches(key, known, 1, cutoff=0.0)[0]
+            raise UserError(
+                f"--set: unknown key {key!r}; the nearest known one is {nearest!r}"
+            ) from None
         raise UserError(f"--set {key}: {first['msg'].lower()}") from None
 
 

@@ -45,19 +45,24 @@ def run(arguments: argparse.Namespace) -> int:
         UserError: the data cannot be read or a result cannot be written.
         Diverged: a loss is no longer a finite number.
     """
-    from vcl_radial.experiments.result_file import read_all
-    from vcl_radial.pruning.mlp import perform
-    from vcl_radial.pruning.mlp_methods import make_unit
-    from vcl_radial.pruning.mlp_report import write_report
+    import warnings
+
+    with warnings.catch_warnings():
+        # Other people's packages warn as they are imported: nothing a user of ours can mend.
+        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+        from vcl_radial.experiments.result_file import read_all
+        from vcl_radial.pruning.mlp import perform
+        from vcl_radial.pruning.mlp_methods import make_unit
+        from vcl_radial.pruning.mlp_report import write_report
 
     units = [
         make_unit(name, seed, arguments.dataset, arguments.epochs)
         for seed in range(arguments.seeds)
         for name in dict.fromkeys(arguments.methods)
     ]
-    perform(units, arguments.out, arguments.data_dir)
-    results = read_all(units, arguments.out)
-    write_report(results, arguments.to or arguments.out / "report", _in_words(arguments))
+    to = arguments.to or arguments.out / "report"
+    perform(units, arguments.out, to, arguments.data_dir)
+    write_report(read_all(units, arguments.out), to, _in_words(arguments))
     return DONE
 
 

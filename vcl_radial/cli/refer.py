@@ -58,11 +58,16 @@ def add(commands: Commands) -> None:
 
 
 def _refer(options: argparse.Namespace) -> int:
-    from vcl_radial.experiments.catalogue import parse_setting
-    from vcl_radial.referral.catalogue import plan
-    from vcl_radial.referral.command import Choices, refer
-    from vcl_radial.referral.prepare import on_data
-    from vcl_radial.referral.processes import joined
+    import warnings
+
+    with warnings.catch_warnings():
+        # Other people's packages warn as they are imported: nothing a user of ours can mend.
+        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+        from vcl_radial.experiments.catalogue import parse_setting
+        from vcl_radial.referral.catalogue import plan
+        from vcl_radial.referral.command import Choices, refer
+        from vcl_radial.referral.prepare import on_data
+        from vcl_radial.referral.processes import joined
 
     runs = plan(
         options.benchmark,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,14 +29,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--nothing",
         metavar="SCORE",
-        type=float,
+        type=_number,
         help="per cent below which nothing was learnt (default: a tenth of the way from chance "
         "to the best)",
     )
     parser.add_argument(
         "--good",
         metavar="SCORE",
-        type=float,
+        type=_number,
         help="per cent from which a configuration is good (default: nine tenths of that way)",
     )
     parser.add_argument(
@@ -53,6 +54,17 @@ def add(commands: Commands) -> None:
         "the one that was searched for)",
     )
     parser.set_defaults(command=_report)
+
+
+def _number(text: str) -> float:
+    """A finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return number
 
 
 def _report(options: argparse.Namespace) -> int:

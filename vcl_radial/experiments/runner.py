@@ -32,11 +32,11 @@ def perform(
     Raises:
         UserError: the data or the output folder cannot be used, found before any run starts.
     """
+    _check_output(place.out)
     todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
     if not todo:
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
-    _check_output(place.out)
     _check_data(todo, place.data_dir)
     if jobs is None:
         jobs = 1 if place.device == "cuda" else available_cores()

@@ -11,14 +11,18 @@ import torch
 from vcl_radial.experiments import environment
 from vcl_radial.experiments.result_file import read, write
 from vcl_radial.pruning.lenet_training import LeNetUnit, load_images, prune, train
+from vcl_radial.regression.runner import make_folder
 
 
-def perform(units: Sequence[LeNetUnit], out: Path, data_dir: Path | None, device: str) -> None:
+def perform(
+    units: Sequence[LeNetUnit], out: Path, to: Path, data_dir: Path | None, device: str
+) -> None:
     """Train and prune what is not finished; each network goes on from its last epoch.
 
     Args:
         units: all of them.
         out: the folder of the results.
+        to: the folder that the report is to go to, made before the work.
         data_dir: where the images lie; None for the usual places.
         device: "cpu" or "cuda".
 
@@ -26,6 +30,8 @@ def perform(units: Sequence[LeNetUnit], out: Path, data_dir: Path | None, device
         UserError: the data cannot be read or a result cannot be written.
         Diverged: a loss is no longer a finite number.
     """
+    make_folder(out)
+    make_folder(to)
     todo = [unit for unit in units if read(unit, out) is None]
     kept = f", {len(units) - len(todo)} kept from before" if len(todo) < len(units) else ""
     print(f"{units[0].dataset}: {len(todo)} networks to train{kept}", flush=True)

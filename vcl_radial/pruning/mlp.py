@@ -13,21 +13,25 @@ from vcl_radial.experiments import environment
 from vcl_radial.experiments.result_file import read, write
 from vcl_radial.pruning.mlp_methods import METHODS, MLPUnit, load_stream, train
 from vcl_radial.pruning.mlp_pruning import accuracies
+from vcl_radial.regression.runner import make_folder
 from vcl_radial.streams import TensorStream
 
 
-def perform(units: Sequence[MLPUnit], out: Path, data_dir: Path | None) -> None:
+def perform(units: Sequence[MLPUnit], out: Path, to: Path, data_dir: Path | None) -> None:
     """Train and prune what is not finished.
 
     Args:
         units: all of them.
         out: the folder of the results.
+        to: the folder that the report is to go to, made before the work.
         data_dir: where the images lie; None for the usual places.
 
     Raises:
         UserError: the data cannot be read or a result cannot be written.
         Diverged: a loss is no longer a finite number.
     """
+    make_folder(out)
+    make_folder(to)
     torch.set_num_threads(1)
     todo = [unit for unit in units if read(unit, out) is None]
     kept = f", {len(units) - len(todo)} kept from before" if len(todo) < len(units) else ""

@@ -20,9 +20,9 @@ RECIPES: Final = catalogue.folder("method") / "referral"
 BENCHMARKS: Final[dict[str, dict[str, Any]]] = {
     "synthetic": {"dataset": "synthetic"},
     "synthetic-cameras": {"dataset": "synthetic", "parts": "site"},
-    "eyepacs": {"dataset": "eyepacs-subset", "shifted": ["idrid"]},
-    "eyepacs-idrid": {"dataset": "eyepacs-subset", "then": ["idrid"]},
-    "eyepacs-sharpness": {"dataset": "eyepacs-subset", "parts": "sharpness"},
+    "eyepacs": {"dataset": "eyepacs-subset", "size": 96, "shifted": ["idrid"]},
+    "eyepacs-idrid": {"dataset": "eyepacs-subset", "size": 96, "then": ["idrid"]},
+    "eyepacs-sharpness": {"dataset": "eyepacs-subset", "size": 96, "parts": "sharpness"},
 }
 """Data by name; those with `parts` or `then` are of sites in sequence.
 
@@ -85,7 +85,7 @@ def plan(
     data = {**catalogue.section(bench, "data"), **of_data}
     runs: list[Run] = []
     names: set[str] = set()
-    for chosen in methods:
+    for chosen in dict.fromkeys(methods):
         method = _method(chosen)
         if method.name in names:
             raise UserError(f"{chosen}: two methods of one name; rename one of the files")

@@ -26,7 +26,6 @@ from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
 from vcl_radial.referral.processes import ALONE, Processes
 from vcl_radial.referral.settings import Run
-from vcl_radial.strategies.faults import in_words
 
 SHOWN = (0.0, 0.1, 0.2, 0.3)
 """Shares that the paper's Table 1 has."""
@@ -219,6 +218,8 @@ def _train(
             # The others of several processes would wait for this one.
             if choices.processes.world > 1:
                 raise
+            from vcl_radial.strategies.faults import in_words
+
             text = "".join(traceback.format_exception(error))
             write_atomically(folder.path / TRACEBACK, text)
             words = f"{in_words(error)}; the traceback is in {folder.path / TRACEBACK}"

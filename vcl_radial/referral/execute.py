@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments import environment
 from vcl_radial.experiments.run_folder import DamagedCheckpoint
 from vcl_radial.fundus import check_memory, estimate_memory
@@ -47,7 +47,7 @@ def execute(
 
     Raises:
         UserError: the run would not fit into memory, or its folder cannot be read or written.
-        Diverged: the loss of a member stopped being a finite number.
+        Diverged: the loss of a member stopped being a finite number, or its predictions are none.
     """
     environment.loaded()  # the commit, before anybody makes another
     # A network trained to a loss near 0 meets denormal numbers, and they are slow.
@@ -217,6 +217,10 @@ def _predictions(
                 )
                 for member, network in enumerate(networks)
             ]
+            if not all(draw.isfinite().all() for draw in draws):
+                raise Diverged(
+                    f"predictions on {name} are not numbers: choose a smaller learning_rate"
+                )
             photographs = data.photographs.select(rows)
             tables.append(prediction_table(site.name, name, photographs, together(draws)))
     return pd.concat(tables, ignore_index=True)

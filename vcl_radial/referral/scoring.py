@@ -90,8 +90,12 @@ def prediction_table(
 
 
 def uncertainties(predictions: pd.DataFrame) -> list[str]:
-    """Those that tell photographs apart: draws that all agree have no mutual information."""
-    return [name for name in UNCERTAINTIES if predictions[name].max() > _ROUNDING]
+    """Those that tell photographs apart: draws that all agree have no mutual information.
+
+    Where none does, since a network is sure of all, the entropy; what is referred is then chance.
+    """
+    found = [name for name in UNCERTAINTIES if predictions[name].max() > _ROUNDING]
+    return found or ["entropy"]
 
 
 def score_table(

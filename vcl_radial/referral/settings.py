@@ -104,7 +104,7 @@ class Recipe(Settings):
 
     posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
     grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
-    initial_rho: Annotated[float, Field(ge=-100, le=100)] = -6.0
+    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0
     kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0

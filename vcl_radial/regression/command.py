@@ -74,6 +74,8 @@ def regress(choices: Choices) -> None:
             "before the first one; leave it out, or set them with --set"
         )
     data = [load_data(name, choices.data_dir) for name in sets]
+    if benchmark.slices is not None:
+        _check_slices(choices, data, benchmark.slices)
     make_folder(choices.to)
     if benchmark.slices is not None:
         planned = _in_sequence(choices, data, methods, benchmark.slices)
@@ -155,6 +157,16 @@ def _sets(benchmark: Benchmark, chosen: Sequence[str]) -> Sequence[str]:
         if name not in benchmark.sets:
             raise UserError(f"--sets {name}: choose from {', '.join(benchmark.sets)}")
     return list(dict.fromkeys(chosen)) or benchmark.sets
+
+
+def _check_slices(choices: Choices, data: Sequence[RegressionData], count: int) -> None:
+    for table in data:
+        fewest = min(len(table.splits[k].train) for k in _splits(table, choices.splits))
+        if count > fewest:
+            raise UserError(
+                f"{choices.benchmark}: slices = {count}: more than the {fewest} training rows of "
+                f"{table.name}; lower it"
+            )
 
 
 def _splits(data: RegressionData, most: int | None) -> list[int]:

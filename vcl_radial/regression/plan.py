@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import catalogue
@@ -18,10 +18,14 @@ from vcl_radial.regression.data import RegressionData
 from vcl_radial.regression.sequence import METHODS as CARRIED
 from vcl_radial.regression.settings import Recipe
 from vcl_radial.regression.units import Score, Unit
-from vcl_radial.tracks.settings import Count, Settings
+from vcl_radial.tracks.settings import Settings
 
 Grid = list[dict[str, list[Any]]]
 """Tables of values by key: the settings are all combinations within each table."""
+
+
+def _once(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(names))
 
 
 class Benchmark(Settings):
@@ -29,7 +33,7 @@ class Benchmark(Settings):
 
     Attributes:
         description: one line about it.
-        sets: names for `load_data`.
+        sets: names for `load_data`; one that is there twice counts once.
         validation: the share of each training part that settings are chosen on.
         grid: the settings to choose from.
         slices: of a sequence; None for all rows at once.
@@ -38,10 +42,10 @@ class Benchmark(Settings):
     """
 
     description: str = ""
-    sets: Annotated[list[str], Field(min_length=1)]
+    sets: Annotated[list[str], Field(min_length=1), AfterValidator(_once)]
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.2
     grid: Grid = Field(default=[])
-    slices: Count | None = None
+    slices: Annotated[int, Field(ge=2)] | None = None
     methods: Annotated[list[str], Field(min_length=1)]
     recipe: dict[str, Any] = Field(default={})
 
@@ -94,22 +98,30 @@ def load_methods(
     Raises:
         UserError: one is not there, a key is unknown or a value impossible, or two share a name.
     """
-    methods: dict[str, Method] = {}
+    if "method" in overrides:  # all would be the same one, each under its own name
+        raise UserError("--set method: is not a setting of a recipe; name recipes with --method")
+    entries: dict[str, catalogue.Entry] = {}
     for name in chosen:
         entry = _load("method", name)
-        if entry.name in methods:
-            raise UserError(f"{name}: two methods of one name; rename one of the files")
+        other = entries.setdefault(entry.name, entry)
+        if other.path.resolve() != entry.path.resolve():  # results are filed under the name
+            raise UserError(
+                f"{other.path} and {entry.path}: two methods of one name; rename one of the files"
+            )
+    methods = []
+    for name, entry in entries.items():
         table = {k: v for k, v in entry.table.items() if k not in ("description", "grid")}
         recipe = _validated(Recipe, table | benchmark.recipe | dict(overrides), str(entry.path))
-        grid = _validated(_GridOnly, {"grid": entry.table.get("grid", benchmark.grid)}, name).grid
+        own = {"grid": entry.table.get("grid", benchmark.grid)}
+        grid = _validated(_GridOnly, own, str(entry.path)).grid
         free = [{k: v for k, v in part.items() if k not in overrides} for part in grid]
         method = Method(entry.name, recipe, [part for part in free if part])
         for setting in method.settings():
             method.with_setting(setting)
         if benchmark.slices is not None and recipe.method not in CARRIED:
             raise UserError(f"{name}: has no posterior that can be carried from slice to slice")
-        methods[entry.name] = method
-    return list(methods.values())
+        methods.append(method)
+    return methods
 
 
 class _GridOnly(Settings):

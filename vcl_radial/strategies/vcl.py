@@ -20,6 +20,7 @@ from avalanche.training.plugins.clock import Clock
 from avalanche.training.templates.base_sgd import PeriodicEval
 from torch import Tensor
 
+from vcl_radial.errors import UserError
 from vcl_radial.nn import (
     ClosedFormGradients,
     PosteriorBlock,
@@ -28,6 +29,7 @@ from vcl_radial.nn import (
     variational_weights,
 )
 from vcl_radial.nn.movement import movement
+from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.callbacks import listens
 
@@ -47,6 +49,14 @@ class VCL(ContinualStrategy):
 
     _closed_form: ClosedFormGradients | None = None
     _blocks: list[PosteriorBlock]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if not any(isinstance(m, VariationalWeights) for m in self.network.modules()):
+            raise UserError(
+                f"{type(self).__name__} carries a posterior forward, and the network has none: set "
+                "posterior = 'radial', 'gaussian' or 'rdp'"
+            )
 
     def penalty(self) -> Tensor | float:
         """KL(q || p) of the body and the heads in use, in nats."""

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
-from vcl_radial.streams.datasets import load_dataset
+from vcl_radial.streams.datasets import checksum, load_dataset
 from vcl_radial.streams.permuted import permuted_stream
 from vcl_radial.streams.split import split_stream
 from vcl_radial.streams.tensors import TensorStream
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
-_COMMON = ("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten")
+_COMMON = ("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten", "checksum")
 _KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
 
 
@@ -24,7 +24,8 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
     Args:
         settings: `kind` ("split" or "permuted") and `dataset` (one of `DATASETS`); optionally
             `tasks`, `heads` ("multi" or "single"), `class_order` (split only), `validation`,
-            `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`.
+            `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`; and
+            the `checksum` that the data have to have.
         data_dir: Where the data lie; see `load_dataset`.
 
     Raises:
@@ -38,7 +39,15 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
     check_choice("kind", kind, _BUILDERS)
     for key in settings:
         check_choice("key of the stream's settings", key, _KEYS[kind])
-    options = {key: value for key, value in settings.items() if key not in ("kind", "dataset")}
+    data = load_dataset(settings["dataset"], data_dir)
+    wanted = settings.get("checksum")
+    if wanted is not None and wanted != (found := checksum(settings["dataset"], data_dir)):
+        raise DataError(
+            f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
+            "that these settings are of"
+        )
+    own = ("kind", "dataset", "checksum")
+    options = {key: value for key, value in settings.items() if key not in own}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")
-    return _BUILDERS[kind](load_dataset(settings["dataset"], data_dir), **options)
+    return _BUILDERS[kind](data, **options)

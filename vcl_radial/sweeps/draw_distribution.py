@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vcl_radial.errors import UserError
 from vcl_radial.figures.layout import text_width
 from vcl_radial.figures.style import (
     FAINT,
@@ -63,7 +64,11 @@ def levels(
 
     Returns:
         None where no trial finished.
+
+    Raises:
+        UserError: one was given that does not leave `nothing` below `good`.
     """
+    given = nothing is not None or good is not None
     chances = [s.chance for s in searched if s.chance is not None]
     scores = [t.score for s in searched for t in s.trials if t.score is not None]
     if not chances or not scores:
@@ -80,6 +85,11 @@ def levels(
         words.append(f"good: from {good:.1f}, nine tenths of that way")
     else:
         words.append(f"good: from {good:g}")
+    if given and not nothing < good:
+        raise UserError(
+            f"--nothing must be less than --good, but they are {nothing:g} and {good:g}; "
+            "give both, in this order"
+        )
     return Levels(nothing, good, "; ".join(words))
 
 

@@ -48,16 +48,21 @@ def write_sweep_report(
         by: the score to rank configurations by; None for the one that was searched for.
 
     Raises:
-        UserError: there is nothing to report or no such score, or a file cannot be written.
+        UserError: there is nothing to report or no such score, the levels are the wrong way round,
+            or a file cannot be written.
     """
     results = read_results(path, by)
-    for benchmark in dict.fromkeys(one.benchmark for one in results.searched):
-        searched = [s for s in results.searched if s.benchmark == benchmark and s.trials]
-        if not searched:
-            continue
-        level = None
-        if results.objective == results.track.objective:
-            level = levels(searched, nothing, good)
+    of_benchmarks: dict[str, list[Searched]] = {}
+    for one in results.searched:
+        if one.trials:
+            of_benchmarks.setdefault(one.benchmark, []).append(one)
+    leveled = results.objective == results.track.objective
+    found = {  # of all benchmarks before anything is written, for a level may be refused
+        benchmark: levels(searched, nothing, good) if leveled else None
+        for benchmark, searched in of_benchmarks.items()
+    }
+    for benchmark, searched in of_benchmarks.items():
+        level = found[benchmark]
         place = to / benchmark
         table = importances(searched, results.keys, results.direction)
         write_atomically(place / "trials.csv", _trials(results, searched))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from vcl_radial.tracks.settings import Settings
 
@@ -78,6 +79,15 @@ class Range(Condition):
     low: Whole | Finite
     high: Whole | Finite
     log: bool = False
+
+    @field_validator("low", "high", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        # Said once for both kinds of numbers; pydantic would say of "nan" that it is not whole.
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole and not (isinstance(value, float) and math.isfinite(value)):
+            raise ValueError("must be a finite number")
+        return value
 
     @model_validator(mode="after")
     def _possible(self) -> Range:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -288,20 +288,40 @@ def _dotted(table: Mapping[str, Any], track: AnyTrack) -> dict[str, Any]:
 
 
 def _model(model: type[M], table: dict[str, Any], path: Path, where: str = "") -> M:
-    """A table validated, or its first fault in one line."""
+    """A table validated, or its first fault in one line.
+
+    Raises:
+        UserError: a key is unknown or a value impossible.
+    """
     try:
         return model.model_validate(table)
     except ValidationError as error:
         # A misspelt key is the reason why another one is missing.
         fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-    place = [str(part) for part in fault["loc"]]
+    missing = fault["type"] == "missing"
+    place = list(map(str, fault["loc"])) if missing else _place(fault["loc"], table)
     key = where + ".".join(place) if place else where.rstrip(".")
     if fault["type"] == "extra_forbidden":
         nearest = get_close_matches(place[-1], model.model_fields, 1, cutoff=0.0)[0]
         raise UserError(f"{path}: unknown key {key!r}; the nearest known one is {nearest!r}")
-    if fault["type"] == "missing":
+    if missing:
         raise UserError(f"{path}: the key {key!r} is missing")
     message = fault["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     shown = f" = {fault['input']!r}" if not isinstance(fault["input"], dict) else ""
     raise UserError(f"{path}: {key}{shown}: {message}")
+
+
+def _place(parts: Sequence[int | str], table: Any) -> list[str]:
+    """Where a fault is, as keys of the table.
+
+    What pydantic puts after them, the member of a union that it tried, means nothing to a user.
+    """
+    place = []
+    for part in parts:
+        found = isinstance(table, dict) and part in table
+        if not found and not (isinstance(table, list) and isinstance(part, int)):
+            break
+        place.append(str(part))
+        table = table[part]
+    return place

@@ -239,7 +239,13 @@ def share_predicted_as(classes: torch.Tensor, predictions: torch.Tensor) -> floa
 
 
 def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
-    """The MLP of a recipe for a stream."""
+    """The MLP of a recipe for a stream.
+
+    Raises:
+        UserError: there would be nothing but heads.
+    """
+    if not recipe.hidden and stream.multi_head:
+        raise UserError("hidden = []: heads of several tasks share a layer; give one at least")
     posterior: LayerSettings | None = None
     if recipe.posterior == "rdp":
         posterior = RDPSettings(
