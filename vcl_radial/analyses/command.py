@@ -14,7 +14,7 @@ from vcl_radial.analyses.analysis import Analysis, Setting
 from vcl_radial.analyses.names import ANALYSES
 from vcl_radial.analyses.record import Record
 from vcl_radial.experiments import environment
-from vcl_radial.experiments.run_folder import not_written, write_atomically
+from vcl_radial.experiments.run_folder import make_folder, not_written, write_atomically
 from vcl_radial.figures import save
 from vcl_radial.predict import own_randomness
 
@@ -37,10 +37,7 @@ def analyse_all(names: Sequence[str], to: Path, setting: Setting, command: str) 
     torch.set_flush_denormal(True)
     # Before anything is written: the page itself may lie in the checkout whose state this tells.
     described = environment.describe("cpu", 1)
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise not_written(to, error) from None
+    make_folder(to)
     for name in names:
         print(f"{name}: {ANALYSES[name]}", flush=True)
         started = process_time()

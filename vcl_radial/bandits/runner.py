@@ -16,7 +16,7 @@ from vcl_radial.bandits.agents.base import AgentSettings
 from vcl_radial.bandits.data import load_table
 from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.result_file import Unit, read, write
-from vcl_radial.regression.runner import make_folder
+from vcl_radial.experiments.run_folder import make_folder
 from vcl_radial.tracks.settings import Count
 
 PLACES = 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,9 +17,9 @@ from vcl_radial.bench.record import Record
 from vcl_radial.bench.sections import SECTIONS
 from vcl_radial.bench.setting import Result, Row, Setting
 from vcl_radial.experiments import environment
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.experiments.quiet import quiet
+from vcl_radial.experiments.run_folder import make_folder, write_atomically
 from vcl_radial.figures import save
-from vcl_radial.regression.runner import make_folder
 
 _PEERS = ("bayesian-torch", "torch-uncertainty")
 _RATIOS = {"step": "ratio to the floor", "peers": "ratio to gaussian-vcl"}
@@ -65,9 +64,7 @@ def bench(
         + (["--quick"] if quick else [])
         + ([f"--device {device}"] if device != "cpu" else [])
     )
-    with TemporaryDirectory() as scratch, warnings.catch_warnings():
-        # Deprecations inside other people's packages are nothing a user of ours can mend.
-        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+    with TemporaryDirectory() as scratch, quiet():
         measures = _measures()
         images = fashion_or_noise(data_dir, Path(scratch), sizes.train_images, sizes.test_images)
         told = Setting(sizes, repeats or sizes.repeats, images, Path(scratch), device)

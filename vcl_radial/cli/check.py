@@ -31,11 +31,9 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    import warnings
+    from vcl_radial.experiments.quiet import quiet
 
-    with warnings.catch_warnings():
-        # Other people's packages warn as they are imported: nothing a user of ours can mend.
-        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+    with quiet():
         import torch
 
         from vcl_radial.conformance import check, recipe_for

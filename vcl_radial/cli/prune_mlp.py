@@ -45,11 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
         UserError: the data cannot be read or a result cannot be written.
         Diverged: a loss is no longer a finite number.
     """
-    import warnings
+    from vcl_radial.experiments.quiet import quiet
 
-    with warnings.catch_warnings():
-        # Other people's packages warn as they are imported: nothing a user of ours can mend.
-        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+    with quiet():
         from vcl_radial.experiments.result_file import read_all
         from vcl_radial.pruning.mlp import perform
         from vcl_radial.pruning.mlp_methods import make_unit

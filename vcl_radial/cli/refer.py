@@ -58,11 +58,9 @@ def add(commands: Commands) -> None:
 
 
 def _refer(options: argparse.Namespace) -> int:
-    import warnings
+    from vcl_radial.experiments.quiet import quiet
 
-    with warnings.catch_warnings():
-        # Other people's packages warn as they are imported: nothing a user of ours can mend.
-        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+    with quiet():
         from vcl_radial.experiments.catalogue import parse_setting
         from vcl_radial.referral.catalogue import plan
         from vcl_radial.referral.command import Choices, refer

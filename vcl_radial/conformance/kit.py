@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from vcl_radial.conformance.scale import penalty
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict
+from vcl_radial.experiments.quiet import quiet
 from vcl_radial.strategies.faults import in_words
 from vcl_radial.tracks.settings import Recipe
 
@@ -68,9 +68,7 @@ def check(recipe: Recipe) -> Iterator[Verdict]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    with own_random_states(), warnings.catch_warnings():
-        # Deprecations inside other people's packages are nothing a user of ours can mend.
-        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+    with own_random_states(), quiet():
         yield
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.environment import loaded
-from vcl_radial.experiments.run_folder import DamagedCheckpoint, RunFolder
+from vcl_radial.experiments.run_folder import DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.experiments.specification import Run
 
 if TYPE_CHECKING:
@@ -166,9 +166,7 @@ def go_on(folder: RunFolder, run: Resumable) -> None:
     try:
         state = folder.load_checkpoint()
     except DamagedCheckpoint:
-        words = "damaged (its checksum is wrong); this run starts anew"
-        print(f"{folder.checkpoint}: {words}", flush=True)
-        folder.checkpoint.unlink(missing_ok=True)
+        discard_damaged(folder.checkpoint)
         return
     if state is None:
         return

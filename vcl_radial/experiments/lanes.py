@@ -43,9 +43,9 @@ def execute_lanes(
 
     from vcl_radial.tracks.lanes import LaneRuns
 
-    loaded()
+    loaded()  # as in `execute`, and so is what follows: a batch is a cycle that holds its data
     torch.set_num_threads(place.threads)
-    gc.collect()  # as in `execute`: the batch before is a cycle that holds all its data
+    gc.collect()
     recipes = [run.recipe for run in runs]
 
     def event(lane: int, kind: str, task: int, epoch: int) -> Event:

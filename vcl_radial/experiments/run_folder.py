@@ -39,8 +39,26 @@ def not_written(path: Path, error: OSError) -> UserError:
     )
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder before the work that is to be written there, not after it.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
 class DamagedCheckpoint(UserError):
     """A checkpoint is not as it was written: cut off, or with other bytes."""
+
+
+def discard_damaged(checkpoint: Path) -> None:
+    """Say that a checkpoint is damaged, and throw it away."""
+    print(f"{checkpoint}: damaged (its checksum is wrong); this run starts anew", flush=True)
+    checkpoint.unlink(missing_ok=True)
 
 
 class RunFolder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import execute_lanes
 from vcl_radial.experiments.lock import held
 from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve
+from vcl_radial.experiments.quiet import quiet
 from vcl_radial.experiments.run_folder import RunFolder, write_atomically
 from vcl_radial.experiments.specification import Run
 
@@ -128,9 +128,7 @@ def _attempt_held(
         with suppress(OSError):  # of an earlier attempt
             (RunFolder(place.out, run).path / TRACEBACK).unlink()
     try:
-        with warnings.catch_warnings():
-            # Deprecations inside other people's packages are nothing a user of ours can mend.
-            warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+        with quiet():
             if len(batch) > 1:
                 faults = execute_lanes(batch, place, tell)
             else:

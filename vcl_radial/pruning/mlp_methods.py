@@ -6,7 +6,6 @@ paper states no settings; ours are here.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from torch import Tensor, nn
 
+from vcl_radial.experiments.quiet import quiet
 from vcl_radial.experiments.result_file import Unit
 from vcl_radial.nn import (
     MLP,
@@ -177,9 +177,7 @@ def train(
     """
     torch.set_flush_denormal(True)
     recipe = method.recipe
-    with own_randomness(seed, torch.device("cpu")), warnings.catch_warnings():
-        # Deprecations inside other people's packages are nothing a user of ours can mend.
-        warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+    with own_randomness(seed, torch.device("cpu")), quiet():
         strategy = make_strategy(
             recipe,
             make_network(method, stream),

@@ -13,7 +13,7 @@ import torch
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments import environment
-from vcl_radial.experiments.run_folder import DamagedCheckpoint
+from vcl_radial.experiments.run_folder import DamagedCheckpoint, discard_damaged
 from vcl_radial.fundus import check_memory, estimate_memory
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.networks import make_network
@@ -128,8 +128,7 @@ def _left(folder: ReferralFolder, processes: Processes) -> dict[str, Any] | None
         return folder.load("checkpoint.pt")
     except DamagedCheckpoint:
         if processes.is_first:
-            words = "damaged (its checksum is wrong); this run starts anew"
-            print(f"{folder.checkpoint}: {words}", flush=True)
+            discard_damaged(folder.checkpoint)
         return None
 
 

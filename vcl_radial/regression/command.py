@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.run_folder import make_folder
 from vcl_radial.regression.data import RegressionData, load_data
 from vcl_radial.regression.plan import (
     Benchmark,
@@ -20,7 +21,7 @@ from vcl_radial.regression.plan import (
     sequence_units,
     validation_units,
 )
-from vcl_radial.regression.runner import make_folder, perform
+from vcl_radial.regression.runner import perform
 from vcl_radial.regression.units import Planned, Unit, read_result
 
 

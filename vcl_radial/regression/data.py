@@ -8,7 +8,6 @@ Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.folders import DATA_VARIABLE, user_root
+from vcl_radial.streams.tensors import tensors_checksum
 
 UCI_FOLDERS = {
     "boston": "bostonHousing",
@@ -93,11 +93,8 @@ class RegressionData:
     @cached_property
     def checksum(self) -> str:
         """Of rows and splits: results of other ones under the same name are others."""
-        content = hashlib.sha256()
-        for part in (self.x, self.y, *(rows for s in self.splits for rows in (s.train, s.test))):
-            content.update(f"{tuple(part.shape)}".encode())
-            content.update(part.contiguous().numpy().tobytes())
-        return content.hexdigest()[:16]
+        rows = (rows for split in self.splits for rows in (split.train, split.test))
+        return tensors_checksum(self.x, self.y, *rows)
 
 
 def load_data(name: str, data_dir: Path | None = None) -> RegressionData:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from vcl_radial.experiments.pool import Tell, in_workers
-from vcl_radial.experiments.run_folder import not_written
+from vcl_radial.experiments.run_folder import make_folder
 from vcl_radial.regression.units import Score, Unit, bundles, read_result, write_result
 
 _TOLD_EVERY = 2.0
@@ -67,18 +67,6 @@ def perform(
             console.print(
                 f"{_words(work[k])}  [{done} of {len(work)}, {minutes:.1f} min]", markup=False
             )
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder before the work that is to be written there, not after it.
-
-    Raises:
-        UserError: it cannot be made.
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise not_written(path, error) from None
 
 
 def execute(

@@ -8,7 +8,7 @@ from typing import Any
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
-from vcl_radial.streams.datasets import checksum, load_dataset
+from vcl_radial.streams.datasets import load_dataset
 from vcl_radial.streams.permuted import permuted_stream
 from vcl_radial.streams.split import split_stream
 from vcl_radial.streams.tensors import TensorStream
@@ -41,7 +41,7 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         check_choice("key of the stream's settings", key, _KEYS[kind])
     data = load_dataset(settings["dataset"], data_dir)
     wanted = settings.get("checksum")
-    if wanted is not None and wanted != (found := checksum(settings["dataset"], data_dir)):
+    if wanted is not None and wanted != (found := data.checksum):
         raise DataError(
             f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
             "that these settings are of"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,7 @@ from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
 from vcl_radial.streams.folders import DATA_VARIABLE, IDX_NAMES, cached_files, user_files, user_root
 from vcl_radial.streams.idx import read_idx
+from vcl_radial.streams.tensors import tensors_checksum
 
 _TEST_EVERY = 5
 
@@ -43,6 +43,11 @@ class ImageData:
     def n_classes(self) -> int:
         """The number of classes."""
         return len(self.class_names)
+
+    @property
+    def checksum(self) -> str:
+        """Of all images and labels."""
+        return tensors_checksum(self.train_x, self.train_y, self.test_x, self.test_y)
 
 
 @dataclass(frozen=True)
@@ -125,12 +130,7 @@ def checksum(name: str, data_dir: Path | None = None) -> str | None:
 
 @lru_cache(maxsize=8)  # a search makes many runs on the same data
 def _checksum(name: str, root: Path | None) -> str:
-    data = load_dataset(name, root)
-    content = hashlib.sha256()
-    for tensor in (data.train_x, data.train_y, data.test_x, data.test_y):
-        content.update(f"{tuple(tensor.shape)}".encode())
-        content.update(tensor.numpy().tobytes())
-    return content.hexdigest()[:16]
+    return load_dataset(name, root).checksum
 
 
 def _load_published(name: str, data_dir: Path | None) -> ImageData:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.quiet import quiet
 from vcl_radial.sweeps.tracks import track_of
 from vcl_radial.sweeps.tracks.track import Folder, Run, Step
 
@@ -56,9 +56,7 @@ def attempt(job: Job, place: Place, tell: Tell) -> list[Ended]:
     A damaged checkpoint is named and thrown away: its run starts anew.
     """
     try:
-        with warnings.catch_warnings():
-            # Deprecations inside other people's packages are nothing a user of ours can mend.
-            warnings.filterwarnings("ignore", module=r"(?!vcl_radial).*")
+        with quiet():
             if len(job.runs) > 1:
                 return _together(job.runs, place, tell)
             return [_alone(job.runs[0], job.floors, place, tell)]
