@@ -30,8 +30,8 @@ def add(commands: Commands) -> None:
         help="retinopathy: train, refer the least certain photographs, score the others",
         description="Train methods on fundus photographs and score them when the photographs that "
         "they are least certain about are referred to an expert. Benchmarks: synthetic draws its "
-        "pictures and needs no files; eyepacs wants retinopathy/ in the data folder and tests on "
-        "IDRiD too. In synthetic-cameras, eyepacs-idrid and eyepacs-sharpness one network sees "
+        "pictures and needs no files; idrid and eyepacs want retinopathy/ in the data folder, and "
+        "eyepacs tests on IDRiD too. In synthetic-cameras, eyepacs-idrid and eyepacs-sharpness one network sees "
         "sites one after another, its posterior carried to the prior. Finished "
         "runs are kept; one that was stopped goes on from its last epoch. `torchrun "
         "--nproc-per-node N -m vcl_radial refer ...` shares every batch among N processes, which "
@@ -42,8 +42,8 @@ def add(commands: Commands) -> None:
         metavar="BENCHMARK",
         nargs="?",
         default="synthetic",
-        help="synthetic (default), synthetic-cameras, eyepacs, eyepacs-idrid or eyepacs-sharpness, "
-        "or a .toml file",
+        help="synthetic (default), synthetic-cameras, idrid, eyepacs, eyepacs-idrid or "
+        "eyepacs-sharpness, or a .toml file",
     )
     add_methods(parser, "of baselines/referral, or .toml files (default: radial mfvi)")
     parser.add_argument(

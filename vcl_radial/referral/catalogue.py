@@ -20,13 +20,14 @@ RECIPES: Final = catalogue.folder("method") / "referral"
 BENCHMARKS: Final[dict[str, dict[str, Any]]] = {
     "synthetic": {"dataset": "synthetic"},
     "synthetic-cameras": {"dataset": "synthetic", "parts": "site"},
+    "idrid": {"dataset": "idrid", "size": 96, "split": "published", "validation": 0.25},
     "eyepacs": {"dataset": "eyepacs-subset", "size": 96, "shifted": ["idrid"]},
     "eyepacs-idrid": {"dataset": "eyepacs-subset", "size": 96, "then": ["idrid"]},
     "eyepacs-sharpness": {"dataset": "eyepacs-subset", "size": 96, "parts": "sharpness"},
 }
 """Data by name; those with `parts` or `then` are of sites in sequence.
 
-The synthetic ones need no files, those of EyePACS want the retinopathy folder.
+The synthetic ones need no files, the others want the retinopathy folder.
 """
 
 _BENCHMARK_KEYS: Final = {"description", "data", "recipe"}
