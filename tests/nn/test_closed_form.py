@@ -11,11 +11,13 @@ from vcl_radial.nn import (
     ClosedFormGradients,
     PosteriorBlock,
     PosteriorSettings,
+    VariationalWeights,
     consolidate,
     kl_divergence,
     variational_weights,
 )
 from vcl_radial.nn.weights import softplus
+from vcl_radial.posteriors import Gaussian
 
 FAMILIES = ["gaussian", "radial", "radial-eq44"]
 GROUPINGS = ["layer", "tensor", "unit"]
@@ -269,6 +271,57 @@ def test_a_family_without_a_closed_form_is_not_served(monkeypatch):
     monkeypatch.setattr(block.family, "kl_gradients", classmethod(lambda cls, prior, pairs: None))
     assert not ClosedFormGradients.serves(net)
     assert not ClosedFormGradients.serves(MLP(30, 3, posterior=None))
+
+
+class Tempered(Gaussian):
+    """Has another KL, but inherits the gradient of its parent's."""
+
+    def _closed_kl(self, prior):
+        return 1000 * super()._closed_kl(prior)
+
+
+class TemperedWeights(VariationalWeights):
+    """The same for a layer."""
+
+    def kl(self):
+        return 1000 * super().kl()
+
+
+def test_a_subclass_is_not_trained_on_its_parents_gradient():
+    derived = network("gaussian", "layer", carried=False)
+    for block in derived.modules():
+        if isinstance(block, PosteriorBlock):
+            block.family = Tempered
+    assert not ClosedFormGradients.serves(derived)
+    derived = network("gaussian", "layer")
+    for layer in derived.modules():
+        if isinstance(layer, VariationalWeights):
+            layer.__class__ = TemperedWeights
+    assert not ClosedFormGradients.serves(derived)
+
+
+@pytest.mark.parametrize("make_optimizer", [Adam, SGD])
+def test_a_term_that_is_not_of_the_draws_is_added(make_optimizer):
+    """Its gradient comes to `.grad` by autograd, and stands there before the step."""
+    ends = []
+    for closed in (False, True):
+        net = network("radial", "layer")
+        optimizer = make_optimizer(net.parameters(), lr=1e-2)
+        closed_form = ClosedFormGradients(net) if closed else None
+        torch.manual_seed(1)
+        for step in range(4):
+            optimizer.zero_grad()
+            loss = nll(net, 1, torch.float64)
+            if step in (1, 2):
+                loss = loss + sum(b.mean.square().sum() for b in blocks(net, [0]))
+            if closed_form is not None:
+                loss.backward()
+                closed_form.before_step(optimizer, blocks(net, [0]), 1 / N)
+            else:
+                (loss + kl_divergence(net, [0]) / N).backward()
+            optimizer.step()
+        ends.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
+    torch.testing.assert_close(*ends, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -111,6 +111,55 @@ def test_a_plugin_that_may_read_gradients_finds_them(
     assert (parameters(vcl) - parameters(without)).abs().max() < 1e-3
 
 
+class PullsMeans(SupervisedPlugin):
+    """Adds to the loss as Avalanche's EWC and MAS plugins do."""
+
+    def before_backward(self, strategy, **kwargs):
+        means = [p for n, p in strategy.model.named_parameters() if n.endswith("mean")]
+        strategy.loss += 10 * sum(mean.square().sum() for mean in means)
+
+
+@pytest.mark.parametrize("make_optimizer", [Adam, SGD])
+def test_what_a_plugin_adds_to_the_loss_counts(
+    make_optimizer, make_network, multi_head_stream, multi_head_benchmark
+):
+    there = multi_head_stream, multi_head_benchmark, make_optimizer
+    ends = [
+        parameters(trained(method, make_network(), *there, plugins=[PullsMeans()]))
+        for method in (OwnPenalty, VCL)
+    ]
+    torch.testing.assert_close(*ends, rtol=1e-4, atol=1e-6)
+    assert ends[1].norm() < parameters(trained(VCL, make_network(), *there)).norm()
+
+
+class StepsShort(VCL):
+    """Clips gradients that it wants to find."""
+
+    def optimizer_step(self):
+        gradients = [p for group in self.optimizer.param_groups for p in group["params"]]
+        assert torch.nn.utils.clip_grad_norm_(gradients, 1e-9) > 0
+        super().optimizer_step()
+
+
+class StandsStill(VCL):
+    """Throws its gradients away."""
+
+    def backward(self):
+        super().backward()
+        self.optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("method", [StepsShort, StandsStill])
+def test_a_step_of_a_subclasss_own_is_taken(
+    method, make_network, multi_head_stream, multi_head_benchmark
+):
+    start = make_network()
+    ends = trained(method, make_network(), multi_head_stream, multi_head_benchmark, SGD, tasks=1)
+    same = dict(ends.network.named_parameters())
+    for name, parameter in start.named_parameters():
+        torch.testing.assert_close(same[name], parameter, rtol=0, atol=1e-7)
+
+
 @pytest.mark.parametrize("loss_value", [True, False])
 def test_the_kls_value_is_in_the_loss_if_asked_for(
     loss_value, make_network, multi_head_stream, multi_head_benchmark

@@ -26,6 +26,7 @@ from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.sweeps.tracks import track_of
 from vcl_radial.sweeps.tracks.referral import Referral
+from vcl_radial.sweeps.tracks.track import Step
 
 DATA = {"patients": 40, "size": 8, "validation": 0.25}
 TINY = {
@@ -144,6 +145,19 @@ def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> No
     best = history.groupby("member")["validation_auc"].cummax()
     assert Referral().so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
     assert len(best) == 8
+
+
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_epochs_of_the_means_alone_count_for_nothing(tmp_path: Path, select: str) -> None:
+    fixed = {**TINY["fixed"], "epochs": 4, "pretrain_epochs": 2, "select": select}
+    (plan,) = plans_of(**{**TINY, "method": "radial", "fixed": fixed})
+    steps: list[Step] = []
+    attempt(Job((plan.base,)), Place(tmp_path), lambda run, step: steps.append(step))
+    folder = ReferralFolder(tmp_path, plan.base)
+    aucs = pd.read_csv(folder.path / "history.csv")["validation_auc"]
+    kept = aucs[2:].cummax() if select == "best" else aucs[2:]
+    assert Referral().so_far(folder) == pytest.approx({3: kept[2], 4: kept[3]})
+    assert [step.score for step in steps[:2]] == [None, None]
 
 
 def test_a_sweep_stopped_within_a_run_goes_on_to_the_same_table(

@@ -31,11 +31,11 @@ def add(commands: Commands) -> None:
         description="Train methods on fundus photographs and score them when the photographs that "
         "they are least certain about are referred to an expert. Benchmarks: synthetic draws its "
         "pictures and needs no files; idrid and eyepacs want retinopathy/ in the data folder, and "
-        "eyepacs tests on IDRiD too. In synthetic-cameras, eyepacs-idrid and eyepacs-sharpness one network sees "
-        "sites one after another, its posterior carried to the prior. Finished "
-        "runs are kept; one that was stopped goes on from its last epoch. `torchrun "
-        "--nproc-per-node N -m vcl_radial refer ...` shares every batch among N processes, which "
-        "must see the same --out folder.",
+        "eyepacs tests on IDRiD too. In synthetic-cameras, eyepacs-idrid and eyepacs-sharpness one "
+        "network sees sites one after another, its posterior carried to the prior. Finished runs "
+        "are kept; one that was stopped goes on from its last epoch. `torchrun --nproc-per-node N "
+        "-m vcl_radial refer ...` shares every batch among N processes, which must see the "
+        "same --out folder.",
     )
     parser.add_argument(
         "benchmark",

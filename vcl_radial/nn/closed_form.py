@@ -60,13 +60,20 @@ class ClosedFormGradients:
 
     @staticmethod
     def serves(network: nn.Module) -> bool:
-        """Whether there are blocks, and each has a KL to its prior whose gradient is known."""
-        modules = list(network.modules())
-        if not all(m.all_in_blocks for m in modules if isinstance(m, VariationalWeights)):
+        """Whether there are blocks, and each has a KL to its prior whose gradient is known.
+
+        What a class inherits is not known to be its own: a family has to have `kl_gradients` in
+        the class itself, and layers and blocks draw and count their KL as the base classes do.
+        """
+        layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
+        if not all(m.all_in_blocks and _as_in(VariationalWeights, m) for m in layers):
             return False
-        blocks = [module for module in modules if isinstance(module, PosteriorBlock)]
+        blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
         return bool(blocks) and all(
-            block.family.kl_gradients(block.prior_family, []) is not None for block in blocks
+            _as_in(PosteriorBlock, block)
+            and "kl_gradients" in vars(block.family)
+            and block.family.kl_gradients(block.prior_family, []) is not None
+            for block in blocks
         )
 
     def release(self) -> None:
@@ -248,7 +255,10 @@ def _both(gradient: native.Gradient) -> tuple[Tensor, Tensor]:
 
 
 def _fill_gradients(entries: list[tuple[_Drawn, float]]) -> None:
-    """Put the gradient of NLL and KL into `.grad` of mean and rho."""
+    """Add the gradient of NLL and KL to `.grad` of mean and rho.
+
+    There may be one already, of a term of the loss that was not made of the draws.
+    """
     families: dict[Any, list[tuple[_Drawn, float]]] = {}
     for entry in entries:
         block = entry[0].block
@@ -264,8 +274,18 @@ def _fill_gradients(entries: list[tuple[_Drawn, float]]) -> None:
             assert drawn.gradient is not None
             grad_mean, grad_scale = _both(drawn.gradient)
             per_nat = factor / block.prior_scale
-            block.mean.grad = kl_a.mul_(per_nat).add_(grad_mean)
-            block.rho.grad = kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid())
+            _add_grad(block.mean, kl_a.mul_(per_nat).add_(grad_mean))
+            _add_grad(block.rho, kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid()))
+
+
+def _add_grad(parameter: nn.Parameter, grad: Tensor) -> None:
+    parameter.grad = grad if parameter.grad is None else parameter.grad + grad
+
+
+def _as_in(base: type[nn.Module], module: nn.Module) -> bool:
+    """Whether the module draws and counts its KL as the class it derives from."""
+    names = {"sample", "kl", "posterior", "prior", "split"} & vars(base).keys()
+    return all(getattr(type(module), name) is getattr(base, name) for name in names)
 
 
 class _NativeAdam:
@@ -287,7 +307,8 @@ class _NativeAdam:
         """Whether the block could be stepped, and has been."""
         block = drawn.block
         groups = [self.group_of.get(p) for p in (block.mean, block.rho)]
-        if drawn.divergence is None or not _alike(groups):
+        elsewhere = block.mean.grad is not None or block.rho.grad is not None
+        if drawn.divergence is None or elsewhere or not _alike(groups):
             self.blocks.pop(block, None)  # what it knows of the last step will be out of date
             return False
         compiled = self.blocks.get(block)

@@ -42,9 +42,9 @@ class VCL(ContinualStrategy):
 
     Where it can, training takes the gradient in closed form, which costs little more than a
     network with point estimates (see `vcl_radial.nn.closed_form`); the loss then holds the KL's
-    value only if `loss_value` asks for it. Plain autograd serves by itself where a plugin may read
-    the parameters' `.grad`, a subclass has a penalty or a criterion of its own, or a family has no
-    closed form.
+    value only if `loss_value` asks for it. Plain autograd serves by itself where a plugin may add to the
+    loss or read the parameters' `.grad`, a subclass has a penalty, a criterion or a step of its
+    own, or a family or a layer has no closed form of its own.
     """
 
     _closed_form: ClosedFormGradients | None = None
@@ -87,10 +87,8 @@ class VCL(ContinualStrategy):
             for weights in variational_weights(self.network, self.tasks)
             for block in weights.posterior_blocks()
         ]
-        own_loss = type(self).penalty is VCL.penalty
-        own_loss &= type(self).criterion is ContinualStrategy.criterion
         if (
-            own_loss
+            all(getattr(type(self), step) is getattr(VCL, step) for step in _STEPS)
             and not _reads_gradients(self.plugins)
             and ClosedFormGradients.serves(self.model)
         ):
@@ -103,14 +101,20 @@ class VCL(ContinualStrategy):
         super()._after_training_exp(**kwargs)
 
 
+_STEPS = ("penalty", "criterion", "backward", "optimizer_step")
+"""What of a step a subclass may have of its own, which the closed form would pass by."""
+
 _WITH_GRADIENTS = (
     "before_training_iteration",
+    "before_forward",
+    "after_forward",
+    "before_backward",
     "after_backward",
     "before_update",
     "after_update",
     "after_training_iteration",
 )
-"""Callbacks in which a plugin may make or find gradients."""
+"""Callbacks in which a plugin may add to the loss, or make or find gradients."""
 
 
 def _reads_gradients(plugins: Iterable[Any]) -> bool:

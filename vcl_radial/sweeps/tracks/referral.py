@@ -70,13 +70,13 @@ class Referral(Track[Run, ReferralFolder]):
         def on_epoch(line: dict[str, float]) -> None:
             lines.append(line)
             done = len(lines)
-            tell(Step(done, f"epoch {min(done + 1, epochs)}/{epochs}", _bests(lines)[done]))
+            tell(Step(done, f"epoch {min(done + 1, epochs)}/{epochs}", _worth(run, lines).get(done)))
 
         execute(folder, sites, place.device, on_epoch=on_epoch, command=place.command)
 
     def so_far(self, folder: ReferralFolder) -> dict[int, float]:
-        """The best validation AUC so far of the network at work, after each epoch of the run."""
-        return _bests(history_so_far(folder))
+        """The validation AUC of the weights that would be kept, after each epoch of the run."""
+        return _worth(folder.run, history_so_far(folder))
 
     def score(self, folder: ReferralFolder, objective: str) -> float | None:
         """Of the selected weights: of the best epoch, unless the recipe says otherwise."""
@@ -91,11 +91,18 @@ class Referral(Track[Run, ReferralFolder]):
         return float(environment["seconds"])
 
 
-def _bests(lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
+def _worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
+    """The validation AUC of the weights that would be kept after each epoch of the run.
+
+    None while the means alone are trained: they are no posterior, and are not kept.
+    """
+    recipe = run.recipe
     best: dict[tuple[float, float], float] = {}
     found = {}
     for number, line in enumerate(lines, start=1):
+        if not line["site"] and line["epoch"] <= recipe.pretrain_epochs:
+            continue
         network = line["member"], line["site"]
         best[network] = max(line["validation_auc"], best.get(network, 0.0))
-        found[number] = best[network]
+        found[number] = best[network] if recipe.select == "best" else line["validation_auc"]
     return found
