@@ -21,9 +21,13 @@ def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-@torch.no_grad()
 def log_predictive(
-    network: Callable[[Tensor], Tensor], x: Tensor, samples: int = 100, seed: int = 0
+    network: Callable[[Tensor], Tensor],
+    x: Tensor,
+    samples: int = 100,
+    seed: int = 0,
+    *,
+    differentiable: bool = False,
 ) -> Tensor:
     """The log-predictive: log p(y | x) = log 1/S sum_s softmax(f(x; w_s)), w_s ~ q(w).
 
@@ -35,10 +39,12 @@ def log_predictive(
         x: inputs `[B, ...]`.
         samples: S, the number of weight samples.
         seed: of the weight samples.
+        differentiable: keep the graph, where gradients are wanted; it holds every sample.
 
     Returns:
         Log-probabilities `[B, C]` in nats.
     """
-    with own_randomness(seed, x.device):
+    wanted = differentiable and torch.is_grad_enabled()
+    with torch.set_grad_enabled(wanted), own_randomness(seed, x.device):
         draws = torch.stack([network(x).log_softmax(-1) for _ in range(samples)])
-    return draws.logsumexp(0) - math.log(samples)
+        return draws.logsumexp(0) - math.log(samples)

@@ -139,3 +139,19 @@ def test_the_method_of_the_readme_passes_every_check(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     recipe = recipe_for("methods_of_the_readme:L2", {"posterior": "none"})
     assert {verdict.outcome for verdict in check(recipe)} == {"ok"}
+
+
+def test_a_method_may_say_that_its_penalty_is_minimal_elsewhere(monkeypatch):
+    import broken_methods
+
+    class AlsoDecays(broken_methods.Good):
+        def penalty(self):
+            return super().penalty() + 1e3 * sum(
+                w.square().sum() for w in self.network.body.parameters()
+            )
+
+    monkeypatch.setattr(broken_methods, "AlsoDecays", AlsoDecays, raising=False)
+    found = looked_at("AlsoDecays")["consolidates"]
+    assert (found.outcome, "penalty_off_minimum" in found.words) == ("fault", True)
+    AlsoDecays.penalty_off_minimum = True
+    assert looked_at("AlsoDecays")["consolidates"].outcome == "ok"

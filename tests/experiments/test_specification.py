@@ -25,6 +25,7 @@ def test_the_digest_is_that_of_all_settings_but_the_seed_and_the_name():
         tiny_run("radial-vcl", **{"options.memory": 2}),
         tiny_run("radial-vcl", evaluate_on="validation"),
         tiny_run("radial-vcl", benchmark="split-digits-single-head"),
+        run.model_copy(update={"code": "another"}),
     ]
     digests = {run.digest(), *(other.digest() for other in others)}
     assert len(digests) == len(others) + 1

@@ -5,12 +5,14 @@ import math
 
 import pytest
 import torch
+from avalanche.models import MTSimpleMLP
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 from torchvision.models import resnet18
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import (
+    MLP,
     BayesianConv2d,
     BayesianLinear,
     PointConv2d,
@@ -307,3 +309,24 @@ def test_unknown_names_and_nothing_to_do_are_refused():
         to_bayesian(nn.Linear(2, 2), inplace=True)
     with pytest.raises(UserError, match="posterior = 'laplace' is not known"):
         to_bayesian(small(), "laplace")
+
+
+def test_heads_that_are_there_and_heads_to_come_are_converted():
+    torch.manual_seed(0)
+    plain = MLP(6, 3, hidden=(5,), posterior=None)
+    plain.head.adapt([0])
+    made = to_bayesian(plain, STILL)
+    x = torch.randn(4, 6)
+    for task in (0, 1, 2):
+        made.head.adapt([task])
+        assert isinstance(made.head.heads[str(task)], BayesianLinear)
+        torch.testing.assert_close(made(x, task), plain(x, task))
+    assert [type(h) for h in plain.head.heads.values()] == [PointLinear] * 3
+    kept = to_bayesian(plain, STILL, keep=["head"])
+    kept.head.adapt([3])
+    assert type(kept.head.heads["3"]) is PointLinear
+
+
+def test_a_module_that_makes_its_layers_as_tasks_come_is_refused():
+    with pytest.raises(UserError, match="makes or replaces layers as tasks come"):
+        to_bayesian(MTSimpleMLP(input_size=6, hidden_size=5))

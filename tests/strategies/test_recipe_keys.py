@@ -5,8 +5,11 @@ import math
 import pytest
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn import BayesianLinear
+from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.registry import built_in, find_strategy
 from vcl_radial.strategies.vcl import VCL
+from vcl_radial.tracks import continual
 from vcl_radial.tracks.continual import make_network, make_strategy
 from vcl_radial.tracks.settings import Recipe
 
@@ -71,3 +74,21 @@ def test_a_network_without_a_posterior_is_refused_where_one_is_carried(multi_hea
 def test_heads_of_several_tasks_need_a_body(multi_head_stream):
     with pytest.raises(UserError, match=r"hidden = \[\]: heads of several tasks share a layer"):
         made(multi_head_stream, "naive", hidden=[])
+
+
+def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(
+    multi_head_stream, monkeypatch
+):
+    class Own(ContinualStrategy):
+        def __init__(self, prior_scale=1.0, initial_noise=0.1, **settings):
+            super().__init__(**settings)
+            self.given = prior_scale, initial_noise
+            self.network.extra = BayesianLinear(2, 2)
+
+    monkeypatch.setattr(continual, "find_strategy", lambda name: Own)
+    keys = {"prior_scale": 3.0, "initial_noise": 0.01, "eval_samples": 50}
+    learner = made(multi_head_stream, "own", **keys)
+    assert learner.given == (3.0, 0.01)
+    assert learner.model.eval_samples == 50
+    with_option = made(multi_head_stream, "own", **keys, options={"prior_scale": 2.0})
+    assert with_option.given == (2.0, 0.01)

@@ -4,7 +4,13 @@ import pytest
 
 from vcl_radial.errors import UserError
 from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.registry import built_in, find_strategy, installed, names
+from vcl_radial.strategies.registry import (
+    built_in,
+    find_strategy,
+    installed,
+    names,
+    source_checksum,
+)
 
 
 def test_every_method_is_found_by_the_name_of_its_file():
@@ -90,3 +96,30 @@ def test_what_is_wrong_with_an_entry_point_is_named(target, words, user_module, 
     install("theirs", mine=target)
     with pytest.raises(UserError, match=f"strategy = 'mine'.*{words}"):
         find_strategy("mine")
+
+
+def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_base.py").write_text(
+        "from vcl_radial.strategies import ContinualStrategy\nclass Base(ContinualStrategy): ...\n"
+    )
+    text = "from own_base import Base\nclass Own(Base): ...\n"
+    (tmp_path / "own_method.py").write_text(text)
+    first = source_checksum("own_method:Own")
+    assert first == source_checksum("own_method:Own")
+    found = {first}
+    for name in ("own_base.py", "own_method.py"):
+        with (tmp_path / name).open("a") as file:
+            file.write("# edited\n")
+        found.add(source_checksum("own_method:Own"))
+    assert len(found) == 3
+    assert source_checksum("vcl") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("nowhere_at_all:Own", "run the command in the folder"), ("own.py:Own", "without .py: 'own'")],
+)
+def test_a_module_that_is_not_found_comes_with_the_mend(name, words):
+    with pytest.raises(UserError, match=words):
+        find_strategy(name)

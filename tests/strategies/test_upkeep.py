@@ -141,3 +141,28 @@ def test_a_penalty_is_one_number_as_a_tensor_or_0(given, words):
     found = malformed(given)
     assert (found is None) is (words is None)
     assert words is None or found.startswith(words)
+
+
+class PullsBack(ContinualStrategy):
+    """A quadratic penalty, of which the KL of a posterior is no part."""
+
+    old = ()
+
+    def penalty(self):
+        pairs = zip(self.network.parameters(), self.old, strict=False)
+        return sum(((new - old) ** 2).sum() for new, old in pairs)
+
+    def consolidate(self, experience):
+        self.old = [w.detach().clone() for w in self.network.parameters()]
+
+
+@pytest.mark.parametrize("method", [PullsBack, ContinualStrategy])
+def test_a_posterior_without_its_kl_is_refused_before_anything_is_trained(
+    method, make_network, multi_head_stream, multi_head_benchmark
+):
+    network = make_network("radial")
+    before = [p.detach().clone() for p in network.parameters()]
+    strategy = make(method, network, multi_head_stream, plugins=[Upkeep()])
+    with pytest.raises(UserError, match="posterior = 'none'"):
+        train(strategy, multi_head_benchmark.train_stream[:1])
+    assert all(map(torch.equal, before, network.parameters()))

@@ -140,3 +140,24 @@ def test_a_task_without_test_images_is_reported(tiny: ImageData) -> None:
     fewer = replace(tiny, test_x=tiny.test_x[kept], test_y=tiny.test_y[kept])
     with pytest.raises(DataError, match='no test image for the task "class 8, class 9"'):
         split_stream(fewer)
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "words"),
+    [
+        ("x", lambda s: s.x.double(), "x must be a tensor of torch.float32, not torch.float64"),
+        ("y", lambda s: s.y.int(), "y must be a tensor of torch.int64, not torch.int32"),
+        ("y", lambda s: s.y[:-1], "y must have shape"),
+        ("y", lambda s: s.y + 1, "y must be from 0 to 9, .* not 1 to 10"),
+        ("test", lambda s: s.test[:-1], "test must have an entry for each of 5 tasks, not 4"),
+        ("train", lambda s: tuple(r.tolist() for r in s.train), "train must be a tensor .* list"),
+        ("train", lambda s: (s.train[0] + 10_000, *s.train[1:]), "train has row numbers"),
+        ("task_names", lambda s: s.task_names[1:], "task_names must have an entry for each"),
+    ],
+)
+def test_a_stream_of_ones_own_is_checked_as_it_is_made(
+    tiny: ImageData, field: str, change, words: str
+) -> None:
+    stream = split_stream(tiny, heads="single")
+    with pytest.raises(UserError, match=f"stream .*: .*{words}"):
+        replace(stream, **{field: change(stream)})

@@ -48,7 +48,8 @@ def heads(subject: Subject) -> str:
 def consolidates(subject: Subject) -> str:
     """Task 2 is trained in view of task 1, and the penalty is minimal where task 1 ended.
 
-    A method that carries nothing by design says so with the class attribute `memoryless = True`.
+    A method that carries nothing by design says so with the class attribute `memoryless = True`,
+    and one whose penalty has its minimum elsewhere with `penalty_off_minimum = True`.
     """
     _ = subject.main
     if subject.whole_stream:
@@ -79,6 +80,8 @@ def consolidates(subject: Subject) -> str:
             f"{' and '.join(own)}: let consolidate(experience) store what penalty() reads "
             "(a method that means to carry nothing says so: memoryless = True)"
         )
+    if method.penalty_off_minimum:
+        return "task 2 is trained in view of task 1; its minimum is elsewhere, as the class says"
     return _minimal(view)
 
 
@@ -91,7 +94,8 @@ def _minimal(view: PenaltyView) -> str:
             f"penalty() is {view.at_consolidated:.6g} nats at the weights that task 1 ended with "
             f"and {drop:.3g} lower near by, but it should be minimal there: either consolidate() "
             "does not store the weights as they are after the task, or penalty() is no distance "
-            "from what it stores"
+            "from what it stores (if that is meant, say so in the class: penalty_off_minimum = "
+            "True)"
         )
     return f"penalty() is minimal where task 1 ended; 1 % away it is {view.rise:.3g} nats higher"
 

@@ -19,12 +19,17 @@ from vcl_radial.tracks.settings import Recipe, Settings, StreamSettings
 
 
 class Run(Settings):
-    """One run: benchmark x method x seed, as it stands in `spec.toml`."""
+    """One run: benchmark x method x seed, as it stands in `spec.toml`.
+
+    Attributes:
+        code: a checksum of the strategy's files, where it is from outside; a command fills it in.
+    """
 
     benchmark: str
     method: str
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     evaluate_on: Literal["test", "validation"] = "test"
+    code: str | None = None
     stream: StreamSettings
     recipe: Recipe
 
@@ -43,20 +48,26 @@ class Run(Settings):
         content = self.model_dump(exclude={"seed", "method"}, mode="json")
         if self.stream.checksum is None:
             del content["stream"]["checksum"]
+        if self.code is None:
+            del content["code"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def on_data(self, data_dir: Path | None) -> Run:
-        """This run with the checksum of its data, where these are the user's own.
+        """This run with checksums of its data and its strategy, where these are the user's own.
+
+        So a run is done anew where they have changed since.
 
         Raises:
             UserError: they cannot be read.
         """
+        from vcl_radial.strategies.registry import source_checksum
         from vcl_radial.streams import checksum
 
         found = checksum(self.stream.dataset, data_dir)
         stream = self.stream.model_copy(update={"checksum": found})
-        return self.model_copy(update={"stream": stream})
+        code = source_checksum(self.recipe.strategy)
+        return self.model_copy(update={"stream": stream, "code": code})
 
 
 def validated(

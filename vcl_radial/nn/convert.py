@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.conv import BayesianConv2d
+from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.linear import BayesianLinear
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
@@ -41,7 +42,8 @@ def to_bayesian(
 
     The posterior's means start at the network's weights, so that with little noise it computes what
     it computed before; all else (normalisation, embeddings, ...) stays as it is. A layer that is
-    used in two places is converted once, and draws its weights at each call. `kl_divergence(model,
+    used in two places is converted once, and draws its weights at each call. So are the heads of a
+    `MultiHead`, those to come as well. `kl_divergence(model,
     [])` and `consolidate(model, [])` of `vcl_radial.nn` then serve it as any other network.
 
     Args:
@@ -57,8 +59,8 @@ def to_bayesian(
     Raises:
         UserError: there is nothing to convert, a name in `keep` is not known, or a layer cannot be
             converted: its weights are shared with another layer, parametrised, not initialised
-            yet, or read by the module around it; it is transposed, has hooks, or computes in a
-            way of its own.
+            yet, or read or replaced by the module around it; it is transposed, has hooks, or
+            computes in a way of its own.
     """
     settings = layer_settings(posterior)
     kept = _kept(model, keep)
@@ -83,6 +85,8 @@ def to_bayesian(
     for parent in list(model.modules()):
         if id(parent) in kept:
             continue
+        if isinstance(parent, MultiHead):
+            parent._make_head = _BayesianHeads(parent._make_head, settings)
         for name, child in parent._modules.items():
             if isinstance(child, _CONVERTED) and id(child) not in kept:
                 if child not in done:
@@ -127,6 +131,19 @@ class _Given:
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
         return self.weights
+
+
+class _BayesianHeads:
+    """Makes heads to come as those that are there were converted."""
+
+    def __init__(self, make: Callable[[], nn.Module], settings: LayerSettings) -> None:
+        self.make, self.settings = make, settings
+
+    def __call__(self) -> nn.Module:
+        head = self.make()
+        if any(isinstance(module, _CONVERTED) for module in head.modules()):
+            head = to_bayesian(head, self.settings)
+        return head
 
 
 def _bayesian(layer: nn.Module, settings: LayerSettings) -> nn.Module:
@@ -202,6 +219,10 @@ def _check(name: str, module: nn.Module, owners: Counter[int], kept: set[int]) -
         isinstance(inner, _CONVERTED) and id(inner) not in kept for inner in module.modules()
     ):
         why = "reads the weights of the layers inside it instead of calling them"
+    elif hasattr(module, "adaptation") and any(
+        isinstance(inner, _CONVERTED) and id(inner) not in kept for inner in module.modules()
+    ):
+        why = "makes or replaces layers as tasks come: use a vcl_radial.nn.MultiHead or SingleHead"
     elif isinstance(module, _CONVERTED):
         parameters = [p for p in module._parameters.values() if p is not None]
         if is_parametrized(module):

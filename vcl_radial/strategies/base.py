@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 import torch
 from avalanche.models import MultiTaskModule
+from avalanche.training.plugins import LRSchedulerPlugin
 from avalanche.training.templates import SupervisedTemplate
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 from torch.optim import Optimizer
 
-from vcl_radial.errors import Diverged
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.strategies.callbacks import StepCallbacks
@@ -56,6 +57,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
             `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`.
 
     Raises:
+        UserError: another criterion is given, or an optimiser that cannot serve every experience.
         Diverged: the loss is not a finite number at the end of an epoch.
     """
 
@@ -65,6 +67,9 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
     """Whether the method carries nothing from task to task, by design."""
     trains_old_heads: ClassVar[bool] = False
     """Whether the heads of earlier tasks go on changing, by design."""
+    penalty_off_minimum: ClassVar[bool] = False
+    """Whether the penalty of the next task is not minimal where the last one ended, by design: a
+    prior that is broadened, say, or a term beside the distance from the past."""
     recipe_keys: ClassVar[frozenset[str]] = frozenset()
     """What the method takes of a recipe beside the settings below, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
@@ -88,7 +93,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         if not isinstance(model, MultiTaskModule):
             model = TaskModel(model, eval_samples, eval_seed)
         self._make_optimizer = None if isinstance(optimizer, Optimizer) else optimizer
-        settings.setdefault("criterion", nn.CrossEntropyLoss())
+        _refuse_other_loss(settings.setdefault("criterion", nn.CrossEntropyLoss()))
         super().__init__(
             model=model,
             optimizer=optimizer if isinstance(optimizer, Optimizer) else optimizer(model),
@@ -167,11 +172,20 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
 
     def make_optimizer(self, **kwargs: Any) -> None:
         """Start the optimiser afresh: Adam's moments belong to the task that made them."""
-        if self._make_optimizer is None:
-            super().make_optimizer(**{**kwargs, "reset_optimizer_state": True})
-        else:
+        if self._make_optimizer is not None:
             self.optimizer = self._make_optimizer(self.model)
             self.optimized_param_id: dict[str, Any] = {}
+            _refuse_stale_schedulers(self.plugins, self.optimizer)
+            return
+        try:
+            super().make_optimizer(**{**kwargs, "reset_optimizer_state": True})
+        except AttributeError as error:  # a new head belongs to none of several groups
+            if "No unique group" not in str(error):
+                raise
+            raise UserError(
+                "a new head has no place among the optimiser's groups of parameters: give "
+                "optimizer as a function of the model that makes the groups"
+            ) from error
 
     def make_train_dataloader(
         self, shuffle: bool = True, drop_last: bool | None = None, **kwargs: Any
@@ -200,3 +214,30 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         # Before the plugins: their evaluations and checkpoints are to see the new prior.
         self.consolidate(self.experience)
         super()._after_training_exp(**kwargs)
+
+
+def _refuse_other_loss(criterion: Any) -> None:
+    """Raises UserError: the loss is not the one that the objective is made of."""
+    plain = nn.CrossEntropyLoss()
+    if (
+        type(criterion) is nn.CrossEntropyLoss
+        and criterion.weight is None
+        and vars(criterion).keys() == vars(plain).keys()
+        and (criterion.reduction, criterion.label_smoothing, criterion.ignore_index)
+        == (plain.reduction, plain.label_smoothing, plain.ignore_index)
+    ):
+        return
+    raise UserError(
+        f"criterion = {criterion}: the loss is the mean negative log-likelihood of the classes, "
+        "nn.CrossEntropyLoss(); for another one override criterion() in a subclass"
+    )
+
+
+def _refuse_stale_schedulers(plugins: Sequence[Any], optimizer: Optimizer) -> None:
+    """Raises UserError: a plugin turns the rates of an optimiser that is no longer in use."""
+    for plugin in plugins:
+        if isinstance(plugin, LRSchedulerPlugin) and plugin.scheduler.optimizer is not optimizer:
+            raise UserError(
+                "an LRSchedulerPlugin schedules one optimiser, and a function makes a new one for "
+                "each experience: give optimizer as an instance, or say schedule instead"
+            )

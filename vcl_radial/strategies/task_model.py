@@ -18,7 +18,7 @@ class TaskModel(MultiTaskModule):
 
     In training a call returns the logits `[B, C]` under one draw of the weights. In evaluation it
     returns the log-predictive `[B, C]` over `eval_samples` draws, so that stock metrics and
-    loggers see the Bayesian prediction without knowing about it.
+    loggers see the Bayesian prediction without knowing about it. Plugins may differentiate it.
 
     Args:
         network: called as `network(x, task)` when it holds a `MultiHead`, or else as `network(x)`.
@@ -67,6 +67,7 @@ class TaskModel(MultiTaskModule):
                 x,
                 self.eval_samples,
                 self.eval_seed,
+                differentiable=True,
             )
 
     def forward_single_task(self, x: Tensor, task_label: int) -> Any:

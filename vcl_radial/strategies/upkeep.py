@@ -15,6 +15,7 @@ from avalanche.core import SupervisedPlugin
 from torch import Tensor
 
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.nn import variational_weights
 from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.base import ContinualStrategy
 
@@ -23,7 +24,8 @@ class Upkeep(SupervisedPlugin):
     """See that a method keeps shapes and numbers, has a penalty of one number, and consolidates.
 
     Raises (in training):
-        UserError: it does not; names the class, what was seen and the mend.
+        UserError: it does not, or a posterior is trained without its KL; names the class, what was
+            seen and the mend.
         Diverged: the penalty is no finite number.
     """
 
@@ -33,6 +35,21 @@ class Upkeep(SupervisedPlugin):
         self._memory: Any = None
         self._finite = True
         self._stored_nothing = False
+
+    def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
+        """Look at the objective before the first task: a posterior needs its KL in it."""
+        own_loss = type(strategy).criterion is not ContinualStrategy.criterion
+        if own_loss or _task(strategy) > 1 or not list(variational_weights(strategy.network, [])):
+            return
+        given: Any = None
+        with suppress(Exception), torch.no_grad(), own_randomness(0, strategy.device):
+            given = strategy.penalty()
+        if isinstance(given, int | float | Tensor) and not float(given):
+            raise UserError(
+                f"{_name(strategy)} trains a network with a posterior, and its penalty() has no KL "
+                "to the prior: set posterior = 'none', or add kl_divergence(self.network, "
+                "self.tasks) of vcl_radial.nn"
+            )
 
     def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         """Look at the penalty as a task starts, before it can spoil a weight."""

@@ -42,9 +42,9 @@ class VCL(ContinualStrategy):
 
     Where it can, training takes the gradient in closed form, which costs little more than a
     network with point estimates (see `vcl_radial.nn.closed_form`); the loss then holds the KL's
-    value only if `loss_value` asks for it. Plain autograd serves by itself where a plugin may add to the
-    loss or read the parameters' `.grad`, a subclass has a penalty, a criterion or a step of its
-    own, or a family or a layer has no closed form of its own.
+    value only if `loss_value` asks for it. Plain autograd serves by itself where a plugin may add
+    to the loss or read the parameters' `.grad`, a subclass has a penalty, a criterion or a step of
+    its own, or a family or a layer has no closed form of its own.
     """
 
     _closed_form: ClosedFormGradients | None = None

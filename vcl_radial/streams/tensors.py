@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
+
+from vcl_radial.errors import UserError
 
 Split: TypeAlias = Literal["train", "validation", "test"]
 
@@ -48,6 +51,50 @@ class TensorStream:
     multi_head: bool
     permutations: Tensor | None = None
     _blocks: dict[tuple[Split, int], Tensor] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what would fail, or pass for something else, deep in training.
+
+        Raises:
+            UserError: names the field and what it should be.
+        """
+        for fault, words in self._faults():
+            if fault:
+                raise UserError(f"stream {self.name!r}: {words}")
+
+    def _faults(self) -> Iterator[tuple[bool, str]]:
+        def of_type(name: str, tensor: object, dtype: torch.dtype) -> tuple[bool, str]:
+            found = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+            return found != dtype, f"{name} must be a tensor of {dtype}, not {found}"
+
+        yield of_type("x", self.x, torch.float32)
+        yield of_type("y", self.y, torch.int64)
+        x, y = list(self.x.shape), list(self.y.shape)
+        yield y != x[:1], f"y must have shape [N] with N = {x[0]} as x {x} has, not {y}"
+        tasks = len(self.train)
+        for name in ("validation", "test", "task_names", "task_classes"):
+            found = len(getattr(self, name))
+            yield (
+                found != tasks,
+                f"{name} must have an entry for each of {tasks} tasks, not {found}",
+            )
+        for name in ("train", "validation", "test"):
+            for rows in getattr(self, name):
+                yield of_type(f"every entry of {name}", rows, torch.int64)
+        if self.x.is_cpu:  # elsewhere a look at values waits for the device
+            lowest, highest = (int(v) for v in self.y.aminmax()) if len(self.y) else (0, 0)
+            yield (
+                lowest < 0 or highest >= self.n_classes,
+                f"y must be from 0 to {self.n_classes - 1}, as n_classes = {self.n_classes} says, "
+                f"not {lowest} to {highest}",
+            )
+            for name in ("train", "validation", "test"):
+                for rows in getattr(self, name):
+                    wrong = (
+                        bool(len(rows))
+                        and not 0 <= int(rows.min()) <= int(rows.max()) < self.n_rows
+                    )
+                    yield wrong, f"{name} has row numbers that are not from 0 to {self.n_rows - 1}"
 
     @property
     def n_tasks(self) -> int:

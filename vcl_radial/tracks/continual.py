@@ -23,15 +23,16 @@ from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn import MLP, PosteriorSettings, variational_weights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.options import wrong_options
+from vcl_radial.strategies.options import own_options, wrong_options
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
+from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.streams import TensorStream, build_stream, to_avalanche
 from vcl_radial.tracks.settings import Recipe, StreamSettings
@@ -284,9 +285,10 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         "prior_scale": recipe.prior_scale,
         "initial_noise": initial_noise(recipe),
     }
-    own = {key: value for key, value in settings_of_own.items() if key in strategy.recipe_keys}
+    taken = strategy.recipe_keys | set(own_options(strategy)) - recipe.options.keys()
+    own = {key: value for key, value in settings_of_own.items() if key in taken}
     try:
-        return strategy(
+        made = strategy(
             model=network,
             optimizer=optimizer_for(recipe),
             train_mb_size=recipe.batch_size,
@@ -304,6 +306,9 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         )
     except (TypeError, ValueError) as error:
         raise wrong_options(recipe.strategy, strategy, recipe.options, error) from error
+    if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
+        made.model.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
+    return made
 
 
 def initial_noise(recipe: Recipe) -> float:

@@ -70,7 +70,9 @@ class Referral(Track[Run, ReferralFolder]):
         def on_epoch(line: dict[str, float]) -> None:
             lines.append(line)
             done = len(lines)
-            tell(Step(done, f"epoch {min(done + 1, epochs)}/{epochs}", _worth(run, lines).get(done)))
+            tell(
+                Step(done, f"epoch {min(done + 1, epochs)}/{epochs}", _worth(run, lines).get(done))
+            )
 
         execute(folder, sites, place.device, on_epoch=on_epoch, command=place.command)
 
