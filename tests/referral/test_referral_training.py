@@ -8,9 +8,11 @@ import pytest
 import torch
 from referral_helpers import recipe
 from scipy import stats
+from torch.nn.utils import parameters_to_vector
 
+from vcl_radial import native
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.nn import kl_divergence
+from vcl_radial.nn import kl_divergence, variational_weights
 from vcl_radial.referral.networks import at_means, make_network, truncated, truncated_normal
 from vcl_radial.referral.prediction import predict, probability, together
 from vcl_radial.referral.training import Training, trained_network
@@ -104,6 +106,36 @@ def test_the_loss_is_the_likelihood_and_the_kl_per_photograph(prepared):
     assert line["loss"] == pytest.approx(line["nll"] + 0.5 * line["kl"] / points, rel=1e-6)
     without = Training(recipe(**{**frozen, "kl_weight": 0.0}), prepared, seed=0).run_epoch()
     assert without["loss"] == without["nll"] == pytest.approx(line["nll"], rel=1e-6)
+
+
+@pytest.mark.parametrize("posterior", ["radial", "gaussian"])
+@pytest.mark.parametrize("optimizer", ["adam", "amsgrad", "sgd"])
+def test_the_closed_form_takes_the_steps_of_autograd(prepared, monkeypatch, posterior, optimizer):
+    """The compiled pass has noise of its own; for once it is to draw what PyTorch draws."""
+    monkeypatch.setattr(native, "standard_normal", lambda out: out.normal_())
+    keys = {"posterior": posterior, "optimizer": optimizer, "grouping": "unit", "train_samples": 2}
+    ends = []
+    for closed in (True, False):
+        if not closed:
+            monkeypatch.setattr(Training, "_closed_form", lambda self: None)
+        training = Training(recipe(**keys, initial_rho=-4.0), prepared, seed=0)
+        lines = [training.run_epoch() for _ in range(2)]
+        assert all(m.sampler is None for m in variational_weights(training.network, []))
+        ends.append((parameters_to_vector(training.network.parameters()), lines[-1]["loss"]))
+    torch.testing.assert_close(ends[0][0], ends[1][0], rtol=1e-3, atol=1e-5)
+    assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-4)
+
+
+def test_more_samples_leave_the_loss_and_its_gradient(prepared):
+    """Without noise every draw is the same: a mean over them is that of one."""
+    lines, ends = [], []
+    for count in (1, 3):
+        keys = {"posterior": "gaussian", "initial_rho": -30.0, "optimizer": "sgd"}
+        training = Training(recipe(**keys, train_samples=count), prepared, seed=0)
+        lines.append(training.run_epoch())
+        ends.append(parameters_to_vector(training.network.parameters()))
+    assert lines[0]["nll"] == pytest.approx(lines[1]["nll"], rel=1e-5)
+    torch.testing.assert_close(*ends, rtol=1e-3, atol=1e-4)
 
 
 def test_the_kl_pulls_towards_the_prior(prepared):

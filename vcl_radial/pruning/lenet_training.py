@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from vcl_radial.errors import Diverged
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.result_file import Unit
 from vcl_radial.experiments.run_folder import store, stored
 from vcl_radial.nn import kl_divergence
@@ -115,9 +115,15 @@ def train(
 
     Raises:
         Diverged: the loss is no longer a finite number.
-        UserError: the checkpoint cannot be written, or is damaged.
+        UserError: a batch is larger than the data, or the checkpoint cannot be written or is
+            damaged.
     """
     x, y = images.x["train"], images.y["train"]
+    if unit.batch_size > len(x):
+        raise UserError(
+            f"batch_size = {unit.batch_size} is more than the {len(x)} training images: choose a "
+            "smaller one"
+        )
     started = process_time()
     torch.manual_seed(unit.seed)
     point = PointLeNet().to(x.device)

@@ -20,7 +20,13 @@ from torch import nn
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.fundus import Augmentation, TrainingBatches
 from vcl_radial.metrics.referral import auc
-from vcl_radial.nn import consolidate, kl_divergence
+from vcl_radial.nn import (
+    ClosedFormGradients,
+    PosteriorBlock,
+    consolidate,
+    kl_divergence,
+    variational_weights,
+)
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.referral.networks import at_means, make_network, make_optimizer, truncated
@@ -34,7 +40,8 @@ OnBatch = Callable[[], None]
 HISTORY = ("member", "site", "epoch", "loss", "nll", "kl", "validation_auc", "seconds")
 """Columns of the history; member and site count from 0, epochs from 1.
 
-Loss and NLL are in nats per photograph, the KL in nats, the AUC in per cent.
+Loss and NLL are in nats per photograph, the KL in nats, the AUC in per cent. The NLL is the mean
+over the epoch; the KL, and its share of the loss, are those at its end.
 """
 
 
@@ -181,39 +188,58 @@ class Training:
         self.best = state["best"]
 
     def _train(self, on_batch: OnBatch) -> tuple[float, float, float]:
-        """An epoch's mean loss and NLL, and the KL at its end."""
+        """An epoch's loss and mean NLL, and the KL at its end, which the loss holds."""
         recipe, points = self.recipe, len(self.prepared.split.train)
         pretraining = self.epoch < recipe.pretrain_epochs
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.learning_rate * recipe.learning_rate_decay**self.epoch
-        with_kl = recipe.posterior != "none" and not pretraining and recipe.kl_weight > 0
+        bayesian = recipe.posterior != "none" and not pretraining
+        with_kl = bayesian and recipe.kl_weight > 0
         samples = 1 if pretraining and not recipe.dropout else recipe.train_samples
-        total = torch.zeros(2, dtype=torch.float64, device=self.device)
+        nll_of_all = torch.zeros((), dtype=torch.float64, device=self.device)
         self.network.train()
         rank = self.processes.rank
         seed = derived(
             self.seed, "epoch", *self._whose, self.epoch, *(("rank", rank) if rank else ())
         )
         with own_randomness(seed, self.device), self._noise(pretraining):
+            closed_form = self._closed_form() if bayesian else None
             for batch in self.batches.epoch(self.epoch):
                 self.optimizer.zero_grad()
-                if with_kl:
+                if with_kl and closed_form is None:
                     with unsynchronised(self._together):
                         kl = per_point(kl_divergence(self.network, []), points, recipe.kl_weight)
                         torch.autograd.backward(kl)
-                    total[0] += kl.detach()
                 # One graph at a time: samples cost time, but no memory.
                 for left in reversed(range(samples)):
                     with unsynchronised(self._together) if left else nullcontext():
                         nll = categorical_nll(self._together(batch.x), batch.y) / samples
                         torch.autograd.backward(nll)
-                    total[:] += nll.detach()
+                    nll_of_all += nll.detach()
+                if closed_form is not None:
+                    closed_form.before_step(
+                        self.optimizer, self._blocks(), recipe.kl_weight / points
+                    )
                 self.optimizer.step()
                 on_batch()
+            if closed_form is not None:
+                closed_form.release()
             with torch.no_grad():
-                last_kl = float(kl_divergence(self.network, []))
-        loss, mean_nll = (self.processes.mean(total) / len(self.batches)).tolist()
-        return loss, mean_nll, last_kl
+                last_kl = kl_divergence(self.network, [])
+                kl_of_loss = float(per_point(last_kl, points, recipe.kl_weight)) if with_kl else 0.0
+        mean_nll = float(self.processes.mean(nll_of_all)) / len(self.batches)
+        return mean_nll + kl_of_loss, mean_nll, float(last_kl)
+
+    def _closed_form(self) -> ClosedFormGradients | None:
+        """Gradients without autograd through posterior and KL, where nothing else is wanted."""
+        served = self.recipe.truncation is None and self.processes.world == 1
+        if not served or not ClosedFormGradients.serves(self.network):
+            return None
+        return ClosedFormGradients(self.network)
+
+    def _blocks(self) -> list[PosteriorBlock]:
+        layers = variational_weights(self.network, [])
+        return [block for weights in layers for block in weights.posterior_blocks()]
 
     def _noise(self, pretraining: bool) -> Any:
         if pretraining:

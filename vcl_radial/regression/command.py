@@ -22,7 +22,7 @@ from vcl_radial.regression.plan import (
     validation_units,
 )
 from vcl_radial.regression.runner import perform
-from vcl_radial.regression.units import Planned, Unit, read_result
+from vcl_radial.regression.units import Planned, Unit, finished_result
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ def _tuned(
         chosen = {split: method.settings()[0] for split in splits}
         if len(method.settings()) > 1:
             found = [
-                read_result(unit, choices.out)
+                finished_result(unit, choices.out)[0]
                 for unit in validation_units(table, method, splits, share, choices.seed)
             ]
-            chosen = choose(method, splits, [result[0] for result in found if result is not None])
+            chosen = choose(method, splits, found)
         for unit in final_units(table, method, chosen, choices.seed):
             planned.append(Planned(unit, in_words(chosen[unit.splits[0]])))
     return planned

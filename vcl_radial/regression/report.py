@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vcl_radial.errors import UserError
 from vcl_radial.experiments.environment import distinct
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.regression import tables
-from vcl_radial.regression.units import Planned, read_result
+from vcl_radial.regression.units import Planned, finished_result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,10 +78,7 @@ def gather(planned: Sequence[Planned], out: Path) -> tuple[pd.DataFrame, list[di
     rows, environments = [], []
     for plan in planned:
         unit = plan.unit
-        found = read_result(unit, out)
-        if found is None:
-            raise UserError(f"{unit.path(out)}: is gone or damaged; run the same command again")
-        scores, where = found
+        scores, where = finished_result(unit, out)
         environments.append(where)
         for s in scores:
             number = 0 if unit.slices == 1 else s.slice

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from vcl_radial.errors import UserError
 from vcl_radial.experiments import result_file
 from vcl_radial.regression.settings import Recipe, shape
 from vcl_radial.tracks.settings import Count
@@ -121,3 +122,15 @@ def read_result(unit: Unit, out: Path) -> tuple[list[Score], dict[str, Any]] | N
         for split, number, metric, value in numbers["scores"]
     ]
     return scores, environment
+
+
+def finished_result(unit: Unit, out: Path) -> tuple[list[Score], dict[str, Any]]:
+    """The same of a unit that has been carried out.
+
+    Raises:
+        UserError: it is not there any more.
+    """
+    found = read_result(unit, out)
+    if found is None:
+        raise UserError(f"{unit.path(out)}: is gone or damaged; run the same command again")
+    return found

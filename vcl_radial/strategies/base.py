@@ -9,7 +9,7 @@ benchmark, with stock plugins, metrics and loggers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -233,7 +233,7 @@ def _refuse_other_loss(criterion: Any) -> None:
     )
 
 
-def _refuse_stale_schedulers(plugins: Sequence[Any], optimizer: Optimizer) -> None:
+def _refuse_stale_schedulers(plugins: Iterable[Any], optimizer: Optimizer) -> None:
     """Raises UserError: a plugin turns the rates of an optimiser that is no longer in use."""
     for plugin in plugins:
         if isinstance(plugin, LRSchedulerPlugin) and plugin.scheduler.optimizer is not optimizer:
