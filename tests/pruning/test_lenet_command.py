@@ -27,6 +27,11 @@ def _no_data(monkeypatch):
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
 
 
+def test_a_batch_of_more_images_than_there_are_is_refused(tmp_path):
+    with pytest.raises(UserError, match="batch_size = 5000 is more than the"):
+        call("--seeds", 1, "--out", tmp_path, "--set", *SETTINGS, "batch_size=5000")
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     """One seed on digits, carried out."""

@@ -9,7 +9,12 @@ import torch
 from referral_helpers import table
 from sklearn.metrics import log_loss, roc_auc_score
 
-from vcl_radial.metrics.referral import auc
+from vcl_radial.metrics.referral import (
+    accuracy_at_half,
+    auc,
+    balanced_accuracy,
+    referral_curve,
+)
 from vcl_radial.referral.scoring import (
     REFERRED,
     calibration_table,
@@ -73,6 +78,36 @@ def test_scores_of_all_photographs_do_not_depend_on_what_would_be_referred():
     of_label = np.where(y == 1, p, 1 - p)
     assert value(scores, "nll") == pytest.approx(-np.log(of_label).mean())
     assert set(scores["referred"].dropna()) == set(REFERRED)
+
+
+def test_every_score_stands_in_its_own_column():
+    found = predictions(bias=0.1)
+    rng = np.random.default_rng(1)
+    found["probability"] = rng.uniform(0.05, 0.95, len(found)).round(3)
+    found["log_odds"] = np.log(found["probability"] / (1 - found["probability"]))
+    scores = score_table(found, resamples=30, seed=2)
+    y, p = found["referable"].to_numpy(), found["probability"].to_numpy()
+    patients = found["patient"].to_numpy(np.str_)
+    measures = {"auc": auc, "accuracy": accuracy_at_half, "balanced_accuracy": balanced_accuracy}
+    seen = []
+    for metric, measure in measures.items():
+        for name in ("entropy", "mutual_information"):
+            ranks = found[name].to_numpy()
+            kept = {"score": measure, "referred": REFERRED, "resamples": 30, "seed": 2}
+            curve = referral_curve(y, p, ranks, patients, **kept)
+            rows = scores[(scores["metric"] == metric) & (scores["uncertainty"] == name)]
+            for column in ("value", "standard_error", "lower", "upper"):
+                expected = getattr(curve, column)
+                assert rows[column].tolist() == pytest.approx(list(expected), nan_ok=True)
+                seen.append(expected[2])
+    assert value(scores, "nll") == pytest.approx(log_loss(y, p))
+    confidence, bins = np.maximum(p, 1 - p), 15
+    right = ((p > 0.5) == (y == 1)).astype(float)
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = [abs((right - confidence)[place == k].sum()) for k in range(bins)]
+    assert value(scores, "ece") == pytest.approx(100 * sum(gaps) / len(p), abs=1e-3)
+    assert value(scores, "calibration_error") != pytest.approx(value(scores, "ece"), abs=0.1)
+    assert len({round(float(v), 6) for v in seen}) > len(seen) // 2
 
 
 def test_a_network_that_is_sure_of_everything_has_scores_still():

@@ -9,11 +9,18 @@ import torch
 from referral_helpers import recipe
 from scipy import stats
 from torch.nn.utils import parameters_to_vector
+from torch.optim import SGD, Adam
 
 from vcl_radial import native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import kl_divergence, variational_weights
-from vcl_radial.referral.networks import at_means, make_network, truncated, truncated_normal
+from vcl_radial.referral.networks import (
+    at_means,
+    make_network,
+    make_optimizer,
+    truncated,
+    truncated_normal,
+)
 from vcl_radial.referral.prediction import predict, probability, together
 from vcl_radial.referral.training import Training, trained_network
 
@@ -106,6 +113,36 @@ def test_the_loss_is_the_likelihood_and_the_kl_per_photograph(prepared):
     assert line["loss"] == pytest.approx(line["nll"] + 0.5 * line["kl"] / points, rel=1e-6)
     without = Training(recipe(**{**frozen, "kl_weight": 0.0}), prepared, seed=0).run_epoch()
     assert without["loss"] == without["nll"] == pytest.approx(line["nll"], rel=1e-6)
+
+
+@pytest.mark.parametrize("start", [{"initial_noise": 0.07}, {"initial_rho": -2.0}], ids=str)
+def test_the_networks_posterior_is_the_recipes(start):
+    keys = {"posterior": "radial", "grouping": "unit", "prior_scale": 0.3, "channels": 4, **start}
+    network = make_network(recipe(**{"initial_noise": None, **keys}))
+    (block,) = next(variational_weights(network, [])).posterior_blocks()
+    assert len(block.mean) == 4
+    assert block.prior_scale.unique().tolist() == pytest.approx([0.3])
+    if "initial_noise" in start:
+        torch.testing.assert_close(block.weight_noise(), torch.full_like(block.mean, 0.07))
+    else:
+        scale = torch.full_like(block.mean, math.log1p(math.exp(-2)))
+        torch.testing.assert_close(block.scale(), scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "settings"),
+    [
+        ("sgd", SGD, {"lr": 0.02, "momentum": 0.9, "nesterov": True}),
+        ("adam", Adam, {"lr": 0.02, "amsgrad": False}),
+        ("amsgrad", Adam, {"lr": 0.02, "amsgrad": True}),
+    ],
+)
+def test_the_optimiser_is_the_recipes(name, kind, settings):
+    chosen = recipe(optimizer=name, learning_rate=0.02, channels=1)
+    (group,) = make_optimizer(chosen, network := make_network(chosen)).param_groups
+    assert type(make_optimizer(chosen, network)) is kind
+    assert {key: group[key] for key in settings} == settings
+    assert len(group["params"]) == len(list(network.parameters()))
 
 
 @pytest.mark.parametrize("posterior", ["radial", "gaussian"])

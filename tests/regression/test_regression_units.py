@@ -6,7 +6,7 @@ import pytest
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.regression import runner
 from vcl_radial.regression.settings import Recipe
-from vcl_radial.regression.units import Score, Unit, read_result, write_result
+from vcl_radial.regression.units import Score, Unit, finished_result, read_result, write_result
 
 TINY = {"steps": 6, "batch_size": 32, "eval_samples": 3}
 
@@ -62,6 +62,8 @@ def test_a_damaged_result_counts_as_not_finished(tmp_path, damage):
     path = unit().path(tmp_path)
     path.write_text(damage(path.read_text()))
     assert read_result(unit(), tmp_path) is None
+    with pytest.raises(UserError, match=f"{path.name}: is gone or damaged; run the same command"):
+        finished_result(unit(), tmp_path)
 
 
 def test_what_decides_the_numbers_decides_the_file(tmp_path):

@@ -3,9 +3,11 @@
 import math
 
 import pytest
+import torch
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import BayesianLinear
+from vcl_radial.nn import BayesianLinear, variational_weights
+from vcl_radial.posteriors import FAMILIES
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.registry import built_in, find_strategy
 from vcl_radial.strategies.vcl import VCL
@@ -30,6 +32,24 @@ def test_prior_noise_and_samples_are_those_of_the_recipe(strategy, multi_head_st
     assert learner.posterior.prior_precision == pytest.approx(1 / 0.2**2)
     noise = math.inf if strategy == "badam" else 0.05
     assert learner.posterior.initial_precision == pytest.approx(noise**-2)
+
+
+@pytest.mark.parametrize("family", ["radial", "gaussian", "radial-eq44"])
+@pytest.mark.parametrize("start", [{"initial_noise": 0.07}, {"initial_rho": -2.0}], ids=str)
+def test_a_networks_posterior_is_the_recipes(family, start, multi_head_stream):
+    grouping = {"radial": "unit", "gaussian": "layer", "radial-eq44": "tensor"}[family]
+    keys = {"posterior": family, "grouping": grouping, "prior_scale": 0.3, "hidden": [8], **start}
+    network = make_network(multi_head_stream, Recipe(strategy="vcl", **keys))
+    blocks = next(variational_weights(network, [])).posterior_blocks()
+    assert [len(b.mean) for b in blocks] == {"unit": [8], "layer": [1], "tensor": [1, 1]}[grouping]
+    for block in blocks:
+        assert block.family is FAMILIES[family]
+        assert block.prior_scale.unique().tolist() == pytest.approx([0.3])
+        if "initial_noise" in start:
+            torch.testing.assert_close(block.weight_noise(), torch.full_like(block.mean, 0.07))
+        else:
+            scale = torch.full_like(block.mean, math.log1p(math.exp(-2)))
+            torch.testing.assert_close(block.scale(), scale)
 
 
 @pytest.mark.parametrize("strategy", ["vadam", "vogn", "ivon"])

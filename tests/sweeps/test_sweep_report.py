@@ -126,6 +126,9 @@ def test_trials_can_be_ranked_by_another_score_of_their_runs(swept, tmp_path: Pa
     assert [trial.number for trial in one.ranked("maximize")] == order
     (by_accuracy,) = read_results(path).searched
     assert [trial.number for trial in by_accuracy.ranked("maximize")] != order
+    # Of a score that is to be small, the other end is the best.
+    assert [trial.number for trial in one.ranked("minimize")] == order[::-1]
+    assert one.best("minimize").number == order[-1]
     for trial in one.trials:
         pair = transfer(trial.number, 0), transfer(trial.number, 1)
         assert trial.score == pytest.approx(sum(pair) / 2)

@@ -60,8 +60,9 @@ def assert_same(lane, run, tolerance=1e-4):
 @pytest.mark.parametrize("posterior", ["radial", "radial-eq44", "gaussian", "none"])
 @pytest.mark.parametrize("settings", [MULTI_HEAD, SINGLE_HEAD], ids=["multi-head", "single-head"])
 def test_every_lane_is_the_run_with_its_seed(posterior, settings):
-    runs = together(settings, [recipe(posterior)] * 3, [0, 1, 5])
-    for lane, seed in zip(runs.lanes, [0, 1, 5], strict=True):
+    seeds = [0, 1, 5] if posterior == "radial" else [0, 5]
+    runs = together(settings, [recipe(posterior)] * len(seeds), seeds)
+    for lane, seed in zip(runs.lanes, seeds, strict=True):
         assert_same(lane, alone(settings, recipe(posterior), seed))
 
 
