@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from vcl_radial.errors import UserError
+from vcl_radial.installed import offer
 from vcl_radial.tracks.settings import Recipe, Settings, StreamSettings
 
 
@@ -61,13 +62,20 @@ class Run(Settings):
         Raises:
             UserError: they cannot be read.
         """
-        from vcl_radial.strategies.registry import source_checksum
         from vcl_radial.streams import checksum
 
         found = checksum(self.stream.dataset, data_dir)
         stream = self.stream.model_copy(update={"checksum": found})
-        code = source_checksum(self.recipe.strategy)
-        return self.model_copy(update={"stream": stream, "code": code})
+        return self.model_copy(update={"stream": stream, "code": self._code()})
+
+    def _code(self) -> str | None:
+        name = self.recipe.strategy
+        if ":" not in name and offer(name) is None:
+            return None
+        # Strategies take seconds to import: not for the suite's own.
+        from vcl_radial.strategies.registry import source_checksum
+
+        return source_checksum(name)
 
 
 def validated(

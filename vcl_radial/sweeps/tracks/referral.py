@@ -96,7 +96,7 @@ class Referral(Track[Run, ReferralFolder]):
 def _worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
     """The validation AUC of the weights that would be kept after each epoch of the run.
 
-    None while the means alone are trained: they are no posterior, and are not kept.
+    Nothing of epochs of the means alone: they are no posterior, and are not kept.
     """
     recipe = run.recipe
     best: dict[tuple[float, float], float] = {}
