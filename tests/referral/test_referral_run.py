@@ -261,7 +261,7 @@ def test_runs_on_validation_data_are_others_and_those_on_test_data_what_they_wer
 MISTAKES = [
     (
         ("nowhere", ["radial"], {}),
-        "nowhere: no such benchmark; choose from synthetic, synthetic-cameras, eyepacs",
+        "nowhere: no such benchmark; choose from synthetic, synthetic-cameras, idrid, eyepacs",
     ),
     (("synthetic", ["radal"], {}), "radal: no such method; did you mean radial"),
     (("synthetic", ["radial", str(RECIPES / "radial.toml")], {}), "two methods of one name"),

@@ -60,7 +60,7 @@ class Run(Settings):
         So a run is done anew where they have changed since.
 
         Raises:
-            UserError: they cannot be read.
+            UserError: the data cannot be read.
         """
         from vcl_radial.streams import checksum
 
@@ -75,7 +75,10 @@ class Run(Settings):
         # Strategies take seconds to import: not for the suite's own.
         from vcl_radial.strategies.registry import source_checksum
 
-        return source_checksum(name)
+        try:
+            return source_checksum(name)
+        except UserError:  # the run itself will say so, and others go on
+            return None
 
 
 def validated(
