@@ -17,8 +17,7 @@ from vcl_radial.analyses.cost_methods import (
     predict,
     values_of_a_weight,
 )
-from vcl_radial.analyses.fitting import posterior_blocks
-from vcl_radial.nn import PosteriorSettings
+from vcl_radial.nn import PosteriorSettings, posterior_blocks
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 from torch.nn.functional import relu
 
-from vcl_radial.analyses.fitting import posterior_blocks
 from vcl_radial.analyses.gradient_noise import gradient_variance
 from vcl_radial.analyses.gradient_variance import (
     CLASSES,
@@ -15,7 +14,7 @@ from vcl_radial.analyses.gradient_variance import (
     of_noise,
     of_sigma,
 )
-from vcl_radial.nn import BayesianLinear, PosteriorSettings
+from vcl_radial.nn import BayesianLinear, PosteriorSettings, posterior_blocks
 
 
 def measured(family, scale, pairs, channels=4):
@@ -48,7 +47,7 @@ def test_small_noise_acts_through_the_hessian_whatever_the_family(family):
     torch.manual_seed(0)
     tau, C, x, y = 1e-3, 3, torch.randn(20, 5), torch.randint(3, (20,))
     network = nn.Sequential(BayesianLinear(5, C, posterior=PosteriorSettings(family)))
-    for block in posterior_blocks(network):
+    for block in posterior_blocks(network, [0]):
         block.mean.data.zero_()
     value, error = nll_variance(network, x, y, of_noise(tau), 300)
     with_one = torch.cat([x, torch.ones(20, 1)], 1)
@@ -79,7 +78,7 @@ def test_the_scales_are_those_asked_for():
     network = ConvNet(4, PosteriorSettings("radial"))
     x, y = torch.ones(1, 4, 2, 2), torch.zeros(1, dtype=torch.long)
     nll_variance(network, x, y, of_noise(0.2), 1)
-    for block in posterior_blocks(network):
+    for block in posterior_blocks(network, [0]):
         D = block.mean.shape[-1]
         assert torch.allclose(block.scale(), torch.tensor(0.2 * math.sqrt(D)))
         noise = (block.posterior.sample(4000) - block.mean).detach()

@@ -5,12 +5,12 @@ import torch
 from torch import nn
 
 from vcl_radial.analyses import fitting, two_posteriors
-from vcl_radial.analyses.fitting import Recipe, fit, posterior_blocks
+from vcl_radial.analyses.fitting import Recipe, fit
 from vcl_radial.analyses.images import Images
 from vcl_radial.analyses.sample_distance import ratio_at_equal_sigma
 from vcl_radial.analyses.two_posteriors import measure
 from vcl_radial.errors import Diverged
-from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.posteriors import Gaussian, Radial
 
@@ -32,7 +32,7 @@ def test_a_stage_has_the_exact_prior_term(images):
     subject = network("gaussian")
     stage = measure(subject, images, 30, 4, seed=0)
     kl, cross_entropy = 0.0, 0.0
-    for block in posterior_blocks(subject):
+    for block in posterior_blocks(subject, [0]):
         mean, sigma = block.mean.detach().double(), block.scale().detach().double()
         squares = (mean.square() + sigma.square()) / 2
         kl += float((squares - 0.5 - sigma.log()).sum())
@@ -75,13 +75,13 @@ def test_training_is_adam_on_the_nll_and_its_share_of_the_kl(family, images):
 
     recipe = Recipe(2, batch_size=20, learning_rate=1e-2, rho_learning_rate=3e-2, samples=2)
     ours, plain = network(family), network(family)
-    for block in (*posterior_blocks(ours), *posterior_blocks(plain)):
+    for block in (*posterior_blocks(ours, [0]), *posterior_blocks(plain, [0])):
         block.family = OneNoise
     torch.manual_seed(2)
     assert list(fit(ours, images.train_x, images.train_y, recipe)) == [1, 2]
 
     torch.manual_seed(2)
-    blocks = posterior_blocks(plain)
+    blocks = posterior_blocks(plain, [0])
     optimizer = torch.optim.Adam(
         [
             {"params": [block.mean for block in blocks], "lr": 1e-2},
@@ -96,7 +96,7 @@ def test_training_is_adam_on_the_nll_and_its_share_of_the_kl(family, images):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    for a, b in zip(posterior_blocks(ours), blocks, strict=True):
+    for a, b in zip(posterior_blocks(ours, [0]), blocks, strict=True):
         assert torch.allclose(a.mean, b.mean, atol=2e-5)
         assert torch.allclose(a.rho, b.rho, atol=2e-5)
 

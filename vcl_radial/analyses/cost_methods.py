@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout
 
-from vcl_radial.analyses.fitting import posterior_blocks
 from vcl_radial.nn import (
     BayesianConv2d,
     BayesianLinear,
@@ -17,6 +16,7 @@ from vcl_radial.nn import (
     PointConv2d,
     PointLinear,
     PosteriorSettings,
+    posterior_blocks,
 )
 
 K = 5
@@ -99,7 +99,7 @@ def make(method: str, architecture: Architecture, x: Tensor, y: Tensor) -> Membe
 
 def _variational_epoch(network: nn.Module, batches: Batches, points: int) -> None:
     optimizer = torch.optim.Adam(network.parameters())
-    blocks = posterior_blocks(network)
+    blocks = posterior_blocks(network, [0])
     closed_form = ClosedFormGradients(network)
     for x, y in batches:
         optimizer.zero_grad()
@@ -148,7 +148,7 @@ def values_of_a_weight(method: str, member: Member, draws: int) -> int:
     """How many different values one weight takes in as many draws."""
     first = next(p for n in member.networks for p in n.parameters()).flatten()[:1]
     if method in _FAMILIES:
-        block = posterior_blocks(member.networks[0])[0]
+        block = posterior_blocks(member.networks[0], [0])[0]
         # In float32 there are few numbers near the mean, however many values the weight has.
         first_group = block.family(block.mean[:1].double(), block.scale()[:1].double())
         values = torch.stack([first_group.sample(1).flatten()[0] for _ in range(draws)])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.errors import Diverged
-from vcl_radial.nn import ClosedFormGradients, PosteriorBlock, variational_weights
+from vcl_radial.nn import ClosedFormGradients, PosteriorBlock, posterior_blocks
 from vcl_radial.objectives import categorical_nll
 
 
@@ -47,7 +47,7 @@ def fit(network: nn.Module, x: Tensor, y: Tensor, recipe: Recipe) -> Iterator[in
     Raises:
         Diverged: the loss is no longer a finite number.
     """
-    blocks = posterior_blocks(network)
+    blocks = posterior_blocks(network, [0])
     rates = {"mean": recipe.learning_rate, "rho": recipe.rho_learning_rate}
     optimizer = torch.optim.Adam(
         [{"params": [getattr(b, name) for b in blocks], "lr": lr} for name, lr in rates.items()]
@@ -55,12 +55,6 @@ def fit(network: nn.Module, x: Tensor, y: Tensor, recipe: Recipe) -> Iterator[in
     for epoch in range(1, recipe.epochs + 1):
         _train_epoch(network, blocks, optimizer, x, y, recipe)
         yield epoch
-
-
-def posterior_blocks(network: nn.Module) -> list[PosteriorBlock]:
-    """All blocks of groups that the network's weights are made of."""
-    layers = variational_weights(network, [0])
-    return [block for weights in layers for block in weights.posterior_blocks()]
 
 
 def _train_epoch(

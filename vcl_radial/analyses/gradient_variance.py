@@ -30,10 +30,15 @@ from vcl_radial.analyses.drawing import (
     mark,
     sheet,
 )
-from vcl_radial.analyses.fitting import posterior_blocks
 from vcl_radial.analyses.gradient_noise import gradient_variance
 from vcl_radial.figures.style import QUIET_INK, house_style
-from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, PosteriorSettings
+from vcl_radial.nn import (
+    BayesianConv2d,
+    BayesianLinear,
+    PosteriorBlock,
+    PosteriorSettings,
+    posterior_blocks,
+)
 from vcl_radial.nn.weights import inverse_softplus
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.predict import own_randomness
@@ -97,7 +102,7 @@ def nll_variance(
         scale: the scale of a block.
         pairs: of draws, for `gradient_variance`.
     """
-    blocks = posterior_blocks(network)
+    blocks = posterior_blocks(network, [0])
     with torch.no_grad():
         for block in blocks:
             block.rho.fill_(inverse_softplus(scale(block)))

@@ -23,11 +23,11 @@ from torch.nn.functional import nll_loss
 
 from vcl_radial.analyses.analysis import Analysis, Claim, Curve, Setting, find
 from vcl_radial.analyses.drawing import DOTTED, key_line, sheet
-from vcl_radial.analyses.fitting import Recipe, fit, posterior_blocks
+from vcl_radial.analyses.fitting import Recipe, fit
 from vcl_radial.analyses.images import Images, load_images
 from vcl_radial.figures.style import QUIET_INK, house_style
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.posteriors import Gaussian
 from vcl_radial.predict import log_predictive, own_randomness
 
@@ -157,7 +157,7 @@ def train_and_score(
 
 
 def _use(network: nn.Module, threshold: float) -> None:
-    for block in posterior_blocks(network):
+    for block in posterior_blocks(network, [0]):
         block.family = Gaussian if math.isinf(threshold) else truncated(threshold)
 
 

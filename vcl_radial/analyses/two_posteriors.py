@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.analyses.analysis import Curve, Setting
-from vcl_radial.analyses.fitting import Recipe, fit, posterior_blocks
+from vcl_radial.analyses.fitting import Recipe, fit
 from vcl_radial.analyses.gradient_noise import gradient_variance
 from vcl_radial.analyses.images import Images, load_images
-from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.predict import own_randomness
 
@@ -103,7 +103,7 @@ def train_both(setting: Setting) -> Histories:
                 multi_head=False,
                 posterior=PosteriorSettings(family, initial_rho=INITIAL_RHO),
             )
-            weights = sum(block.mean.numel() for block in posterior_blocks(network))
+            weights = sum(block.mean.numel() for block in posterior_blocks(network, [0]))
             stages[name] = _watch(network, name, images, own, setting)
     return Histories(stages, images, recipe, weights)
 
@@ -135,7 +135,7 @@ def measure(network: nn.Module, images: Images, batch_size: int, epoch: int, see
         epoch: as many have been trained.
         seed: of the draws.
     """
-    x, y, blocks = images.train_x, images.train_y, posterior_blocks(network)
+    x, y, blocks = images.train_x, images.train_y, posterior_blocks(network, [0])
     means = [block.mean for block in blocks]
 
     def gradient() -> Sequence[Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.nn.heads import MultiHead
-from vcl_radial.nn.weights import VariationalWeights
+from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 
 
 def variational_weights(network: nn.Module, tasks: Collection[int]) -> Iterator[VariationalWeights]:
@@ -21,6 +21,12 @@ def variational_weights(network: nn.Module, tasks: Collection[int]) -> Iterator[
     else:
         for child in network.children():
             yield from variational_weights(child, tasks)
+
+
+def posterior_blocks(network: nn.Module, tasks: Collection[int]) -> list[PosteriorBlock]:
+    """The blocks that these tasks use, in the order in which a forward pass draws them."""
+    layers = variational_weights(network, tasks)
+    return [block for weights in layers for block in weights.posterior_blocks()]
 
 
 def kl_divergence(network: nn.Module, tasks: Collection[int]) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from vcl_radial.nn.carry import variational_weights
+from vcl_radial.nn.carry import posterior_blocks, variational_weights
 from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.weights import PosteriorBlock, softplus
 from vcl_radial.posteriors import Posterior
@@ -54,7 +54,7 @@ class Lanes:
                 if isinstance(module, MultiHead):
                     module.adapt([task])
         self.networks, self.task = networks, task
-        blocks = [_blocks(network, task) for network in networks]
+        blocks = [posterior_blocks(network, [task]) for network in networks]
         self.blocks = [_stacked(same) for same in zip(*blocks, strict=True)]
         points = [_points(network, task) for network in networks]
         self.points = {
@@ -83,7 +83,7 @@ class Lanes:
     def write_back(self) -> None:
         """Give every network its lane's parameters."""
         for lane, network in enumerate(self.networks):
-            for block, own in zip(self.blocks, _blocks(network, self.task), strict=True):
+            for block, own in zip(self.blocks, posterior_blocks(network, [self.task]), strict=True):
                 own.mean.copy_(block.mean[lane])
                 own.rho.copy_(block.rho[lane])
             for name, own_point in _points(network, self.task).items():
@@ -114,13 +114,6 @@ def _stacked(blocks: Sequence[PosteriorBlock]) -> LaneBlock:
         stack("prior_mean"),
         stack("prior_scale"),
     )
-
-
-def _blocks(network: nn.Module, task: int) -> list[PosteriorBlock]:
-    """The blocks that a task uses, in the order in which a forward pass draws them."""
-    return [
-        b for weights in variational_weights(network, [task]) for b in weights.posterior_blocks()
-    ]
 
 
 def _points(network: nn.Module, task: int) -> dict[str, nn.Parameter]:

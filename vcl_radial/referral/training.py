@@ -22,10 +22,9 @@ from vcl_radial.fundus import Augmentation, TrainingBatches
 from vcl_radial.metrics.referral import auc
 from vcl_radial.nn import (
     ClosedFormGradients,
-    PosteriorBlock,
     consolidate,
     kl_divergence,
-    variational_weights,
+    posterior_blocks,
 )
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
@@ -204,6 +203,7 @@ class Training:
         )
         with own_randomness(seed, self.device), self._noise(pretraining):
             closed_form = self._closed_form() if bayesian else None
+            blocks = posterior_blocks(self.network, [])
             for batch in self.batches.epoch(self.epoch):
                 self.optimizer.zero_grad()
                 if with_kl and closed_form is None:
@@ -217,9 +217,7 @@ class Training:
                         torch.autograd.backward(nll)
                     nll_of_all += nll.detach()
                 if closed_form is not None:
-                    closed_form.before_step(
-                        self.optimizer, self._blocks(), recipe.kl_weight / points
-                    )
+                    closed_form.before_step(self.optimizer, blocks, recipe.kl_weight / points)
                 self.optimizer.step()
                 on_batch()
             if closed_form is not None:
@@ -236,10 +234,6 @@ class Training:
         if not served or not ClosedFormGradients.serves(self.network):
             return None
         return ClosedFormGradients(self.network)
-
-    def _blocks(self) -> list[PosteriorBlock]:
-        layers = variational_weights(self.network, [])
-        return [block for weights in layers for block in weights.posterior_blocks()]
 
     def _noise(self, pretraining: bool) -> Any:
         if pretraining:

@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import kl_divergence, variational_weights
+from vcl_radial.nn import kl_divergence, posterior_blocks
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.strategies.vcl import VCL
 
@@ -68,11 +68,7 @@ class GVCL(VCL):
         """KL_lambda(q || p) of the body and the heads in use, in nats."""
         if self.strength == 1:
             return kl_divergence(self.network, self.tasks)
-        blocks = (
-            block
-            for weights in variational_weights(self.network, self.tasks)
-            for block in weights.posterior_blocks()
-        )
+        blocks = posterior_blocks(self.network, self.tasks)
         return torch.stack(
             [stretched_kl(block, self._stretch[id(block)]) for block in blocks]
         ).sum()

@@ -26,7 +26,7 @@ from vcl_radial.nn import (
     PosteriorBlock,
     consolidate,
     kl_divergence,
-    variational_weights,
+    posterior_blocks,
 )
 from vcl_radial.nn.movement import movement
 from vcl_radial.nn.weights import VariationalWeights
@@ -82,11 +82,7 @@ class VCL(ContinualStrategy):
 
     def _before_training_exp(self, **kwargs: Any) -> None:
         super()._before_training_exp(**kwargs)
-        self._blocks = [
-            block
-            for weights in variational_weights(self.network, self.tasks)
-            for block in weights.posterior_blocks()
-        ]
+        self._blocks = posterior_blocks(self.network, self.tasks)
         if (
             all(getattr(type(self), step) is getattr(VCL, step) for step in _STEPS)
             and not _reads_gradients(self.plugins)

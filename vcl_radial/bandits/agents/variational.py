@@ -13,7 +13,7 @@ from torch.optim import Adam
 
 from vcl_radial.bandits.agents.base import AgentSettings, NeuralAgent
 from vcl_radial.bandits.environment import Memory
-from vcl_radial.nn import MLP, ClosedFormGradients, PosteriorSettings, variational_weights
+from vcl_radial.nn import MLP, ClosedFormGradients, PosteriorSettings, posterior_blocks
 from vcl_radial.objectives import gaussian_nll
 
 
@@ -38,11 +38,7 @@ class VariationalAgent(NeuralAgent):
                 family, initial_noise=settings.initial_noise, prior_scale=settings.prior_scale
             ),
         )
-        self.blocks = [
-            block
-            for weights in variational_weights(self.network, [0])
-            for block in weights.posterior_blocks()
-        ]
+        self.blocks = posterior_blocks(self.network, [0])
         self.optimizer = Adam(self.network.parameters(), lr=settings.learning_rate)
 
     def learn(self, memory: Memory) -> None:
