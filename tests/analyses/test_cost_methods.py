@@ -30,7 +30,7 @@ def images(monkeypatch):
 def test_what_is_stored_is_what_the_posteriors_hold(images):
     weights = 9 * 32 + 32 + 9 * 32 * 64 + 64 + 9 * 64 * 64 + 64 + 576 * 10 + 10
     for method, family in ((RADIAL, "radial"), (MFVI, "gaussian")):
-        blocks = posterior_blocks(convolutions(PosteriorSettings(family)))
+        blocks = posterior_blocks(convolutions(PosteriorSettings(family)), [0])
         numbers = sum(block.mean.numel() + block.rho.numel() for block in blocks)
         member = make(method, convolutions, *images)
         assert member.weights == weights

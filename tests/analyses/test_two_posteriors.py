@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from vcl_radial.analyses import fitting, two_posteriors
+from vcl_radial.analyses import two_posteriors
 from vcl_radial.analyses.fitting import Recipe, fit
 from vcl_radial.analyses.images import Images
 from vcl_radial.analyses.sample_distance import ratio_at_equal_sigma
@@ -49,7 +49,7 @@ def test_the_distances_to_the_mean_have_the_ratio_of_equal_sigma(images):
     for family in ("gaussian", "radial"):
         subject = network(family)
         distances[family] = measure(subject, images, 30, 0, seed=0).distance
-    weights = sum(block.mean.numel() for block in posterior_blocks(network("radial")))
+    weights = sum(block.mean.numel() for block in posterior_blocks(network("radial"), [0]))
     expected = ratio_at_equal_sigma(weights, 3)
     # chi(3) has a relative deviation of 0.42; 128 draws.
     assert distances["gaussian"] / distances["radial"] == pytest.approx(expected, rel=0.15)
@@ -126,5 +126,5 @@ def test_both_posteriors_start_alike_and_only_the_fast_ones_sigma_gets_far(image
 
 
 def test_every_block_of_a_network_is_found():
-    blocks = fitting.posterior_blocks(nn.Sequential(network("radial")))
+    blocks = posterior_blocks(nn.Sequential(network("radial")), [0])
     assert sum(block.mean.numel() for block in blocks) == 20 * 30 + 30 + 30 * 31 + 31 * 3
