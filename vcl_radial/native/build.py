@@ -1,4 +1,4 @@
-"""Compiling `step.c` once per machine, and loading it.
+"""Compiling the C files of this folder once per machine, and loading them.
 
 The library lies in the user's cache folder, under a name that stands for source, flags, compiler
 and processor: a changed one is built anew, and machines that share a home folder do not meet.
@@ -21,7 +21,8 @@ from vcl_radial.cache import cache_root
 SWITCH = "VCL_RADIAL_NATIVE"
 """Environment variable; with "0" nothing is compiled, and PyTorch does everything."""
 
-_SOURCE = Path(__file__).with_name("step.c")
+_SOURCES = [Path(__file__).with_name(name) for name in ("step.c", "network.c")]
+_HEADER = Path(__file__).with_name("step.h")
 # No -ffast-math: it would flush denormals in the whole process and assume that nothing diverges.
 _FLAGS = (
     "-O3",
@@ -58,9 +59,9 @@ def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
         return _declared(ctypes.CDLL(str(_built(compiler)))), None
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-        return None, f"{compiler} cannot compile {_SOURCE.name}: {said[0]}"
+        return None, f"{compiler} cannot compile {_SOURCES[0].parent}: {said[0]}"
     except (OSError, subprocess.TimeoutExpired) as error:
-        return None, f"{_SOURCE.name} cannot be compiled or loaded: {error}"
+        return None, f"{_SOURCES[0].parent} cannot be compiled or loaded: {error}"
 
 
 def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
@@ -69,6 +70,8 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     loaded.vcl_draw.argtypes = [pointer] * 6 + [count] * 3
     loaded.vcl_step.argtypes = [pointer]
     loaded.vcl_normal.argtypes = [pointer, count, ctypes.c_uint64]
+    loaded.vcl_network_train.argtypes = loaded.vcl_network_scratch.argtypes = [pointer]
+    loaded.vcl_network_train.restype, loaded.vcl_network_scratch.restype = None, count
     loaded.vcl_draw.restype = loaded.vcl_step.restype = loaded.vcl_normal.restype = None
     return loaded
 
@@ -83,7 +86,7 @@ def _built(compiler: str) -> Path:
     # Several processes may build at once: each its own file, and the last rename wins.
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / name
-        command = [compiler, *_FLAGS, "-o", str(made), str(_SOURCE), "-lm"]
+        command = [compiler, *_FLAGS, "-o", str(made), *map(str, _SOURCES), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         made.replace(folder / name)
     return folder / name
@@ -91,7 +94,8 @@ def _built(compiler: str) -> Path:
 
 def _fingerprint(compiler: str) -> str:
     asked = subprocess.run([compiler, "--version"], check=True, capture_output=True, timeout=60)
-    parts = [_SOURCE.read_bytes(), " ".join(_FLAGS).encode(), asked.stdout, _processor().encode()]
+    parts = [path.read_bytes() for path in (*_SOURCES, _HEADER)]
+    parts += [" ".join(_FLAGS).encode(), asked.stdout, _processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class LaneAdam:
@@ -28,11 +28,11 @@ class LaneAdam:
     def step(self, gradient: Tensor, share: float = 1.0) -> None:
         """Step against the gradient `[R, P]` with this share of the learning rates."""
         self.steps += 1
-        self.first.lerp_(gradient, 1 - _BETA1)
-        self.second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
-        size = self.rates * (share / (1 - _BETA1**self.steps))
-        self.parameters.sub_(self.first.div(self.root_second().add_(_EPSILON)).mul_(size))
+        self.first.lerp_(gradient, 1 - BETAS[0])
+        self.second.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        size = self.rates * (share / (1 - BETAS[0] ** self.steps))
+        self.parameters.sub_(self.first.div(self.root_second().add_(EPSILON)).mul_(size))
 
     def root_second(self) -> Tensor:
         """The root of the second moment, corrected for its start at 0, `[R, P]`."""
-        return (self.second / (1 - _BETA2**self.steps)).sqrt_()
+        return (self.second / (1 - BETAS[1] ** self.steps)).sqrt_()

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from vcl_radial.regression.adam import LaneAdam
 from vcl_radial.regression.batches import LaneBatches, LaneData
+from vcl_radial.regression.compiled import CompiledLanes
 from vcl_radial.regression.network import LaneNetwork, Noise, outputs
 from vcl_radial.regression.noise import NoisePrecision
 
@@ -102,20 +103,26 @@ def fit(
         The optimiser, with its moments.
     """
     adam = LaneAdam(network.parameters, rates)
+    compiled = CompiledLanes.of(network, adam, noise, data, _NOISE_STEP)
     batches = LaneBatches(data.points, settings.batch_size, network.generators)
     chunk = max(1, min(_CHUNK_STEPS, _CHUNK_ROWS // batches.batch_size))
     done = 0
     while done < settings.steps:
         # A whole chunk always, the last one too: what a lane draws depends on nothing else.
-        rows = batches.take(chunk)
-        draws = network.noise(chunk, settings.train_samples, batches.batch_size)
-        for k in range(min(chunk, settings.steps - done)):
-            slope, squared_error = gradient(
-                network, noise.mean, data.points, data.rows(rows[k]), draws[k]
-            )
-            adam.step(slope, min(1.0, 2 * (1 - done / settings.steps)))
-            noise.update(squared_error, _NOISE_STEP)
-            done += 1
+        rows, samples = batches.take(chunk), settings.train_samples
+        until = min(done + chunk, settings.steps)
+        shares = [min(1.0, 2 * (1 - k / settings.steps)) for k in range(done, until)]
+        if compiled is not None:
+            random = network.random(chunk * samples, batches.batch_size)
+            compiled.steps(rows, random, shares, samples)
+        else:
+            draws = network.noise(chunk, samples, batches.batch_size)
+            for share, of_step, draw in zip(shares, rows, draws, strict=False):
+                batch = data.rows(of_step)
+                slope, squared_error = gradient(network, noise.mean, data.points, batch, draw)
+                adam.step(slope, share)
+                noise.update(squared_error, _NOISE_STEP)
+        done = until
         on_step(done)
     noise.update(expected_squared_error(network, data))
     return adam

@@ -14,6 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vcl_radial.native import Divergence
+from vcl_radial.posteriors import Posterior
+
 
 class Drawn(NamedTuple):
     """A layer under S draws in each of R lanes.
@@ -27,6 +30,25 @@ class Drawn(NamedTuple):
     weight: Tensor
     bias: Tensor
     mask: Tensor | None = None
+
+
+class CompiledLayer(NamedTuple):
+    """What `vcl_radial.regression.compiled` has to know of a layer.
+
+    Among its weights, biases included, weight (j, k) is at j row + k and bias j at bias +
+    j bias_step. Where there are blocks the parameters are all means and then all rhos; else they
+    are the weights.
+    """
+
+    inputs: int
+    outputs: int
+    row: int
+    bias: int
+    bias_step: int
+    blocks: Sequence[tuple[Posterior, Divergence]] = ()
+    """The prior of each block of groups, `[R, groups, D]`, and what the KL to it is called."""
+    precision: Tensor | None = None
+    """The prior precision of point estimates, `[R, p]`."""
 
 
 class LaneLayer(ABC):
@@ -81,6 +103,10 @@ class LaneLayer(ABC):
         """
         return self.draw(parameters, noise), factor * self.kl(parameters)
 
+    def compiled(self) -> CompiledLayer | None:
+        """The layer as the compiled library knows it; None where it does not."""
+        return None
+
     def carry(self, parameters: Tensor) -> None:
         """Make the posterior the prior.
 
@@ -107,8 +133,19 @@ class PointLayer(LaneLayer):
         return Drawn(weight.unsqueeze(1), bias.unsqueeze(1))
 
     def kl(self, parameters: Tensor) -> Tensor:
-        """||w||^2 / (2 prior_scale^2), `[R]`."""
-        return parameters.square().sum(-1) / (2 * self.prior_scale.square())
+        """Half the sum of precision * w^2, `[R]`."""
+        return (self.precision() * parameters.square()).sum(-1) / 2
+
+    def precision(self) -> Tensor:
+        """1 / prior_scale^2 of every parameter, `[R, p]`."""
+        return (self.prior_scale**-2)[:, None].expand(-1, self._initial.shape[1]).contiguous()
+
+    def compiled(self) -> CompiledLayer:
+        """Weights, then biases."""
+        outputs, inputs = self.shape
+        return CompiledLayer(
+            inputs, outputs, inputs, outputs * inputs, 1, precision=self.precision()
+        )
 
     def _cut(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         weight, bias = torch.split(parameters, [self.shape.numel(), self.shape[0]], dim=1)
@@ -151,8 +188,8 @@ class DropoutLayer(PointLayer):
             mask,
         )
 
-    def kl(self, parameters: Tensor) -> Tensor:
-        """See the class, `[R]`."""
-        weight, bias = self._cut(parameters)
-        squares = weight.flatten(1).square().sum(-1) / self.keep + bias.square().sum(-1)
-        return squares / (2 * self.prior_scale.square())
+    def precision(self) -> Tensor:
+        """1 / (keep prior_scale^2) of the weights and 1 / prior_scale^2 of the biases."""
+        precision = super().precision()
+        precision[:, : self.shape.numel()] /= self.keep[:, None]
+        return precision

@@ -65,15 +65,27 @@ class LaneNetwork:
             rows: of the batch that each draw will see, where rows have randomness of their own.
             generators: in place of the lanes' own.
         """
-        layers: list[list[Sequence[Tensor]]] = []
+        layers = [
+            [part.view(self.lanes, n, samples, *part.shape[2:]).unbind(1) for part in parts]
+            for parts in self.random(n * samples, rows, generators)
+        ]
+        return [[[part[k] for part in parts] for parts in layers] for k in range(n)]
+
+    def random(
+        self,
+        draws: int,
+        rows: int = 1,
+        generators: Sequence[torch.Generator] | None = None,
+    ) -> list[list[Tensor]]:
+        """What is random in so many draws of each layer, `[R, draws, ...]`; else as `noise`."""
+        found = []
         for layer in self.layers:
             of_lanes = [
-                layer.noise(n * samples, rows, lane, generator)
+                layer.noise(draws, rows, lane, generator)
                 for lane, generator in enumerate(generators or self.generators)
             ]
-            parts = [torch.stack(part) for part in zip(*of_lanes, strict=True)]
-            layers.append([p.view(self.lanes, n, samples, *p.shape[2:]).unbind(1) for p in parts])
-        return [[[part[k] for part in parts] for parts in layers] for k in range(n)]
+            found.append([torch.stack(part) for part in zip(*of_lanes, strict=True)])
+        return found
 
     def draw(self, noise: Noise) -> list[Drawn]:
         """Every layer under the draws that this noise makes."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import normalize
 
+from vcl_radial.nn.closed_form import native_divergence
 from vcl_radial.nn.grouping import grouping
 from vcl_radial.nn.rdp import RDPBlock, RDPSettings
 from vcl_radial.nn.weights import inverse_softplus, softplus
@@ -22,7 +23,7 @@ from vcl_radial.posteriors import FAMILIES, Gaussian, Posterior
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
-from vcl_radial.regression.layers import Drawn, LaneLayer
+from vcl_radial.regression.layers import CompiledLayer, Drawn, LaneLayer
 
 
 class LocationScaleLayer(LaneLayer):
@@ -57,7 +58,7 @@ class LocationScaleLayer(LaneLayer):
             for shape in self.block_shapes
         ]
         self.priors: list[Posterior] = [
-            Gaussian(torch.zeros_like(m), prior_scale[:, None, None].expand_as(m))
+            Gaussian(torch.zeros_like(m), prior_scale[:, None, None].expand_as(m).contiguous())
             for m in self._means
         ]
 
@@ -111,6 +112,22 @@ class LocationScaleLayer(LaneLayer):
         """KL(q || p) summed over the groups, `[R]`."""
         pairs = zip(self.posteriors(parameters), self.priors, strict=True)
         return torch.stack([q.kl(p).sum(-1) for q, p in pairs]).sum(0)
+
+    def compiled(self) -> CompiledLayer | None:
+        """Where the library has the KL to the prior."""
+        blocks = [(p, native_divergence(self.family, type(p))) for p in self.priors]
+        known = [(p, divergence) for p, divergence in blocks if divergence is not None]
+        if len(known) < len(blocks):
+            return None
+        # Where the grouping puts each weight and bias.
+        outputs, inputs = self.shape
+        names = torch.arange(outputs * (inputs + 1))
+        joined = self.grouping.join(names[:-outputs].view(self.shape), names[-outputs:])
+        place = torch.cat([block.flatten() for block in joined]).argsort().tolist()
+        weights, biases = place[:-outputs], place[-outputs:]
+        row = weights[inputs] - weights[0] if outputs > 1 else inputs
+        step = biases[1] - biases[0] if outputs > 1 else 1
+        return CompiledLayer(inputs, outputs, row, biases[0], step, known)
 
     def carry(self, parameters: Tensor) -> None:
         """Make the posterior the prior."""

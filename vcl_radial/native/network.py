@@ -1,0 +1,90 @@
+"""The functions of `network.c`: the training steps of a small network, many in one call.
+
+Arrays are float32, contiguous and on the CPU; who fills the structures keeps them alive.
+"""
+
+from __future__ import annotations
+
+from ctypes import POINTER, Structure, byref, c_float, c_int, c_ssize_t, c_void_p
+
+from vcl_radial.native.build import library
+
+MAX_BLOCKS = 2
+"""Of a layer."""
+
+
+class Block(Structure):
+    """Groups of weights that are drawn; see network.c, as for all of these."""
+
+    _fields_ = (
+        ("at", c_ssize_t),
+        ("groups", c_ssize_t),
+        ("D", c_ssize_t),
+        ("noise", c_void_p),
+        ("prior_mean", c_void_p),
+        ("prior_scale", c_void_p),
+        ("divergence", c_int),
+    )
+
+
+class Layer(Structure):
+    """A layer of one network."""
+
+    _fields_ = (
+        ("inputs", c_ssize_t),
+        ("outputs", c_ssize_t),
+        ("row", c_ssize_t),
+        ("bias", c_ssize_t),
+        ("bias_step", c_ssize_t),
+        ("weights", c_ssize_t),
+        ("at", c_ssize_t),
+        ("blocks", c_ssize_t),
+        ("block", Block * MAX_BLOCKS),
+        ("mask", c_void_p),
+        ("precision", c_void_p),
+    )
+
+
+class Network(Structure):
+    """A network, its data, and the steps to make."""
+
+    _fields_ = (
+        ("layers", POINTER(Layer)),
+        ("depth", c_ssize_t),
+        ("values", c_void_p),
+        ("exp_avg", c_void_p),
+        ("exp_avg_sq", c_void_p),
+        ("x", c_void_p),
+        ("y", c_void_p),
+        ("rows", c_void_p),
+        ("stride", c_ssize_t),
+        ("batch", c_ssize_t),
+        ("samples", c_ssize_t),
+        ("steps", c_ssize_t),
+        ("rates", c_void_p),
+        ("done", c_ssize_t),
+        ("kl_factor", c_float),
+        ("beta1", c_float),
+        ("beta2", c_float),
+        ("epsilon", c_float),
+        ("noise_rate", c_void_p),
+        ("noise_shape", c_float),
+        ("prior_rate", c_float),
+        ("half_points", c_float),
+        ("noise_step", c_float),
+        ("scratch", c_void_p),
+    )
+
+
+def scratch(network: Network) -> int:
+    """How many floats of scratch a network needs."""
+    native = library()
+    assert native is not None
+    return int(native.vcl_network_scratch(byref(network)))
+
+
+def train(network: Network) -> None:
+    """Make the steps."""
+    native = library()
+    assert native is not None
+    native.vcl_network_train(byref(network))
