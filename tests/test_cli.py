@@ -182,7 +182,7 @@ def test_misuse_is_one_line_that_names_the_option(command, arguments, words):
         (run("--set", "epochs=0"), "epochs = 0: input should be greater than or equal to 1"),
         (run("--set", "learning_rate=-1"), "learning_rate = -1: input should be greater than 0"),
         (run("--set", "learning_rate=nan"), "learning_rate = nan: input should be a finite"),
-        (run("--set", "posterior=foo"), "posterior = 'foo': input should be 'gaussian', 'radial'"),
+        (run("--set", "posterior=foo"), "posterior = 'foo': choose from gaussian, radial"),
         (run("--set", "stream.validation=1.5"), "stream.validation = 1.5: input should be less"),
         (run("--set", "stream.tasks=3"), "tasks = 3 does not divide the 10 classes: use one of"),
         (run("--set", "stream.class_order=[0, 0]"), "class_order = [0, 0] must hold each class"),

@@ -43,6 +43,36 @@ def test_the_method_of_the_readme_is_in_order_and_runs_beside_the_others(
     sys.modules.pop("my_methods", None)
 
 
+def test_the_posterior_of_the_readme_is_in_order_and_is_carried(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_posteriors.py").write_text(block("python", "class Laplace"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    check, run = (line.split()[1:] for line in block("sh", "my_posteriors").splitlines())
+    assert main(check) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^ok +posterior's KL: .* closed forms to Laplace$", said, re.MULTILINE)
+    assert " 0 faults, " in said
+    quick = ["epochs=2", "eval_samples=2", "hidden=[16]"]
+    for number in (1, 2):
+        assert main([*run, *quick, "--jobs", "1", "--seeds", "1"]) == 0
+        shown = re.findall(
+            r"^gaussian-vcl(?: .code=\w+.)? +1 ", capsys.readouterr().out, re.MULTILINE
+        )
+        assert len(shown) == number
+        # Edited, it is another posterior, and another run.
+        with Path("my_posteriors.py").open("a") as file:
+            file.write("# edited\n")
+        sys.modules.pop("my_posteriors")
+
+
+def test_what_the_readme_says_of_eq44_is_what_is_said():
+    from vcl_radial.conformance import check_family
+    from vcl_radial.posteriors import RadialEq44
+
+    (fault,) = [str(v) for v in check_family(RadialEq44) if v.outcome == "fault"]
+    assert fault in README.read_text()
+
+
 def test_the_posteriors_of_the_readme_have_the_shapes_it_says(capsys):
     code = block("python", "import Gaussian, Radial")
     namespace = {}

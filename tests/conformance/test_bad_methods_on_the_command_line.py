@@ -9,6 +9,7 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.experiments import report
+from vcl_radial.experiments.results import gather
 
 METHODS = """
 import sys
@@ -167,13 +168,16 @@ def test_the_traceback_waits_in_the_runs_folder_until_the_next_attempt(name, com
     assert finished() == {"bad", "naive"}
 
 
-def test_a_method_that_was_edited_is_another_run(command):
+def test_a_method_that_was_edited_is_another_run_and_both_are_told_apart(command):
     own, code = recipe("theirs:Own", name="own"), METHODS + "\n\nclass Own(Good):\n    pass\n"
     for text, runs in ((code, 1), (code, 1), (code + "# edited\n", 2)):
         Path("theirs.py").write_text(text)
         sys.modules.pop("theirs", None)
         assert command(*run(own))[0] == 0
-        assert len(list(Path("runs").rglob("done"))) == runs
+        found, passed_over = gather(Path("runs"))
+        assert len({run.method for run in found}) == len(found) == runs
+        assert passed_over == []
+    assert {run.method.partition("=")[0] for run in found} == {"own (code"}
 
 
 def test_seeds_that_fail_alike_are_one_line(command):

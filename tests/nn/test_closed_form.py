@@ -276,8 +276,8 @@ def test_a_family_without_a_closed_form_is_not_served(monkeypatch):
 class Tempered(Gaussian):
     """Has another KL, but inherits the gradient of its parent's."""
 
-    def _closed_kl(self, prior):
-        return 1000 * super()._closed_kl(prior)
+    def closed_kl(self, prior):
+        return 1000 * super().closed_kl(prior)
 
 
 class TemperedWeights(VariationalWeights):

@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.registry import (
@@ -9,7 +10,6 @@ from vcl_radial.strategies.registry import (
     find_strategy,
     installed,
     names,
-    source_checksum,
 )
 
 
@@ -105,15 +105,15 @@ def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
     )
     text = "from own_base import Base\nclass Own(Base): ...\n"
     (tmp_path / "own_method.py").write_text(text)
-    first = source_checksum("own_method:Own")
-    assert first == source_checksum("own_method:Own")
+    own = find_strategy("own_method:Own")
+    first = outside.checksum(own)
+    assert first == outside.checksum(own)
     found = {first}
     for name in ("own_base.py", "own_method.py"):
         with (tmp_path / name).open("a") as file:
             file.write("# edited\n")
-        found.add(source_checksum("own_method:Own"))
+        found.add(outside.checksum(own))
     assert len(found) == 3
-    assert source_checksum("vcl") is None
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ In a test of your own:
         assert verdict.outcome != "fault", verdict
 """
 
-from vcl_radial.conformance.kit import CHECKS, Check, check
+from vcl_radial.conformance.kit import CHECKS, Check, check, check_family
 from vcl_radial.conformance.recipe import recipe_for
 from vcl_radial.conformance.verdict import Verdict
 
-__all__ = ["CHECKS", "Check", "Verdict", "check", "recipe_for"]
+__all__ = ["CHECKS", "Check", "Verdict", "check", "check_family", "recipe_for"]

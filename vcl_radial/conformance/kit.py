@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+from vcl_radial.conformance.family import LOOKS
 from vcl_radial.conformance.memory import consolidates, heads
 from vcl_radial.conformance.repeating import checkpoint, evaluating, seeds
 from vcl_radial.conformance.running import data, finite, learns, runs, shapes
@@ -14,6 +17,7 @@ from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict
 from vcl_radial.experiments.quiet import quiet
+from vcl_radial.posteriors import Posterior, family
 from vcl_radial.strategies.faults import in_words
 from vcl_radial.tracks.settings import Recipe
 
@@ -47,7 +51,8 @@ def check(recipe: Recipe) -> Iterator[Verdict]:
 
     The method is trained on the first tasks of split-digits, which needs no download, some twenty
     times for a few steps and once for `recipe.epochs`. A check that finds a fault, or whose trial
-    raises anything, does not keep the others from going on.
+    raises anything, does not keep the others from going on. A posterior from outside the suite is
+    looked at first, by `check_family`.
 
     Args:
         recipe: of the method; see `vcl_radial.conformance.recipe_for`.
@@ -57,6 +62,8 @@ def check(recipe: Recipe) -> Iterator[Verdict]:
     """
     with _quiet():
         subject = Subject(recipe)
+    if ":" in recipe.posterior:
+        yield from check_family(family(recipe.posterior))
     failed: dict[str, str] = {}
     for each in CHECKS:
         with _quiet():
@@ -64,6 +71,20 @@ def check(recipe: Recipe) -> Iterator[Verdict]:
         if verdict.outcome == "fault":
             failed[each.name] = verdict.words
         yield verdict
+
+
+def check_family(posterior: type[Posterior]) -> Iterator[Verdict]:
+    """Whether a variational family is one: its noise, density, entropy, KL and gradients.
+
+    Each check is on groups of one, two and ten weights; what has to be estimated from draws may be
+    off by five standard errors.
+
+    Args:
+        posterior: the class.
+    """
+    for name, look in LOOKS.items():
+        with _quiet():
+            yield _outcome(name, partial(look, posterior), posterior)
 
 
 @contextmanager
@@ -75,11 +96,15 @@ def _quiet() -> Iterator[None]:
 def _verdict(check: Check, subject: Subject, failed: dict[str, str]) -> Verdict:
     if missing := next((name for name in check.needs if name in failed), None):
         return Verdict(check.name, "skipped", f"not looked at before {missing!r} is mended")
+    return _outcome(check.name, partial(check.look, subject), subject.method)
+
+
+def _outcome(name: str, look: Callable[[], str], own: type[Any]) -> Verdict:
     try:
-        return Verdict(check.name, "ok", check.look(subject))
+        return Verdict(name, "ok", look())
     except NotApplicable as reason:
-        return Verdict(check.name, "skipped", str(reason))
+        return Verdict(name, "skipped", str(reason))
     except Fault as fault:
-        return Verdict(check.name, "fault", str(fault))
-    except Exception as error:  # a user's method may fail in any way
-        return Verdict(check.name, "fault", in_words(error, subject.method))
+        return Verdict(name, "fault", str(fault))
+    except Exception as error:  # a user's class may fail in any way
+        return Verdict(name, "fault", in_words(error, own))

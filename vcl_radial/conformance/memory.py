@@ -88,6 +88,8 @@ def consolidates(subject: Subject) -> str:
 def _minimal(view: PenaltyView) -> str:
     if not view.present:
         return "task 2 is trained in view of task 1, by other means than penalty()"
+    if view.random:
+        return "task 2 is trained in view of task 1; penalty() is random: its minimum is not sought"
     drop = max(view.drop, -view.rise)
     if drop > view.tolerance:
         raise Fault(

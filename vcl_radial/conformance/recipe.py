@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import catalogue
 from vcl_radial.experiments.specification import validated
+from vcl_radial.posteriors import Posterior
 from vcl_radial.strategies import registry
 from vcl_radial.tracks.settings import Recipe
 
@@ -20,8 +23,9 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     """The recipe of what a user calls `target`.
 
     Args:
-        target: `package.module:Class`, the path of a recipe's TOML, a method of `vcl-radial list`,
-            or a strategy that is built in or that an installed package offers.
+        target: `package.module:Class` of a strategy, or of a posterior, which VCL then carries;
+            the path of a recipe's TOML, a method of `vcl-radial list`, or a strategy that is built
+            in or that an installed package offers.
         settings: keys of the recipe to override, `options.key` for the method's own.
 
     Raises:
@@ -30,6 +34,8 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     recipes = [*catalogue.names("method"), *(o.name for o in catalogue.installed() if o.recipe)]
     if target.endswith(".toml") or target in recipes:
         recipe = catalogue.load("method", target).recipe
+    elif ":" in target and _is_family(target):
+        recipe = {"posterior": target}
     elif ":" in target or target in registry.names():
         recipe = {"strategy": target}
     else:
@@ -51,3 +57,11 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     if options:
         recipe["options"] = options
     return validated("check", target, 0, {"dataset": "digits"}, recipe).recipe
+
+
+def _is_family(target: str) -> bool:
+    try:
+        found = outside.find("posterior", target)
+    except UserError:  # the check itself will say so
+        return False
+    return inspect.isclass(found) and issubclass(found, Posterior)

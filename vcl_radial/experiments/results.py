@@ -41,6 +41,7 @@ class Spec(_Told):
     evaluate_on: str
     recipe: dict[str, Any]
     stream: dict[str, Any]
+    code: str | None = None
 
 
 class Environment(_Told):
@@ -74,7 +75,8 @@ class FinishedRun:
             method without one.
         benchmark: its name, with the data it was scored on unless these are the test data; where
             runs of one name differ in their streams, with what differs.
-        method: its name; where runs of one name differ in their recipes, with what differs.
+        method: its name; where runs of one name differ in their recipes, or in the code of classes
+            from outside, with what differs.
     """
 
     path: Path
@@ -110,10 +112,11 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
             passed_over.append(f"{path}: is the same run as {twin.path}")
     if not runs:
         raise UserError(_nothing_in(folder, passed_over))
-    # Other tasks or other data are another measurement, other settings of a recipe another method.
+    # Other tasks or other data are another measurement, other settings of a recipe or code another
+    # method.
     words = _what_differs(runs, ("stream",), lambda run: (run.benchmark, run.spec.evaluate_on))
     runs = [replace(r, benchmark=r.benchmark + w) for r, w in zip(runs, words, strict=True)]
-    words = _what_differs(runs, ("recipe",), lambda run: (run.benchmark, run.method))
+    words = _what_differs(runs, ("recipe", "code"), lambda run: (run.benchmark, run.method))
     runs = [replace(r, method=r.method + w) for r, w in zip(runs, words, strict=True)]
     return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
 

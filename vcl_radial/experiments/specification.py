@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
 from vcl_radial.tracks.settings import Recipe, Settings, StreamSettings
@@ -23,7 +24,8 @@ class Run(Settings):
     """One run: benchmark x method x seed, as it stands in `spec.toml`.
 
     Attributes:
-        code: a checksum of the strategy's files, where it is from outside; a command fills it in.
+        code: a checksum of the files of strategy and posterior, where one is from outside; a
+            command fills it in.
     """
 
     benchmark: str
@@ -55,7 +57,7 @@ class Run(Settings):
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def on_data(self, data_dir: Path | None) -> Run:
-        """This run with checksums of its data and its strategy, where these are the user's own.
+        """This run with checksums of its data and its classes, where these are the user's own.
 
         So a run is done anew where they have changed since.
 
@@ -69,14 +71,18 @@ class Run(Settings):
         return self.model_copy(update={"stream": stream, "code": self._code()})
 
     def _code(self) -> str | None:
-        name = self.recipe.strategy
-        if ":" not in name and offer(name) is None:
-            return None
-        # Strategies take seconds to import: not for the suite's own.
-        from vcl_radial.strategies.registry import source_checksum
-
+        classes: list[type[Any]] = []
         try:
-            return source_checksum(name)
+            # They take seconds to import: not for the suite's own.
+            if ":" in self.recipe.strategy or offer(self.recipe.strategy):
+                from vcl_radial.strategies.registry import find_strategy
+
+                classes.append(find_strategy(self.recipe.strategy))
+            if ":" in self.recipe.posterior:
+                from vcl_radial.posteriors import family
+
+                classes.append(family(self.recipe.posterior))
+            return outside.checksum(*classes) if classes else None
         except UserError:  # the run itself will say so, and others go on
             return None
 

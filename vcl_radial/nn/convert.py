@@ -17,6 +17,7 @@ from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.linear import BayesianLinear
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
+from vcl_radial.posteriors import Posterior
 
 _CONVERTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
@@ -24,16 +25,16 @@ _READ_WEIGHTS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 """These read the weights of layers inside them instead of calling the layers."""
 
 
-def layer_settings(posterior: LayerSettings | str) -> LayerSettings:
-    """The settings of a variational family that may be given by its name alone."""
-    if isinstance(posterior, str):
+def layer_settings(posterior: LayerSettings | str | type[Posterior]) -> LayerSettings:
+    """The settings of a variational family that may be given by its name or class alone."""
+    if isinstance(posterior, str | type):
         return RDPSettings() if posterior == "rdp" else PosteriorSettings(posterior)
     return posterior
 
 
 def to_bayesian(
     model: nn.Module,
-    posterior: LayerSettings | str = "radial",
+    posterior: LayerSettings | str | type[Posterior] = "radial",
     *,
     keep: Collection[str] = (),
     inplace: bool = False,
@@ -49,7 +50,7 @@ def to_bayesian(
     Args:
         model: any network; torchvision's for example.
         posterior: the family of the weights, where it starts and the first prior, by its settings
-            or just its name.
+            or just its name or class.
         keep: names of modules that stay as they are, with all that is inside them.
         inplace: whether the model itself is changed, or a copy.
 

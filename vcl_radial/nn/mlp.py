@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from vcl_radial.nn.convert import layer_settings
 from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
-from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
+from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.posteriors import Posterior
 
 
 class MLP(nn.Module):
@@ -27,7 +28,7 @@ class MLP(nn.Module):
         classes: outputs of a head.
         hidden: units of each hidden layer.
         multi_head: a head for each task instead of one for all.
-        posterior: a variational family for all weights, by its settings or just its name;
+        posterior: a variational family for all weights, by its settings or just its name or class;
             None for point estimates.
         point_heads: point estimates in the heads, whatever the body has.
         precision: "bfloat16" computes the products of a forward pass in that type (autocast);
@@ -41,15 +42,13 @@ class MLP(nn.Module):
         *,
         hidden: Sequence[int] = (200, 200, 200, 200),
         multi_head: bool = True,
-        posterior: LayerSettings | str | None = "radial",
+        posterior: LayerSettings | str | type[Posterior] | None = "radial",
         point_heads: bool = False,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
         super().__init__()
         self.in_bfloat16 = precision == "bfloat16"
-        if isinstance(posterior, str):
-            posterior = RDPSettings() if posterior == "rdp" else PosteriorSettings(posterior)
-        settings = posterior
+        settings = None if posterior is None else layer_settings(posterior)
 
         def layer(inputs: int, outputs: int) -> nn.Module:
             if settings is None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer, grouping
-from vcl_radial.posteriors import FAMILIES, Gaussian, Posterior
+from vcl_radial.posteriors import Gaussian, Posterior, family
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class PosteriorSettings:
     """A variational family, its grouping, where it starts and the first prior.
 
     Attributes:
-        family: a name of `vcl_radial.posteriors.FAMILIES`.
+        family: a name of `vcl_radial.posteriors.FAMILIES`, a class derived from `Posterior`, or
+            such a class by "package.module:Class".
         grouping: which weights share a radius: "layer", "tensor" or "unit".
         initial_rho: the scale starts at sigma = softplus(initial_rho), as in the papers.
         initial_noise: where given, it takes the place of `initial_rho`: the standard deviation
@@ -30,7 +31,7 @@ class PosteriorSettings:
         prior_scale: the first prior is N(0, prior_scale^2 I).
     """
 
-    family: str = "radial"
+    family: str | type[Posterior] = "radial"
     grouping: str = "layer"
     initial_rho: float = -6.0
     initial_noise: float | None = None
@@ -38,10 +39,7 @@ class PosteriorSettings:
 
     def __post_init__(self) -> None:
         """Check the values that no tensor operation would refuse."""
-        if self.family not in FAMILIES:
-            raise UserError(
-                f"posterior = {self.family!r} is not known: choose from {', '.join(FAMILIES)}"
-            )
+        family(self.family)
         grouping(self.grouping)
         if self.initial_noise is not None and not self.initial_noise > 0:
             raise UserError(f"initial_noise = {self.initial_noise} must be above 0")
@@ -57,7 +55,7 @@ class PosteriorSettings:
         if self.initial_noise is None:
             return self.initial_rho
         return inverse_softplus(
-            FAMILIES[self.family].scale_for_weight_noise(self.initial_noise, group_size)
+            family(self.family).scale_for_weight_noise(self.initial_noise, group_size)
         )
 
 
@@ -110,7 +108,7 @@ class PosteriorBlock(nn.Module):
 
     def __init__(self, mean: Tensor, settings: PosteriorSettings) -> None:
         super().__init__()
-        self.family = FAMILIES[settings.family]
+        self.family = family(settings.family)
         self.mean = nn.Parameter(mean)
         self.rho = nn.Parameter(torch.full_like(mean, settings.rho(mean.shape[-1])))
         self.register_buffer("prior_mean", torch.zeros_like(mean))

@@ -1,20 +1,12 @@
 """Variational families and priors as tensor mathematics: draws, densities, divergences."""
 
-from collections.abc import Mapping
-
 from vcl_radial.posteriors.base import Posterior, Prior
+from vcl_radial.posteriors.families import FAMILIES, family
 from vcl_radial.posteriors.gaussian import Gaussian
 from vcl_radial.posteriors.radial import Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
 from vcl_radial.posteriors.radial_kl import radial_kl
 from vcl_radial.posteriors.scale_mixture import ScaleMixture
-
-FAMILIES: Mapping[str, type[Posterior]] = {
-    "gaussian": Gaussian,
-    "radial": Radial,
-    "radial-eq44": RadialEq44,
-}
-"""The families by the name that a method's TOML gives them."""
 
 __all__ = [
     "FAMILIES",
@@ -24,5 +16,6 @@ __all__ = [
     "Radial",
     "RadialEq44",
     "ScaleMixture",
+    "family",
     "radial_kl",
 ]

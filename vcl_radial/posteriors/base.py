@@ -94,11 +94,15 @@ class Posterior(ABC):
     ) -> Tensor:
         """KL(self || prior) in nats, constants included; shape [...].
 
-        Closed form where the family has one for this prior (its class says which), and then
-        `samples` and `generator` are not used. Otherwise `kl_monte_carlo`.
+        `closed_kl` where the family has one for this prior, and then `samples` and `generator`
+        are not used. Otherwise `kl_monte_carlo`.
         """
-        closed = self._closed_kl(prior)
+        closed = self.closed_kl(prior)
         return self.kl_monte_carlo(prior, samples, generator) if closed is None else closed
+
+    def closed_kl(self, prior: Prior) -> Tensor | None:
+        """KL(self || prior) in nats, shape [...], where it has a closed form; else None."""
+        return None
 
     def kl_monte_carlo(
         self, prior: Prior, samples: int, generator: torch.Generator | None = None
@@ -133,10 +137,6 @@ class Posterior(ABC):
     def to_prior(self) -> Self:
         """The same distribution as a copy of its own, without gradient: the next task's prior."""
         return type(self)(self.mean.detach().clone(), self.scale.detach().clone())
-
-    @abstractmethod
-    def _closed_kl(self, prior: Prior) -> Tensor | None:
-        """KL(self || prior) where it has a closed form, else None."""
 
     def _in_units_of(self, prior: Posterior) -> tuple[Tensor, Tensor]:
         """Shift a = (mean - mean_p) / scale_p and ratio s = scale / scale_p."""

@@ -49,7 +49,7 @@ class Gaussian(Posterior):
             return None
         return [(a, s.sub_(s.reciprocal())) for a, s in pairs]
 
-    def _closed_kl(self, prior: Prior) -> Tensor | None:
+    def closed_kl(self, prior: Prior) -> Tensor | None:
         """To a Gaussian: 1/2 sum(a^2 + s^2 - 1 - 2 log s)."""
         if not isinstance(prior, Gaussian):
             return None

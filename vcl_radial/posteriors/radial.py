@@ -80,7 +80,8 @@ class Radial(Posterior):
             return radial_kl_gradients(pairs)
         return quadratic_gradients(pairs) if issubclass(prior, Gaussian) else None
 
-    def _closed_kl(self, prior: Prior) -> Tensor | None:
+    def closed_kl(self, prior: Prior) -> Tensor | None:
+        """To a Gaussian or a radial prior, as the class says."""
         if isinstance(prior, Radial):
             return self._kl_to_radial(prior)
         if isinstance(prior, Gaussian):

@@ -36,14 +36,3 @@ def _files(method: type[Any] | None) -> set[str | None]:
     outside = {each.__module__ for each in method.__mro__ if not each.__module__.startswith(suite)}
     modules = (sys.modules.get(name) for name in {method.__module__, *outside})
     return {getattr(module, "__file__", None) for module in modules}
-
-
-def why_not_imported(error: BaseException) -> str:
-    """Why a module cannot be imported, with the line that it failed at."""
-    text = " ".join(str(error).split())
-    # What lies before is the machinery of imports; a syntax error names file and line itself.
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
-    if isinstance(error, SyntaxError) or len(frames) < 2:
-        return text
-    place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
-    return f"{text} ({type(error).__name__} in {place})"

@@ -64,7 +64,9 @@ def shape(recipe: Recipe) -> str | None:
     """What the recipes of one program have in common; None for one that has to run alone."""
     if recipe.strategy not in STRATEGIES or recipe.optimizer == "sgd" or recipe.options:
         return None
-    if (recipe.posterior == "none") != (recipe.strategy == "naive") or recipe.posterior == "rdp":
+    if (recipe.posterior == "none") != (recipe.strategy == "naive"):
+        return None
+    if recipe.posterior == "rdp" or ":" in recipe.posterior:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 

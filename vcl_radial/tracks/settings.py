@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -33,11 +33,22 @@ class StreamSettings(Settings):
     checksum: str | None = None
 
 
+_POSTERIORS = ("gaussian", "radial", "radial-eq44", "rdp", "none")
+
+
+def _known_or_own(posterior: str) -> str:
+    if posterior not in _POSTERIORS and ":" not in posterior:
+        raise ValueError(
+            f"choose from {', '.join(_POSTERIORS)}, or name your own as 'package.module:Class'"
+        )
+    return posterior
+
+
 class Recipe(Settings):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
     strategy: str = "vcl"
-    posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
+    posterior: Annotated[str, AfterValidator(_known_or_own)] = "radial"
     grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
     initial_noise: Positive | None = None
