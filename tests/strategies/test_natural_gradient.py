@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 from avalanche.core import SupervisedPlugin
+from avalanche.models import MTSimpleMLP
 from avalanche.training.plugins import EvaluationPlugin
 from gaussian_learners import DRAWING, EVERY, strategy
 from learners import loss_of_an_epoch
@@ -32,6 +33,12 @@ def everything(learner):
 def assert_equal(first, second):
     assert first.keys() == second.keys()
     assert [name for name in first if not torch.equal(first[name], second[name])] == []
+
+
+@EVERY
+def test_a_model_whose_heads_cannot_be_told_apart_is_named(method):
+    with pytest.raises(UserError, match=r"\w+ cannot tell the heads of a MTSimpleMLP apart"):
+        strategy(method, MTSimpleMLP(64), None)
 
 
 @EVERY
