@@ -10,7 +10,6 @@ from torch.optim import Optimizer
 
 from vcl_radial.nn import GaussianNetwork, WeightPosterior
 from vcl_radial.optimizers.natural_gradient import check_decays, effective_sample_size
-from vcl_radial.strategies.task_model import require_known_heads
 
 
 class NaturalGradientMemory:
@@ -33,8 +32,7 @@ class NaturalGradientMemory:
         posterior: the network, with the posterior and the prior of its weights.
 
     Raises:
-        UserError: an option is out of its range, the weights have a posterior already, or the
-            model is a `MultiTaskModule`, whose heads cannot be told apart.
+        UserError: an option is out of its range, or the weights have a posterior already.
     """
 
     recipe_keys: ClassVar[frozenset[str]] = frozenset(
@@ -63,7 +61,6 @@ class NaturalGradientMemory:
         **settings: Any,
     ) -> None:
         check_decays(beta1=beta1, beta2=beta2)
-        require_known_heads(model, type(self).__name__)
         posterior = GaussianNetwork(
             model,
             prior_scale=prior_scale,

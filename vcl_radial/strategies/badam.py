@@ -32,7 +32,6 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.optimizers import check_decays
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.task_model import require_known_heads
 
 
 class BAdam(ContinualStrategy):
@@ -50,9 +49,8 @@ class BAdam(ContinualStrategy):
         settings: those of `ContinualStrategy`.
 
     Raises:
-        UserError: the optimiser is not Adam, an option is out of its range, the weights have a
-            posterior already, or the model is a `MultiTaskModule`, whose heads cannot be told
-            apart.
+        UserError: the optimiser is not Adam, an option is out of its range, or the weights have a
+            posterior already.
     """
 
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
@@ -68,7 +66,6 @@ class BAdam(ContinualStrategy):
         **settings: Any,
     ) -> None:
         check_decays(beta2=beta2)
-        require_known_heads(model, "BAdam")
         network = GaussianNetwork(
             model,
             prior_scale=prior_scale,

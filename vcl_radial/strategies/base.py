@@ -25,7 +25,11 @@ from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.strategies.callbacks import StepCallbacks
 from vcl_radial.strategies.schedules import Schedule, constant
-from vcl_radial.strategies.task_model import TaskModel, log_predictive_of
+from vcl_radial.strategies.task_model import (
+    TaskModel,
+    log_predictive_of,
+    require_known_heads,
+)
 from vcl_radial.streams import TensorLoading, TensorStream
 
 
@@ -91,6 +95,9 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         **settings: Any,
     ) -> None:
         if not isinstance(model, MultiTaskModule):
+            for inner in model.modules():  # wrapped by a method that gives it a posterior
+                if isinstance(inner, MultiTaskModule):
+                    require_known_heads(inner, type(self).__name__)
             model = TaskModel(model, eval_samples, eval_seed)
         self._make_optimizer = None if isinstance(optimizer, Optimizer) else optimizer
         _refuse_other_loss(settings.setdefault("criterion", nn.CrossEntropyLoss()))

@@ -91,12 +91,12 @@ def log_predictive_of(model: MultiTaskModule, x: Tensor, tasks: Tensor) -> Tenso
 
 
 def require_known_heads(model: nn.Module, method: str) -> None:
-    """See that a method can ask each head of its model, or of a network, by itself.
+    """See that a method can ask each head of its model by itself.
 
     Raises:
         UserError: it is somebody else's `MultiTaskModule`, whose heads cannot be told apart.
     """
-    if isinstance(model, MultiTaskModule) and not isinstance(model, TaskModel):
+    if not isinstance(model, TaskModel):
         raise UserError(
             f"{method} cannot tell the heads of a {type(model).__name__} apart: give it a network "
             "with a vcl_radial.nn.MultiHead, or with one head"
