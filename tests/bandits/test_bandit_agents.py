@@ -145,6 +145,33 @@ def test_more_rounds_make_the_posterior_narrower(name):
     assert precision(200) > 2 * precision(20)
 
 
+@pytest.mark.parametrize("name", ["bbb", "radial"])
+def test_the_divergence_counts_once_for_all_that_was_seen(name):
+    """With noise that drowns the rewards, the first gradient is that of KL / n."""
+    settings = SMALL.model_copy(update={"noise": 1e9, "steps": 1, "initial_noise": 0.3})
+
+    def gradient(rounds):
+        torch.manual_seed(0)
+        agent, _ = trained(name, settings, rounds)
+        return torch.cat([s["exp_avg"].flatten().clone() for s in agent.optimizer.state.values()])
+
+    one, half = gradient(60), gradient(120)
+    assert one.abs().max() > 0
+    torch.testing.assert_close(one, 2 * half, rtol=1e-4, atol=1e-9)
+
+
+def test_badams_precision_grows_with_the_points_behind_a_gradient():
+    """Eq. 10: N sqrt(v) + the prior's; the mean of a batch of B has 1/B of a point's variance."""
+    agent, _ = trained("badam", rounds=60)
+    for weight, q in zip(
+        agent.network.parameters(), agent.posterior.posteriors([0]).values(), strict=True
+    ):
+        state = agent.optimizer.state[weight]
+        v = state["exp_avg_sq"] / (1 - 0.999 ** float(state["step"]))
+        expected = 60 * SMALL.batch_size * v.sqrt() + SMALL.prior_scale**-2
+        torch.testing.assert_close(q.precision, expected, rtol=1e-4, atol=0)
+
+
 def test_bbb_without_data_to_speak_of_goes_to_its_prior():
     """With one point and no noise in it worth fitting, the KL decides."""
     settings = SMALL.model_copy(

@@ -7,6 +7,7 @@ from regression_helpers import generators, toy
 from sklearn.linear_model import BayesianRidge
 from torch.func import functional_call, jacrev
 
+from vcl_radial.regression.fit import fit
 from vcl_radial.regression.jacobian import flat_order, jacobians, lane_module
 from vcl_radial.regression.layers import PointLayer
 from vcl_radial.regression.methods.badam import predict as badam
@@ -126,3 +127,35 @@ def test_badams_variance_is_bounded_by_that_of_its_prior_and_its_noise(prior_sca
         torch.testing.assert_close(squares, noise[:, None].expand_as(squares), rtol=1e-3, atol=0)
     else:
         assert (squares.max(1).values > 1.01 * noise).all()
+
+
+def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(monkeypatch):
+    """sum_i J_i^2 / (N sqrt(v_i) + 1 / prior_scale^2) + 1 / E tau, N of each lane's own rows."""
+    trained = {}
+
+    def spied(network, noise, *arguments):
+        trained["adam"] = fit(network, noise, *arguments)
+        trained["network"], trained["noise"] = network, noise
+        return trained["adam"]
+
+    monkeypatch.setattr("vcl_radial.regression.methods.badam.fit", spied)
+    lanes = LaneSplits(toy(), [0, 1])
+    recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=0.5)
+    mixture = badam(Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=6))
+    adam, net = trained["adam"], trained["network"]
+    v = adam.second / (1 - 0.999**60)
+    for lane in range(2):
+
+        def f(parameters, x, lane=lane):
+            network = LaneNetwork.__new__(LaneNetwork)
+            network.layers, network.sizes = net.layers, net.sizes
+            network.parameters = net.parameters.index_put((torch.tensor(lane),), parameters)
+            drawn = network.draw([() for _ in net.layers])
+            return outputs([d._replace(mask=None) for d in drawn], x.expand(2, 1, -1))[lane, 0, 0]
+
+        x = lanes.test.x[lane, 0]
+        J = jacrev(f)(net.parameters[lane], x)
+        precision = lanes.train.points[lane] * v[lane].sqrt() + 1 / 0.5**2
+        expected = (J.square() / precision).sum() + 1 / trained["noise"].mean[lane]
+        found = mixture.scale[0, lane, 0].square().float()
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=0)

@@ -123,6 +123,35 @@ def test_the_prior_of_the_fine_tuning_is_the_carried_posterior(
     assert predicted[2] < 0.05 * predicted[0]
 
 
+def test_the_divergence_counts_once_for_the_whole_coreset(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    """Every point twice is as much more to learn from as the divergence with half its weight.
+
+    With next to no noise, for how many numbers the order of the points takes moves all draws.
+    """
+    network = make_network("gaussian", initial_noise=1e-6)
+    vcl = make(CoresetVCL, network, multi_head_stream, coreset_epochs=0, train_mb_size=10_000)
+    train(vcl, list(multi_head_benchmark.train_stream)[:1])
+    vcl.coreset_epochs, once = 10, vcl.coreset
+
+    def moved(times, weight):
+        vcl.coreset = tuple(torch.cat([column] * times) for column in once)
+        vcl.penalty_weight = weight
+        tuned = dict(vcl._fine_tuned().named_parameters())
+        return torch.cat(
+            [
+                (tuned[name] - own).flatten().detach()
+                for name, own in vcl.model.named_parameters()
+                if name.endswith("mean")
+            ]
+        )
+
+    free, held, twice = moved(1, 0.0), moved(1, 1e-9), moved(2, 2e-9)
+    assert (held - free).norm() > 0.05 * free.norm()
+    assert (twice - held).norm() < 0.1 * (held - free).norm()
+
+
 def test_predicting_in_the_middle_of_a_task_does_not_change_training(
     make_network, multi_head_stream, multi_head_benchmark
 ):
