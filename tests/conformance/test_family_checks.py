@@ -10,6 +10,15 @@ import torch
 from vcl_radial.conformance import check, check_family, recipe_for
 from vcl_radial.conformance.family import LOOKS
 from vcl_radial.errors import UserError
+from vcl_radial.nn import (
+    MLP,
+    ClosedFormGradients,
+    PosteriorSettings,
+    consolidate,
+    kl_divergence,
+)
+from vcl_radial.nn.convert import to_bayesian
+from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 
 
@@ -209,3 +218,35 @@ def test_a_posterior_of_ones_own_is_checked_and_carried_by_vcl(own_posterior):
 def test_what_is_wrong_with_the_name_of_a_posterior_is_said(name, words, own_posterior):
     with pytest.raises(UserError, match=words):
         list(check(recipe_for("vcl", {"posterior": name})))
+
+
+def test_networks_take_the_class_itself_and_carry_it():
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))
+    settings = PosteriorSettings(Laplace, grouping="unit", initial_noise=0.05)
+    for network in (to_bayesian(plain, Laplace), MLP(4, 2, hidden=[5], posterior=settings)):
+        blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
+        assert {block.family for block in blocks} == {Laplace}
+        assert {block.prior_family for block in blocks} == {Gaussian}
+        assert kl_divergence(network, [0]).isfinite()
+        consolidate(network, [0])
+        assert {block.prior_family for block in blocks} == {Laplace}
+        # Closed now: the same every time, and 0.
+        torch.testing.assert_close(
+            kl_divergence(network, [0]), torch.tensor(0.0), atol=1e-4, rtol=0
+        )
+    noise = network.body[0].weights.posterior_blocks()[0].weight_noise()
+    torch.testing.assert_close(noise, torch.full_like(noise, 0.05))
+
+
+def test_the_closed_form_serves_a_family_that_has_its_own():
+    """`kl_gradients` is used where the class has it, and not taken from a parent."""
+
+    class Derived(WithGradients):
+        pass
+
+    serves = [
+        ClosedFormGradients.serves(MLP(4, 2, hidden=[5], posterior=family))
+        for family in (Gaussian, WithGradients, Laplace, Derived)
+    ]
+    assert serves == [True, True, False, False]
