@@ -19,13 +19,14 @@ def add(commands: Commands) -> None:
         help="check that a method, or a posterior, keeps what all of them keep",
         description="Train a method on a few digits, in under a minute, and say in words what is "
         "wrong with it: does it run, learn, consolidate, leave the heads of other tasks alone, go "
-        "on from a checkpoint to the same bits, and keep its penalty on the scale of the others? Of a "
-        "posterior it asks first whether it is a distribution and its divergences its own.",
+        "on from a checkpoint to the same bits, and keep its penalty on the scale of the others? "
+        "Of a posterior it asks first whether it is a distribution and its divergences its own.",
     )
     parser.add_argument(
         "method",
         metavar="PACKAGE.MODULE:CLASS|FILE|NAME",
-        help="a class of your own (a strategy or a posterior), the .toml file of a recipe, or a name of `list`",
+        help="a class of your own (a strategy or a posterior), the .toml file of a recipe, or a "
+        "name of `list`",
     )
     add_settings(parser, "override keys of the recipe (posterior=none, options.strength=3)")
     parser.set_defaults(command=_check)
