@@ -180,6 +180,19 @@ def test_a_method_that_was_edited_is_another_run_and_both_are_told_apart(command
     assert {run.method.partition("=")[0] for run in found} == {"own (code"}
 
 
+def test_a_posterior_that_breaks_is_named_with_its_place(command):
+    Path("theirs.py").write_text(
+        "from vcl_radial.posteriors import Gaussian\n\n\nclass Broken(Gaussian):\n"
+        "    def closed_kl(self, prior):\n        return self.nothing.sum()\n"
+    )
+    own = recipe("vcl", name="own")
+    Path(own).write_text('strategy = "vcl"\nposterior = "theirs:Broken"\n')
+    code, _, err = command(*run(own))
+    assert (code, len(err)) == (1, 1), err
+    assert "no attribute 'nothing' (theirs.py, line 6, in closed_kl)" in err[0]
+    assert "vcl-radial check" in err[0]
+
+
 def test_seeds_that_fail_alike_are_one_line(command):
     code, _, err = command(*run(recipe("broken_methods:LacksAMethod")), "--seeds", "2")
     assert (code, len(err)) == (1, 1)

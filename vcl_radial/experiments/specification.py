@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -68,23 +69,28 @@ class Run(Settings):
 
         found = checksum(self.stream.dataset, data_dir)
         stream = self.stream.model_copy(update={"checksum": found})
-        return self.model_copy(update={"stream": stream, "code": self._code()})
+        code = None
+        with suppress(UserError):  # the run itself will say so, and others go on
+            code = outside.checksum(*classes) if (classes := self.classes_from_outside()) else None
+        return self.model_copy(update={"stream": stream, "code": code})
 
-    def _code(self) -> str | None:
+    def classes_from_outside(self) -> list[type[Any]]:
+        """The strategy and the posterior, where they are not the suite's own.
+
+        Raises:
+            UserError: one is not found or cannot be imported.
+        """
         classes: list[type[Any]] = []
-        try:
-            # They take seconds to import: not for the suite's own.
-            if ":" in self.recipe.strategy or offer(self.recipe.strategy):
-                from vcl_radial.strategies.registry import find_strategy
+        # They take seconds to import: not for the suite's own.
+        if ":" in self.recipe.strategy or offer(self.recipe.strategy):
+            from vcl_radial.strategies.registry import find_strategy
 
-                classes.append(find_strategy(self.recipe.strategy))
-            if ":" in self.recipe.posterior:
-                from vcl_radial.posteriors import family
+            classes.append(find_strategy(self.recipe.strategy))
+        if ":" in self.recipe.posterior:
+            from vcl_radial.posteriors import family
 
-                classes.append(family(self.recipe.posterior))
-            return outside.checksum(*classes) if classes else None
-        except UserError:  # the run itself will say so, and others go on
-            return None
+            classes.append(family(self.recipe.posterior))
+        return classes
 
 
 def validated(

@@ -146,15 +146,12 @@ def _attempt_held(
 def _unexpected(error: BaseException, run: Run, place: Place) -> str:
     """A fault that is nobody's but the code's, in one line; its traceback goes to the folder."""
     from vcl_radial.strategies.faults import in_words
-    from vcl_radial.strategies.registry import find_strategy
 
     with suppress(UserError):  # a full disk has been told of, or will be
         text = "".join(traceback.format_exception(error))
         write_atomically(RunFolder(place.out, run).path / TRACEBACK, text)
-    method = None
+    classes: list[type] = []
     with suppress(UserError):
-        method = find_strategy(run.recipe.strategy)
-    words = f"{in_words(error, method)}; the traceback is in {TRACEBACK} of the run's folder"
-    if method is None or method.__module__.startswith("vcl_radial."):
-        return words
-    return f"{words}, and `vcl-radial check` looks closer at the method"
+        classes = run.classes_from_outside()
+    words = f"{in_words(error, *classes)}; the traceback is in {TRACEBACK} of the run's folder"
+    return f"{words}, and `vcl-radial check` looks closer at the method" if classes else words
