@@ -53,7 +53,7 @@ def test_without_files_it_runs_on_diabetes_and_a_second_time_from_what_is_there(
 
 def test_settings_are_chosen_from_the_grid_split_by_split(command, tmp_path):
     (tmp_path / "mine.toml").write_text(
-        'sets = ["diabetes"]\nmethods = ["mfvi", "linear"]\n'
+        'sets = ["diabetes"]\nmethods = ["mfvi", "linear"]\nsearch_share = 0.5\n'
         "[recipe]\nsteps = 40\neval_samples = 5\n"
         "[[grid]]\nlearning_rate = [1e-9, 3e-2]\n"
     )
@@ -63,7 +63,9 @@ def test_settings_are_chosen_from_the_grid_split_by_split(command, tmp_path):
     chosen = {(r["method"], r["setting"]) for r in rows(to / "results.csv")}
     # Whoever does not move has not learnt anything; and there is nothing to choose for the other.
     assert chosen == {("mfvi", "learning_rate=0.03"), ("linear", "")}
-    assert "- diabetes, mfvi: learning_rate=0.03: 3" in (to / "README.md").read_text()
+    page = (to / "README.md").read_text()
+    assert "- diabetes, mfvi: learning_rate=0.03: 3" in page
+    assert "training rows, and tried with 50 % of the steps (mfvi)." in page
 
 
 def test_a_sequence_ends_for_the_linear_model_where_all_rows_at_once_do(command):

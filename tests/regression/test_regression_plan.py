@@ -56,6 +56,29 @@ def test_a_set_or_a_method_that_is_named_twice_counts_once(tmp_path):
         plan.load_methods(["mfvi", str(tmp_path / "mfvi.toml")], bench(), {})
 
 
+def test_settings_are_tried_with_a_share_of_their_steps_and_the_best_gets_all(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text('method = "badam"\nsteps = 300\nsearch_share = 0.5\n')
+    grid = [{"learning_rate": [1e-3]}, {"batch_size": [1000], "steps": [50]}]
+    benchmark = bench(grid=grid, search_share=0.1, recipe={"steps": 200})
+    steps = {}
+    for method in plan.load_methods(["mfvi", str(own)], benchmark, {}):
+        tried = plan.validation_units(toy(), method, [0], 0.2, seed=0)
+        final = [
+            unit
+            for setting in method.settings()
+            for unit in final_units(toy(), method, {0: setting}, seed=0)
+        ]
+        steps[method.name] = [u.recipe.steps for u in tried], [u.recipe.steps for u in final]
+    assert steps == {"mfvi": ([20, 5], [200, 50]), "own": ([100, 25], [200, 50])}
+    # It may be so small that no step would be left.
+    tiny = Method("m", RECIPE, GRID, 1e-9)
+    assert {tiny.tried_with(setting).steps for setting in tiny.settings()} == {1}
+    own.write_text('method = "badam"\nsearch_share = 1.5\n')
+    with pytest.raises(UserError, match=r"own.toml: search_share = 1.5: input should be less than"):
+        plan.load_methods([str(own)], bench(), {})
+
+
 def test_what_the_user_sets_is_not_chosen():
     (method,) = plan.load_methods(["mfvi"], bench(grid=GRID), {"batch_size": 7})
     assert method.settings() == [{"learning_rate": 1e-3}, {"learning_rate": 1e-1}]

@@ -98,7 +98,14 @@ def regress(choices: Choices) -> None:
 
     from vcl_radial.regression.report import write_report
 
-    write_report(planned, choices.out, choices.to, tuned=choices.tune, command=choices.command)
+    shares = {m.name: m.search_share for m in methods if len(m.settings()) > 1}
+    write_report(
+        planned,
+        choices.out,
+        choices.to,
+        search_shares=shares if choices.tune else None,
+        command=choices.command,
+    )
 
 
 def _tuned(

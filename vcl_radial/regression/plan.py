@@ -24,6 +24,9 @@ Grid = list[dict[str, list[Any]]]
 """Tables of values by key: the settings are all combinations within each table."""
 
 
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
 def _once(names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
@@ -36,6 +39,7 @@ class Benchmark(Settings):
         sets: names for `load_data`; one that is there twice counts once.
         validation: the share of each training part that settings are chosen on.
         grid: the settings to choose from.
+        search_share: the share of its steps with which a setting is tried.
         slices: of a sequence; None for all rows at once.
         methods: the names of the recipes to run where none are named.
         recipe: keys that replace those of the methods' recipes.
@@ -45,6 +49,7 @@ class Benchmark(Settings):
     sets: Annotated[list[str], Field(min_length=1), AfterValidator(_once)]
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.2
     grid: Grid = Field(default=[])
+    search_share: Share = 1.0
     slices: Annotated[int, Field(ge=2)] | None = None
     methods: Annotated[list[str], Field(min_length=1)]
     recipe: dict[str, Any] = Field(default={})
@@ -52,11 +57,12 @@ class Benchmark(Settings):
 
 @dataclass(frozen=True)
 class Method:
-    """A recipe, and the settings to choose from."""
+    """A recipe, the settings to choose from, and the share of its steps with which one is tried."""
 
     name: str
     recipe: Recipe
     grid: Grid
+    search_share: float = 1.0
 
     def settings(self) -> list[dict[str, Any]]:
         """All combinations of each table of the grid; one empty setting without a grid."""
@@ -71,6 +77,11 @@ class Method:
     def with_setting(self, setting: Mapping[str, Any]) -> Recipe:
         """The recipe with some keys replaced."""
         return _validated(Recipe, self.recipe.model_dump() | dict(setting), self.name)
+
+    def tried_with(self, setting: Mapping[str, Any]) -> Recipe:
+        """The same with the steps of the search."""
+        recipe = self.with_setting(setting)
+        return recipe.model_copy(update={"steps": max(1, round(recipe.steps * self.search_share))})
 
 
 def names(kind: str) -> list[str]:
@@ -110,12 +121,12 @@ def load_methods(
             )
     methods = []
     for name, entry in entries.items():
-        table = {k: v for k, v in entry.table.items() if k not in ("description", "grid")}
+        table = {k: v for k, v in entry.table.items() if k not in _BESIDE_THE_RECIPE}
         recipe = _validated(Recipe, table | benchmark.recipe | dict(overrides), str(entry.path))
-        own = {"grid": entry.table.get("grid", benchmark.grid)}
-        grid = _validated(_GridOnly, own, str(entry.path)).grid
-        free = [{k: v for k, v in part.items() if k not in overrides} for part in grid]
-        method = Method(entry.name, recipe, [part for part in free if part])
+        own = {key: entry.table.get(key, getattr(benchmark, key)) for key in _Search.model_fields}
+        search = _validated(_Search, own, str(entry.path))
+        free = [{k: v for k, v in part.items() if k not in overrides} for part in search.grid]
+        method = Method(entry.name, recipe, [part for part in free if part], search.search_share)
         for setting in method.settings():
             method.with_setting(setting)
         if benchmark.slices is not None and recipe.method not in CARRIED:
@@ -124,8 +135,14 @@ def load_methods(
     return methods
 
 
-class _GridOnly(Settings):
+class _Search(Settings):
+    """Keys of a method's TOML that take the place of the benchmark's."""
+
     grid: Grid
+    search_share: Share
+
+
+_BESIDE_THE_RECIPE = {"description", *_Search.model_fields}
 
 
 def validation_units(
@@ -136,7 +153,7 @@ def validation_units(
         Unit(
             set=data.name,
             method=method.name,
-            recipe=method.with_setting(setting),
+            recipe=method.tried_with(setting),
             splits=list(splits),
             seed=seed,
             validation=share,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def write_report(
-    planned: Sequence[Planned], out: Path, to: Path, *, tuned: bool, command: str
+    planned: Sequence[Planned],
+    out: Path,
+    to: Path,
+    *,
+    search_shares: Mapping[str, float] | None,
+    command: str,
 ) -> None:
     """Write `results.csv`, `summary.csv`, `README.md` and a picture, and say where they lie.
 
@@ -27,7 +32,8 @@ def write_report(
         planned: the finished units.
         out: where their results lie.
         to: where to write.
-        tuned: whether settings were chosen.
+        search_shares: of each method whose settings were chosen, the share of its steps with which
+            one was tried; None where none were chosen.
         command: that did it, in words.
 
     Raises:
@@ -46,13 +52,15 @@ def write_report(
     else:
         sections = [tables.own_table(means, metric) for metric in tables.DECIMALS]
         sections += _beside_the_papers(means)
-        if tuned:
+        if search_shares is not None:
             sections.append(_settings(tidy))
         picture = pictures.log_likelihoods(means)
         summary = means.drop(columns="slice")
     if diverged := int(means["diverged"].sum()):
         sections.append(f"{diverged} scores are missing: their training diverged.\n")
-    page = "\n".join([*_head(command, tuned, in_sequence), *sections, _provenance(environments)])
+    page = "\n".join(
+        [*_head(command, search_shares, in_sequence), *sections, _provenance(environments)]
+    )
     write_atomically(to / "results.csv", tidy.to_csv(index=False))
     write_atomically(to / "summary.csv", summary.to_csv(index=False))
     write_atomically(to / "README.md", page)
@@ -86,12 +94,11 @@ def gather(planned: Sequence[Planned], out: Path) -> tuple[pd.DataFrame, list[di
     return pd.DataFrame(rows, columns=tables.COLUMNS), environments
 
 
-def _head(command: str, tuned: bool, in_sequence: bool) -> list[str]:
-    chosen = (
-        "Settings were chosen split by split, on rows held out of its own training rows."
-        if tuned
-        else "Settings are those of the recipes."
-    )
+def _head(command: str, search_shares: Mapping[str, float] | None, in_sequence: bool) -> list[str]:
+    chosen = "Settings are those of the recipes."
+    if search_shares is not None:
+        chosen = "Settings were chosen split by split, on rows held out of its own training rows"
+        chosen += f"{_tried_with(search_shares)}."
     about = (
         "The training rows come in slices along their first principal component, and each "
         "posterior is the prior of the next slice. The gap is the score after the last slice "
@@ -109,6 +116,19 @@ def _head(command: str, tuned: bool, in_sequence: bool) -> list[str]:
         f"Mean ± standard error over splits, in the original units. {about} {chosen}",
         "",
     ]
+
+
+def _tried_with(search_shares: Mapping[str, float]) -> str:
+    """With how many steps settings were tried, where not with all."""
+    methods: dict[float, list[str]] = {}
+    for name, share in search_shares.items():
+        methods.setdefault(share, []).append(name)
+    parts = [
+        f"{100 * share:.0f} % of the steps ({', '.join(names)})"
+        for share, names in methods.items()
+        if share < 1
+    ]
+    return f", and tried with {', '.join(parts)}" if parts else ""
 
 
 def _beside_the_papers(means: pd.DataFrame) -> list[str]:
