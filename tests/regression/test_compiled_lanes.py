@@ -7,7 +7,7 @@ import torch
 from regression_helpers import generators, lane_data, network
 
 from vcl_radial import native
-from vcl_radial.regression import fit as fitting
+from vcl_radial.regression.adam import LaneAdam
 from vcl_radial.regression.compiled import CompiledLanes
 from vcl_radial.regression.fit import FitSettings, fit
 from vcl_radial.regression.layers import DropoutLayer, PointLayer
@@ -52,20 +52,12 @@ NETWORKS = {
 }
 
 
-def trained(make, settings, monkeypatch, *, compiled):
+def trained(make, settings, *, compiled):
     """Parameters, moments and the noise after training."""
     data, net = lane_data(POINTS), make()
     noise = NoisePrecision(data.points, (1.0, 1e-3))
-    made, own = [], CompiledLanes.of
-
-    def of(*arguments):
-        made.append(own(*arguments) if compiled else None)
-        return made[-1]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fitting.CompiledLanes, "of", of)
-        adam = fit(net, noise, data, torch.tensor([1e-2, 1e-3, 3e-3]), settings)
-    assert (made[0] is not None) == compiled
+    rates = torch.tensor([1e-2, 1e-3, 3e-3])
+    adam = fit(net, noise, data, rates, settings, compiled=compiled)
     return {
         "parameters": net.parameters,
         "first": adam.first,
@@ -82,11 +74,9 @@ def trained(make, settings, monkeypatch, *, compiled):
     ids=str,
 )
 @pytest.mark.parametrize("name", NETWORKS)
-def test_lanes_end_where_they_do_in_pytorch(name, settings, monkeypatch):
+def test_lanes_end_where_they_do_in_pytorch(name, settings):
     make = NETWORKS[name]
-    found, expected = (
-        trained(make, settings, monkeypatch, compiled=compiled) for compiled in (True, False)
-    )
+    found, expected = (trained(make, settings, compiled=compiled) for compiled in (True, False))
     start = make().parameters
     for what, value in expected.items():
         torch.testing.assert_close(found[what], value, rtol=2e-3, atol=2e-5, msg=what)
@@ -95,7 +85,7 @@ def test_lanes_end_where_they_do_in_pytorch(name, settings, monkeypatch):
     assert off.max() < 1e-2 * moved.max()
 
 
-def test_a_lane_that_diverges_leaves_the_others_alone(monkeypatch):
+def test_a_lane_that_diverges_leaves_the_others_alone():
     settings = FitSettings(30, 16)
 
     def one_lost():
@@ -104,20 +94,19 @@ def test_a_lane_that_diverges_leaves_the_others_alone(monkeypatch):
         return net
 
     alone, beside = (
-        trained(make, settings, monkeypatch, compiled=True)["parameters"]
-        for make in (network, one_lost)
+        trained(make, settings, compiled=True)["parameters"] for make in (network, one_lost)
     )
     assert beside[1].isnan().all()
     assert torch.equal(beside[0], alone[0])
     assert torch.equal(beside[2], alone[2])
 
 
-def test_a_layer_that_the_library_does_not_have_is_pytorchs(monkeypatch):
-    class Another(PointLayer):
-        def compiled(self):
-            return None
-
-    trained(of_points(PointLayer), FitSettings(2, 8), monkeypatch, compiled=True)
-    with pytest.raises(AssertionError):
-        trained(of_points(Another), FitSettings(2, 8), monkeypatch, compiled=True)
-    trained(of_points(Another), FitSettings(2, 8), monkeypatch, compiled=False)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_library_has_these_layers(name):
+    net, data = NETWORKS[name](), lane_data(POINTS)
+    adam = LaneAdam(net.parameters, torch.ones(3))
+    noise = NoisePrecision(data.points, (1.0, 1e-3))
+    assert CompiledLanes.of(net, adam, noise, data, 0.01) is not None
+    # ... and one that it does not have keeps all of them in PyTorch.
+    net.layers[-1].compiled = lambda: None
+    assert CompiledLanes.of(net, adam, noise, data, 0.01) is None

@@ -22,7 +22,12 @@ from vcl_radial.experiments.run_folder import make_folder, write_atomically
 from vcl_radial.figures import save
 
 _PEERS = ("bayesian-torch", "torch-uncertainty")
-_RATIOS = {"step": "ratio to the floor", "peers": "ratio to gaussian-vcl"}
+_EPOCH = "One training epoch, {}"
+_RATIOS = {
+    "step": ("ratio to the floor", _EPOCH),
+    "peers": ("ratio to gaussian-vcl", _EPOCH),
+    "regression": ("ratio to radial, compiled", "A step of a lane, {}"),
+}
 _GROWTH = {"growth": "Cost of a training step", "kl": "Cost of the radial KL"}
 _TIMES = "times one process"
 _STEP_OF_LANES = "A training step of many lanes"
@@ -91,7 +96,7 @@ def _write_page(to: Path) -> list[str]:
 
 def _measures() -> dict[str, Callable[[Setting], Result]]:
     """The sections; imported where warnings are held back, since Avalanche comes with them."""
-    from vcl_radial.bench import growth, kl, lanes, peers, step, whole_run
+    from vcl_radial.bench import growth, kl, lanes, peers, regression, step, whole_run
 
     return {
         "step": step.measure,
@@ -99,6 +104,7 @@ def _measures() -> dict[str, Callable[[Setting], Result]]:
         "run": whole_run.measure,
         "growth": growth.measure,
         "kl": kl.measure,
+        "regression": regression.measure,
         "lanes": lanes.measure,
     }
 
@@ -116,9 +122,8 @@ def _draw(records: dict[str, Record], to: Path) -> dict[str, list[tuple[str, str
 def _figures(section: str, rows: list[Row]) -> Iterator[tuple[str, str, Figure]]:
     """Name, title and figure of each picture of a section."""
     if section in _RATIOS:
-        metric = _RATIOS[section]
-        title = f"One training epoch, {metric}"
-        yield section, title, pictures.ratios(rows, metric, title)
+        metric, title = _RATIOS[section]
+        yield section, title.format(metric), pictures.ratios(rows, metric, title.format(metric))
     elif section in _GROWTH:
         yield section, _GROWTH[section], pictures.growth(rows, _GROWTH[section])
     elif section == "lanes":

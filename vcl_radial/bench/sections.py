@@ -6,6 +6,7 @@ SECTIONS = {
     "run": "a whole `vcl-radial run` in its parts",
     "growth": "time and memory over width, depth, channels, weight samples, batch, tasks",
     "kl": "the corrected radial KL against forward passes, linear and convolution",
+    "regression": "a step of the regression track: compiled, in PyTorch, a network by itself",
     "lanes": "many runs as lanes of one program, and in two worker processes",
 }
 """The sections by name, each with what it measures."""

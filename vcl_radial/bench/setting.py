@@ -37,6 +37,7 @@ class Sizes:
         task_images: training images of each class in a stream of many tasks.
         task_epochs: epochs of each of many tasks.
         group_sizes: numbers of weights D in `kl`.
+        regression_steps: of the networks in `regression`.
         lanes: numbers of lanes on a CPU; the first is 1.
         gpu_lanes: the same on a GPU.
         lane_images: training images of each class in `lanes`.
@@ -65,6 +66,7 @@ class Sizes:
     task_images: int = 512
     task_epochs: int = 10
     group_sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+    regression_steps: int = 2000
     lanes: tuple[int, ...] = (1, 2, 4, 8)
     gpu_lanes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     lane_images: int = 5400
@@ -96,6 +98,7 @@ QUICK = Sizes(
     task_images=128,
     task_epochs=2,
     group_sizes=(1_000, 100_000),
+    regression_steps=50,
     lanes=(1, 4),
     gpu_lanes=(1, 64),
     lane_images=1024,

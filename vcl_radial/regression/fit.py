@@ -86,6 +86,8 @@ def fit(
     rates: Tensor,
     settings: FitSettings,
     on_step: OnStep = lambda steps: None,
+    *,
+    compiled: bool = True,
 ) -> LaneAdam:
     """Train the lanes, and set the noise to its optimum for what they have become.
 
@@ -98,12 +100,13 @@ def fit(
         rates: the learning rate of each lane, `[R]`.
         settings: steps, batches and samples.
         on_step: told of progress.
+        compiled: whether the compiled library may make the steps, where it can.
 
     Returns:
         The optimiser, with its moments.
     """
     adam = LaneAdam(network.parameters, rates)
-    compiled = CompiledLanes.of(network, adam, noise, data, _NOISE_STEP)
+    lanes = CompiledLanes.of(network, adam, noise, data, _NOISE_STEP) if compiled else None
     batches = LaneBatches(data.points, settings.batch_size, network.generators)
     chunk = max(1, min(_CHUNK_STEPS, _CHUNK_ROWS // batches.batch_size))
     done = 0
@@ -112,9 +115,9 @@ def fit(
         rows, samples = batches.take(chunk), settings.train_samples
         until = min(done + chunk, settings.steps)
         shares = [min(1.0, 2 * (1 - k / settings.steps)) for k in range(done, until)]
-        if compiled is not None:
+        if lanes is not None:
             random = network.random(chunk * samples, batches.batch_size)
-            compiled.steps(rows, random, shares, samples)
+            lanes.steps(rows, random, shares, samples)
         else:
             draws = network.noise(chunk, samples, batches.batch_size)
             for share, of_step, draw in zip(shares, rows, draws, strict=False):

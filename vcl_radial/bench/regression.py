@@ -1,0 +1,96 @@
+"""Training steps of the regression track's small networks: what a lane costs.
+
+The networks and data have the shape of boston's: 13 inputs, 50 hidden units, 455 rows, 20 splits.
+Lanes by the compiled library, the same lanes in PyTorch, and a network by itself in a plain loop
+with autograd and PyTorch's own Adam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial import native
+from vcl_radial.bench.setting import Result, Setting, row
+from vcl_radial.bench.timing import Work, interleaved, ratios
+from vcl_radial.regression.batches import LaneData
+from vcl_radial.regression.fit import FitSettings, fit
+from vcl_radial.regression.layers import LaneLayer, PointLayer
+from vcl_radial.regression.network import LaneNetwork, initial_means
+from vcl_radial.regression.noise import NoisePrecision
+from vcl_radial.regression.variational_layers import LocationScaleLayer
+
+LANES, ROWS, WIDTHS, BATCH = 20, 455, (13, 50, 1), 64
+REFERENCE = "radial, compiled"
+RATIO = f"ratio to {REFERENCE}"
+
+_NOISE = 0.0025
+"""Of a weight at the start, as in the recipes."""
+
+
+def measure(setting: Setting) -> Result:
+    """Seconds of a lane's step, and their ratio to a compiled radial one's."""
+    steps, x, y = setting.sizes.regression_steps, torch.randn(ROWS, WIDTHS[0]), torch.randn(ROWS)
+    work: dict[str, Work] = {}
+    for name, layer in _LAYERS.items():
+        for how, compiled in (("compiled", True), ("PyTorch", False)):
+            work[f"{name}, {how}"] = partial(_train_lanes, layer, x, y, steps, compiled)
+    alone = "point estimates, a network by itself"
+    work[alone] = partial(_train_alone, x, y, steps)
+    calls = interleaved(work, setting.repeats, setting.clock)
+    seconds = {
+        name: [t / steps / (1 if name == alone else LANES) for t in times]
+        for name, times in calls.items()
+    }
+    to_reference = {REFERENCE: [1.0] * setting.repeats, **ratios(seconds, REFERENCE)}
+    rows = []
+    for name, times in seconds.items():
+        rows.append(row("regression", name, "", "seconds per step of a lane", times))
+        rows.append(row("regression", name, "", RATIO, to_reference[name]))
+    return Result(rows, [_note(steps)])
+
+
+def _radius_or_not(family: str, weight: Tensor, bias: Tensor) -> LaneLayer:
+    return LocationScaleLayer(weight, bias, torch.ones(len(weight)), family, "layer", _NOISE)
+
+
+_LAYERS: Mapping[str, Callable[[Tensor, Tensor], LaneLayer]] = {
+    "radial": partial(_radius_or_not, "radial"),
+    "mfvi": partial(_radius_or_not, "gaussian"),
+    "point estimates": lambda weight, bias: PointLayer(weight, bias, torch.ones(len(weight))),
+}
+
+
+def _train_lanes(
+    layer: Callable[[Tensor, Tensor], LaneLayer], x: Tensor, y: Tensor, steps: int, compiled: bool
+) -> None:
+    generators = [torch.Generator().manual_seed(lane) for lane in range(LANES)]
+    layers = [layer(*means) for means in initial_means(WIDTHS, range(LANES))]
+    data = LaneData.of([(x, y)] * LANES)
+    noise = NoisePrecision(data.points, (1.0, 1e-3))
+    rates, settings = torch.full((LANES,), 1e-3), FitSettings(steps, BATCH)
+    fit(LaneNetwork(layers, generators), noise, data, rates, settings, compiled=compiled)
+
+
+def _train_alone(x: Tensor, y: Tensor, steps: int) -> None:
+    inputs, hidden, outputs = WIDTHS
+    network = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for _ in range(steps):
+        rows = torch.randint(ROWS, (BATCH,))
+        optimizer.zero_grad()
+        loss = (network(x[rows]).squeeze(1) - y[rows]).square().mean()
+        loss.backward()
+        optimizer.step()
+
+
+def _note(steps: int) -> str:
+    used = "was in use" if (reason := native.unavailable()) is None else f"was not ({reason})"
+    return (
+        f"{LANES} lanes of {steps} steps with batches of {BATCH}; {WIDTHS[0]} inputs, {WIDTHS[1]} "
+        "units. Drawing batches and weights is in it, and setting the noise at the end. The "
+        f"compiled library {used}."
+    )
