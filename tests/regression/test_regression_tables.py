@@ -44,6 +44,23 @@ def test_a_gap_is_paired_by_split():
     assert row["gap"] == pytest.approx(row["in_sequence"] - row["at_once"])
 
 
+def test_differences_are_paired_by_split_and_better_is_higher_or_lower():
+    likelihoods = np.array([-1.0, -2.0, -9.0]), np.array([-1.5, -1.9, -9.5])
+    errors = np.array([3.0, 4.0, 5.0]), np.array([3.5, 4.5, 4.0])
+    rows = []
+    for k, method in enumerate(("radial", "mfvi")):
+        rows += scores(method=method, values=likelihoods[k])
+        rows += scores(method=method, values=errors[k], metric="rmse")
+    rows += scores("power", "radial")
+    text = tables.differences(tidy(rows), "radial", "mfvi")
+    (line,) = [line for line in text.splitlines() if line.startswith("| yacht")]
+    gaps = [a - b for a, b in (likelihoods, errors)]
+    cells = [tables.cell_text(gap.mean(), stats.sem(gap), 3) for gap in gaps]
+    assert line == f"| yacht | {cells[0]} | 2 of 3 | {cells[1]} | 2 of 3 |"
+    assert "power" not in text  # where the other was not measured
+    assert tables.differences(tidy(scores()), "radial", "mfvi") is None
+
+
 def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
     means = tables.summary(tidy([*scores("yacht"), *scores("power", values=(-2.8, -2.9))]))
     text = tables.beside(

@@ -51,6 +51,8 @@ def write_report(
         summary = gaps
     else:
         sections = [tables.own_table(means, metric) for metric in tables.DECIMALS]
+        if paired := tables.differences(tidy, "radial", "mfvi"):
+            sections.append(paired)
         sections += _beside_the_papers(means)
         if search_shares is not None:
             sections.append(_settings(tidy))

@@ -177,6 +177,39 @@ def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -
     return markdown(header, body)
 
 
+def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
+    """One method minus another, paired by split; None where one of them is missing.
+
+    Shapes: a row for each set, with mean and standard error of the differences of both metrics, and
+    on how many of the splits the first method is better.
+    """
+    body = []
+    for name in _names(tidy, "set"):
+        cells = []
+        for metric in DECIMALS:
+            rows = tidy[(tidy["set"] == name) & (tidy["metric"] == metric)]
+            wide = rows.pivot_table(index="split", columns="method", values="value")
+            if method not in wide or reference not in wide:
+                break
+            gap = (wide[method] - wide[reference]).dropna()
+            better = int((gap > 0).sum() if metric == "log_likelihood" else (gap < 0).sum())
+            mean, error = mean_and_standard_error(gap)
+            cells += [
+                cell_text(mean, error, decimals(name, metric) + 1),
+                f"{better} of {len(gap)}",
+            ]
+        else:
+            body.append([name, *cells])
+    if not body:
+        return None
+    header = ["set", "log-likelihood (nats)", "splits higher", "RMSE", "splits lower"]
+    return (
+        f"## {method} minus {reference}\n\n"
+        "Paired by split. Splits of one set share most of their rows: a standard error over them "
+        "says how far they agree, and less of other data.\n\n" + markdown(header, body)
+    )
+
+
 def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
     """A sequence's last slice minus all rows at once, paired by split.
 
