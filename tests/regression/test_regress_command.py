@@ -1,4 +1,5 @@
 import csv
+import re
 import shlex
 from pathlib import Path
 
@@ -49,6 +50,18 @@ def test_without_files_it_runs_on_diabetes_and_a_second_time_from_what_is_there(
     again = command(*shlex.split(words)[2:], "--jobs", "1")
     assert "0 units to do, 2 kept from before" in again
     assert rows(to / "results.csv") == table
+
+
+def test_the_page_holds_radial_against_mfvi(command):
+    command("--method", "mfvi", "radial", *TINY, "--to", "there")
+    page = Path("there/README.md").read_text()
+    table = {
+        (r["method"], r["metric"], r["split"]): float(r["value"]) for r in rows("there/results.csv")
+    }
+    gaps = [table["radial", "rmse", k] - table["mfvi", "rmse", k] for k in "01"]
+    (line,) = re.findall(r"^## radial minus mfvi$.*?^\| diabetes \|(.*?) \|$", page, re.S | re.M)
+    assert line.endswith(f"| {sum(gap < 0 for gap in gaps)} of 2")
+    assert float(line.split("|")[2].split("±")[0]) == pytest.approx(sum(gaps) / 2, abs=6e-4)
 
 
 def test_settings_are_chosen_from_the_grid_split_by_split(command, tmp_path):
