@@ -113,8 +113,9 @@ def drawn_texts(figure):
     return [(t.get_text(), t.get_window_extent(renderer)) for t in found if t.get_text()]
 
 
+@pytest.mark.parametrize("first", [-9, -60, -5000], ids="first slice at {}".format)
 @pytest.mark.parametrize("count", [1, 4])
-def test_no_label_of_the_pictures_is_cut_or_covers_another(count):
+def test_no_label_of_the_pictures_is_cut_or_covers_another(count, first):
     names = ["boston", "concrete", "power", "yacht"][:count]
     methods = ["linear", "mfvi", "radial", "deep-ensemble"]
     rng = np.random.default_rng(0)
@@ -124,7 +125,7 @@ def test_no_label_of_the_pictures_is_cut_or_covers_another(count):
         for n in names
         for m in methods
         for k in range(4)
-        for r in scores(n, m, rng.normal(-9 + k, 0.3, 5), number=k)
+        for r in scores(n, m, rng.normal(first * 0.1 ** max(k - 1, 0), 0.3, 5), number=k)
     ]
     for figure in (
         pictures.log_likelihoods(tables.summary(tidy(one))),
@@ -133,6 +134,7 @@ def test_no_label_of_the_pictures_is_cut_or_covers_another(count):
         texts = drawn_texts(figure)
         assert len(texts) > 5
         for k, (text, box) in enumerate(texts):
+            assert "$" not in text
             assert figure.bbox.x0 <= box.x0, text
             assert box.x1 <= figure.bbox.x1 + 1, text
             assert figure.bbox.y0 <= box.y0, text

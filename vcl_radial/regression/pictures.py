@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from vcl_radial.figures.layout import (
     Grid,
@@ -240,3 +241,8 @@ def _symlog_below(axes: Axes, scores: pd.DataFrame) -> None:
     best, worst = float(mean.max()), float(mean.min())
     if best - worst > 20:
         axes.set_yscale("symlog", linthresh=5)
+        # In digits: the scale's own labels are formulas, which the style does not set.
+        near = [-2, 0, 2, 5] if worst > -1000 else [0]  # all the closer, the further it goes
+        axes.yaxis.set_major_locator(FixedLocator([*(-(10**k) for k in range(6, 0, -1)), *near]))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
