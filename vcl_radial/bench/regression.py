@@ -53,13 +53,13 @@ def measure(setting: Setting) -> Result:
     return Result(rows, [_note(steps)])
 
 
-def _radius_or_not(family: str, weight: Tensor, bias: Tensor) -> LaneLayer:
+def _location_scale(family: str, weight: Tensor, bias: Tensor) -> LaneLayer:
     return LocationScaleLayer(weight, bias, torch.ones(len(weight)), family, "layer", _NOISE)
 
 
 _LAYERS: Mapping[str, Callable[[Tensor, Tensor], LaneLayer]] = {
-    "radial": partial(_radius_or_not, "radial"),
-    "mfvi": partial(_radius_or_not, "gaussian"),
+    "radial": partial(_location_scale, "radial"),
+    "mfvi": partial(_location_scale, "gaussian"),
     "point estimates": lambda weight, bias: PointLayer(weight, bias, torch.ones(len(weight))),
 }
 

@@ -27,7 +27,7 @@ Look = Callable[[type[Posterior]], str]
 def noise(family: type[Posterior]) -> str:
     """Draws are mean + scale * noise; the noise has mean 0 and the spread that the class says."""
     for q in _examples(family):
-        first, again = (q.noise(3, torch.Generator().manual_seed(0)) for _ in range(2))
+        first, again = (q.noise(3, _generator()) for _ in range(2))
         shape = (3, *q.mean.shape)
         if first.shape != shape or first.dtype != q.mean.dtype:
             raise Fault(
@@ -38,9 +38,7 @@ def noise(family: type[Posterior]) -> str:
             raise Fault(f"noise() of {_of(q)} holds nan or inf")
         if not torch.equal(first, again):
             raise Fault("noise() differs with generators of one seed: draw from the generator")
-        standard = type(q)(torch.zeros_like(q.mean), torch.ones_like(q.scale))
-        other = standard.noise(3, torch.Generator().manual_seed(0))
-        if not torch.equal(first, other):
+        if not torch.equal(first, _standard(q).noise(3, _generator())):
             raise Fault("noise() depends on mean or scale: it is standard, sample() scales it")
         D = q.group_size
         z = q.noise(DRAWS, _generator()) * family.scale_for_weight_noise(1.0, D)
@@ -63,8 +61,7 @@ def density(family: type[Posterior]) -> str:
             raise Fault(f"exp(log_prob) of a group of {D} integrates to {total:.6g}, not to 1")
     for q in _examples(family):
         w = q.sample(5, _generator())
-        standard = type(q)(torch.zeros_like(q.mean), torch.ones_like(q.scale))
-        expected = standard.log_prob((w - q.mean) / q.scale) - q.scale.log().sum(-1)
+        expected = _standard(q).log_prob((w - q.mean) / q.scale) - q.scale.log().sum(-1)
         found = q.log_prob(w)
         if found.shape != expected.shape:
             raise Fault(f"log_prob() sums over the last axis alone: shape {list(found.shape)}")
@@ -125,8 +122,7 @@ def gradients(family: type[Posterior]) -> str:
             if found is None:
                 continue
             known.append(_name(prior))
-            standard = type(prior)(torch.zeros_like(q.mean), torch.ones_like(q.scale))
-            value = family(a, s).kl(standard).sum()
+            value = family(a, s).kl(_standard(prior)).sum()
             expected = torch.autograd.grad(value, (a, s))
             for name, own, true in zip(("da", "ds"), found[0], expected, strict=True):
                 if not torch.allclose(own, true, rtol=1e-4, atol=1e-6):
@@ -173,6 +169,11 @@ def _examples(family: type[Posterior]) -> Iterator[Posterior]:
     for D in GROUPS:
         mean = torch.randn(2, D, generator=_generator(), dtype=torch.float64)
         yield family(mean, 0.3 + torch.rand(2, D, generator=_generator(), dtype=torch.float64))
+
+
+def _standard(q: Posterior) -> Posterior:
+    """The same family at location 0 and scale 1."""
+    return type(q)(torch.zeros_like(q.mean), torch.ones_like(q.scale))
 
 
 def _near(q: Posterior) -> Posterior:

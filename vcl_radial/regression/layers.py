@@ -122,6 +122,8 @@ class PointLayer(LaneLayer):
     def __init__(self, weight: Tensor, bias: Tensor, prior_scale: Tensor) -> None:
         super().__init__(weight, bias, prior_scale)
         self._initial = torch.cat([weight.flatten(1), bias], dim=1)
+        self.precision = (prior_scale**-2)[:, None].expand_as(self._initial).contiguous()
+        """Of the prior of every parameter, `[R, p]`."""
 
     def initial(self) -> Tensor:
         """Weights and biases."""
@@ -134,18 +136,12 @@ class PointLayer(LaneLayer):
 
     def kl(self, parameters: Tensor) -> Tensor:
         """Half the sum of precision * w^2, `[R]`."""
-        return (self.precision() * parameters.square()).sum(-1) / 2
-
-    def precision(self) -> Tensor:
-        """1 / prior_scale^2 of every parameter, `[R, p]`."""
-        return (self.prior_scale**-2)[:, None].expand(-1, self._initial.shape[1]).contiguous()
+        return (self.precision * parameters.square()).sum(-1) / 2
 
     def compiled(self) -> CompiledLayer:
         """Weights, then biases."""
         outputs, inputs = self.shape
-        return CompiledLayer(
-            inputs, outputs, inputs, outputs * inputs, 1, precision=self.precision()
-        )
+        return CompiledLayer(inputs, outputs, inputs, outputs * inputs, 1, precision=self.precision)
 
     def _cut(self, parameters: Tensor) -> tuple[Tensor, Tensor]:
         weight, bias = torch.split(parameters, [self.shape.numel(), self.shape[0]], dim=1)
@@ -170,6 +166,7 @@ class DropoutLayer(PointLayer):
     def __init__(self, weight: Tensor, bias: Tensor, prior_scale: Tensor, rate: Tensor) -> None:
         super().__init__(weight, bias, prior_scale)
         self.keep = 1 - rate
+        self.precision[:, : self.shape.numel()] /= self.keep[:, None]
 
     def noise(self, n: int, rows: int, lane: int, generator: torch.Generator) -> Sequence[Tensor]:
         """The masks z / keep: for every row of a batch its own, `[n, rows, in]`."""
@@ -187,9 +184,3 @@ class DropoutLayer(PointLayer):
             bias.unsqueeze(1).expand(-1, samples, -1),
             mask,
         )
-
-    def precision(self) -> Tensor:
-        """1 / (keep prior_scale^2) of the weights and 1 / prior_scale^2 of the biases."""
-        precision = super().precision()
-        precision[:, : self.shape.numel()] /= self.keep[:, None]
-        return precision
