@@ -302,7 +302,7 @@ def test_a_check_that_finds_a_fault_says_so_and_fails(command, own_method):
     [
         (["radial"], "unknown method 'radial'; the nearest is 'radial-vcl'"),
         (["no.toml"], "no.toml: there is no such file"),
-        (["own_methods:Louder"], "'own_methods' has no class 'Louder'"),
+        (["own_methods:Louder"], "'own_methods' has no 'Louder'"),
         (["no_methods:Quiet"], "cannot import 'no_methods': No module named 'no_methods'"),
         (["own_methods:Impossible"], "memory"),
         (["naive", "--set", "epoch=3"], "unknown key 'epoch'; the nearest known one is 'epochs'"),

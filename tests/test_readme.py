@@ -65,6 +65,30 @@ def test_the_posterior_of_the_readme_is_in_order_and_is_carried(tmp_path, monkey
         sys.modules.pop("my_posteriors")
 
 
+def test_network_data_and_stream_of_the_readme_run_and_are_run_anew_when_edited(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "my_own.py").write_text(block("python", "def convnet"))
+    (tmp_path / "turned.toml").write_text(block("toml", "my_own:turned"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    run, check = (line.split()[1:] for line in block("sh", "./turned.toml").splitlines())
+    quick = ["--jobs", "1", "--seeds", "1", "--set", "epochs=1", "eval_samples=2"]
+    assert main([*run, *quick]) == 0
+    assert (
+        len(re.findall(r"^(?:radial-vcl|gaussian-vcl|ewc) +1 ", capsys.readouterr().out, re.M)) == 3
+    )
+    assert main([*run, *quick]) == 0
+    assert "all 3 runs were finished before" in capsys.readouterr().out
+    with Path("my_own.py").open("a") as file:
+        file.write("# edited\n")
+    assert main([*run, *quick]) == 0
+    assert "finished before" not in capsys.readouterr().out
+    assert main([*check, "epochs=4"]) == 0
+    assert " 0 faults, 0 skipped" in capsys.readouterr().out
+    sys.modules.pop("my_own")
+
+
 def test_what_the_readme_says_of_eq44_is_what_is_said():
     from vcl_radial.conformance import check_family
     from vcl_radial.posteriors import RadialEq44

@@ -1,4 +1,4 @@
-"""Classes from outside the suite, which a recipe names as `package.module:Class`."""
+"""Classes and functions from outside the suite, which settings name as `package.module:name`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import hashlib
 import importlib
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, VclRadialError
 
 
 def find(key: str, name: str, target: str | None = None) -> Any:
-    """What a recipe names by `key = "package.module:Class"`.
+    """What settings name by `key = "package.module:name"`.
 
     Args:
-        key: of the recipe, for what is said.
+        key: of the settings, for what is said.
         name: what the user wrote there.
-        target: `package.module:Class`, where the name stands for that.
+        target: `package.module:name`, where the name stands for that.
 
     Raises:
         UserError: the module cannot be imported, or has nothing of that name.
@@ -26,7 +27,7 @@ def find(key: str, name: str, target: str | None = None) -> Any:
     # As with `python -m`: a user's file in the folder at work is found without installing it.
     if target is None and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    module_name, _, class_name = (target or name).partition(":")
+    module_name, _, in_module = (target or name).partition(":")
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may fail in any way
@@ -34,23 +35,40 @@ def find(key: str, name: str, target: str | None = None) -> Any:
             f"{key} = {name!r}: cannot import {module_name!r}: {_why_not(error)}"
             + _where_sought(module_name, error)
         ) from error
-    found = getattr(module, class_name, None)
+    found = getattr(module, in_module, None)
     if found is None:
-        raise UserError(f"{key} = {name!r}: {module_name!r} has no class {class_name!r}")
+        raise UserError(f"{key} = {name!r}: {module_name!r} has no {in_module!r}")
     return found
 
 
-def checksum(*classes: type[Any]) -> str:
-    """A checksum of the files that classes are written in.
+def call(key: str, name: str, *args: Any, **kwargs: Any) -> Any:
+    """What the function gives that settings name by `key = "package.module:function"`.
 
-    Files of classes that they are derived from count, but for those of the suite, Avalanche and
+    Raises:
+        UserError: it is not found, cannot be called, or fails; with the place in its file.
+    """
+    function = find(key, name)
+    if not callable(function):
+        raise UserError(f"{key} = {name!r} is no function, but {type(function).__name__}")
+    try:
+        return function(*args, **kwargs)
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:  # a user's function may fail in any way
+        raise UserError(f"{key} = {name!r}: {in_words(error, function)}") from error
+
+
+def checksum(*found: Callable[..., Any]) -> str:
+    """A checksum of the files that classes and functions are written in.
+
+    Files of classes that a class is derived from count, but for those of the suite, Avalanche and
     Python. What they import does not.
 
     Raises:
         UserError: a file cannot be read.
     """
     content = hashlib.sha256()
-    for module in sorted({each.__module__ for own in classes for each in own.__mro__}):
+    for module in sorted({module for each in found for module in _modules(each)}):
         root = module.partition(".")[0]
         file = getattr(sys.modules.get(module), "__file__", None)
         if file is None or root in {"vcl_radial", "avalanche", *sys.stdlib_module_names}:
@@ -60,6 +78,37 @@ def checksum(*classes: type[Any]) -> str:
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from error
     return content.hexdigest()[:16]
+
+
+def in_words(error: BaseException, *found: Callable[..., Any]) -> str:
+    """An exception in one line; one that is not the suite's own with where it came from.
+
+    Args:
+        error: what was raised.
+        found: classes and functions at work. The place named is the innermost one in the file of
+            one of them, or of a class of the user's that one is derived from; else the innermost.
+    """
+    text = " ".join(str(error).split())
+    if isinstance(error, VclRadialError):
+        return text
+    frames = traceback.extract_tb(error.__traceback__)
+    own = {file for each in found for file in _files(each)}
+    place = next((f for f in reversed(frames) if f.filename in own), frames[-1] if frames else None)
+    at = f" ({Path(place.filename).name}, line {place.lineno}, in {place.name})" if place else ""
+    return f"{type(error).__name__}: {text}{at}"
+
+
+def _modules(found: Callable[..., Any]) -> set[str]:
+    """Of a function; of a class and all that it is derived from."""
+    return {each.__module__ for each in getattr(found, "__mro__", (found,))}
+
+
+def _files(found: Callable[..., Any]) -> set[str | None]:
+    """The files of a class and of the classes between it and the suite, or of a function."""
+    suite = ("vcl_radial.", "avalanche.")
+    between = {module for module in _modules(found) if not module.startswith(suite)}
+    modules = (sys.modules.get(name) for name in {found.__module__, *between})
+    return {getattr(module, "__file__", None) for module in modules}
 
 
 def _why_not(error: BaseException) -> str:

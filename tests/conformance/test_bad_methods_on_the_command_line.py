@@ -205,7 +205,7 @@ NAMED = [
         "",
         "strategy = 'no_such:Mine': cannot import 'no_such': No module named 'no_such'",
     ),
-    ("theirs:Mine", "", "strategy = 'theirs:Mine': 'theirs' has no class 'Mine'"),
+    ("theirs:Mine", "", "strategy = 'theirs:Mine': 'theirs' has no 'Mine'"),
     (
         "broken:Mine",
         "",

@@ -210,7 +210,7 @@ def test_a_posterior_of_ones_own_is_checked_and_carried_by_vcl(own_posterior):
     ("name", "words"),
     [
         ("own_posteriors:Part", r"is not a vcl_radial.posteriors.Posterior"),
-        ("own_posteriors:Nobody", "has no class 'Nobody'"),
+        ("own_posteriors:Nobody", "has no 'Nobody'"),
         ("vcl_radial.posteriors:Posterior", "lacks entropy, log_prob, noise, scale_for_weight"),
         ("nowhere_at_all:Own", "run the command in the folder"),
     ],

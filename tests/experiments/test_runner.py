@@ -103,7 +103,7 @@ def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tmp_path: Path):
         ("vlc", {}, "strategy = 'vlc' is not known: the nearest is 'vcl'"),
         ("no_such_package:A", {}, "cannot import 'no_such_package'"),
         ("mine_broken:A", {}, "cannot import 'mine_broken': boom"),
-        ("mine:Missing", {}, "'mine' has no class 'Missing'"),
+        ("mine:Missing", {}, "'mine' has no 'Missing'"),
         ("mine:Stranger", {}, "not a vcl_radial.strategies.ContinualStrategy"),
         ("mine:number", {}, "not a vcl_radial.strategies.ContinualStrategy"),
         ("mine:Mine", {"options.memory": 200}, "'memory'"),

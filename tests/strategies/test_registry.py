@@ -44,12 +44,12 @@ def test_a_users_own_class_is_found(user_module):
     [
         ("vlc", "nearest is 'vcl'"),
         ("base", "is not known"),
-        ("their_methods:Yours", "no class 'Yours'"),
+        ("their_methods:Yours", "has no 'Yours'"),
         ("their_methods:Other", "not a vcl_radial.strategies.ContinualStrategy"),
         ("their_methods:NOT_A_CLASS", "not a vcl_radial.strategies.ContinualStrategy"),
         ("their_broken_methods:Mine", "a_package_that_is_not_there"),
         ("no_such_package:Mine", "cannot import 'no_such_package'"),
-        ("vcl_radial.strategies.vcl:", "no class ''"),
+        ("vcl_radial.strategies.vcl:", "has no ''"),
     ],
 )
 def test_what_is_wrong_with_a_strategy_is_named(name, words, user_module):
@@ -89,7 +89,7 @@ def test_a_name_that_two_packages_offer_is_asked_about(user_module, install):
     [
         ("no_such_package:Mine", "cannot import 'no_such_package'"),
         ("their_methods:Other", "not a vcl_radial.strategies.ContinualStrategy"),
-        ("their_methods", "'their_methods' has no class ''"),
+        ("their_methods", "'their_methods' has no ''"),
     ],
 )
 def test_what_is_wrong_with_an_entry_point_is_named(target, words, user_module, install):

@@ -8,8 +8,9 @@ import torch
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.streams import DATA_VARIABLE, build_stream
-from vcl_radial.tracks import continual
-from vcl_radial.tracks.continual import ContinualRun, make_network, optimizer_for
+from vcl_radial.tracks import networks
+from vcl_radial.tracks.continual import ContinualRun, optimizer_for
+from vcl_radial.tracks.networks import make_network
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 DIGITS = StreamSettings(dataset="digits")
@@ -128,7 +129,7 @@ def with_unreadable(split: str):
 
 def test_evaluation_on_validation_data_never_touches_test_data(monkeypatch):
     clean = finished(DIGITS, recipe(), 0, evaluate_on="validation")
-    monkeypatch.setattr(continual, "build_stream", with_unreadable("test"))
+    monkeypatch.setattr(networks, "build_stream", with_unreadable("test"))
     blind = finished(DIGITS, recipe(), 0, evaluate_on="validation")
     assert blind.rows == clean.rows
     with pytest.raises(Diverged):
@@ -137,7 +138,7 @@ def test_evaluation_on_validation_data_never_touches_test_data(monkeypatch):
 
 def test_held_out_data_are_neither_trained_on_nor_scored(monkeypatch):
     clean = finished(DIGITS, recipe(), 0)
-    monkeypatch.setattr(continual, "build_stream", with_unreadable("validation"))
+    monkeypatch.setattr(networks, "build_stream", with_unreadable("validation"))
     assert finished(DIGITS, recipe(), 0).rows == clean.rows
 
 

@@ -17,8 +17,8 @@ from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict
 from vcl_radial.experiments.quiet import quiet
+from vcl_radial.outside import in_words
 from vcl_radial.posteriors import Posterior, family
-from vcl_radial.strategies.faults import in_words
 from vcl_radial.tracks.settings import Recipe
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from vcl_radial.conformance.trial import Trial, digits, seed
+from vcl_radial.conformance.trial import Trial, seed
 from vcl_radial.strategies.upkeep import malformed
 
 BATCHES = 16, 64
@@ -93,7 +93,8 @@ class PenaltyView:
 
 def view_penalty(make_trial: Callable[[], Trial]) -> PenaltyView:
     """Look at the start of task 2, with half of its training points and with all of them."""
-    half, fewer = _Look(make_trial()), digits("multi", validation=0.55)
+    half = _Look(make_trial())
+    fewer = half.trial.data("multi", validation=0.55)
     moved_half = half.trial.at_start_of(fewer.train[1], fewer.tensors, half.moved)
     full = _Look(make_trial())
     experience, tensors = full.trial.steps[1][0], full.trial.tensors

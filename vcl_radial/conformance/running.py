@@ -10,7 +10,7 @@ import torch
 from vcl_radial.conformance.subject import Record, Subject
 from vcl_radial.conformance.verdict import Fault
 from vcl_radial.errors import Diverged
-from vcl_radial.strategies.faults import in_words
+from vcl_radial.outside import in_words
 
 CHANCE, ENOUGH = 50.0, 75.0
 """Per cent of two classes; 75 % of the 71 test inputs is four standard errors above chance."""

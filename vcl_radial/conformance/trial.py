@@ -20,7 +20,8 @@ from vcl_radial.metrics import accuracy
 from vcl_radial.nn import MultiHead
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.streams import TensorStream, build_stream, to_avalanche
-from vcl_radial.tracks.continual import make_network, make_strategy
+from vcl_radial.tracks.continual import make_strategy
+from vcl_radial.tracks.networks import make_network
 from vcl_radial.tracks.settings import Recipe
 
 TASKS = 3
@@ -39,10 +40,16 @@ class Stream:
 
 
 @cache
-def digits(heads: str, validation: float = 0.1) -> Stream:
+def digits(heads: str, validation: float, flatten: bool) -> Stream:
     """The first tasks of split-digits; nothing is downloaded."""
     tensors = build_stream(
-        {"kind": "split", "dataset": "digits", "heads": heads, "validation": validation}
+        {
+            "kind": "split",
+            "dataset": "digits",
+            "heads": heads,
+            "validation": validation,
+            "flatten": flatten,
+        }
     )
     benchmark = to_avalanche(tensors)
     train, test = (list(benchmark.streams[name])[:TASKS] for name in ("train", "test"))
@@ -69,7 +76,8 @@ class Trial:
         epochs: int,
         **settings: Any,
     ) -> None:
-        self.digits, self.training_seed, self.done = digits(heads), training_seed, 0
+        self.flatten = recipe.network is None
+        self.digits, self.training_seed, self.done = self.data(heads), training_seed, 0
         self.scores, self.watch = Scores(), _Watch()
         # A copy of the data for each trial: what one does to them stays its own fault.
         tensors = self.digits.tensors
@@ -84,6 +92,10 @@ class Trial:
             plugins=[self.watch],
             **settings,
         )
+
+    def data(self, heads: str, validation: float = 0.1) -> Stream:
+        """The digits in the shape that the network takes."""
+        return digits(heads, validation, self.flatten)
 
     @property
     def steps(self) -> list[list[Any]]:

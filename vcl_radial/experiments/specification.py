@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,8 +26,8 @@ class Run(Settings):
     """One run: benchmark x method x seed, as it stands in `spec.toml`.
 
     Attributes:
-        code: a checksum of the files of strategy and posterior, where one is from outside; a
-            command fills it in.
+        code: a checksum of the files of what the user has named as `package.module:name`; a command
+            fills it in.
     """
 
     benchmark: str
@@ -67,30 +68,36 @@ class Run(Settings):
         """
         from vcl_radial.streams import checksum
 
-        found = checksum(self.stream.dataset, data_dir)
-        stream = self.stream.model_copy(update={"checksum": found})
+        data = checksum(self.stream.dataset, data_dir)
+        stream = self.stream.model_copy(update={"checksum": data})
         code = None
         with suppress(UserError):  # the run itself will say so, and others go on
-            code = outside.checksum(*classes) if (classes := self.classes_from_outside()) else None
+            code = outside.checksum(*found) if (found := self.from_outside()) else None
         return self.model_copy(update={"stream": stream, "code": code})
 
-    def classes_from_outside(self) -> list[type[Any]]:
-        """The strategy and the posterior, where they are not the suite's own.
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """Strategy, posterior, network and stream, where they are not the suite's own.
 
         Raises:
             UserError: one is not found or cannot be imported.
         """
-        classes: list[type[Any]] = []
+        found: list[Callable[..., Any]] = []
         # They take seconds to import: not for the suite's own.
         if ":" in self.recipe.strategy or offer(self.recipe.strategy):
             from vcl_radial.strategies.registry import find_strategy
 
-            classes.append(find_strategy(self.recipe.strategy))
+            found.append(find_strategy(self.recipe.strategy))
         if ":" in self.recipe.posterior:
             from vcl_radial.posteriors import family
 
-            classes.append(family(self.recipe.posterior))
-        return classes
+            found.append(family(self.recipe.posterior))
+        functions = {
+            "network": self.recipe.network or "",
+            "kind": self.stream.kind,
+            "dataset": self.stream.dataset,
+        }
+        found += [outside.find(key, name) for key, name in functions.items() if ":" in name]
+        return found
 
 
 def validated(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from typing import Any
 
 from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.experiments.execute import Event, Place, execute
@@ -145,13 +146,13 @@ def _attempt_held(
 
 def _unexpected(error: BaseException, run: Run, place: Place) -> str:
     """A fault that is nobody's but the code's, in one line; its traceback goes to the folder."""
-    from vcl_radial.strategies.faults import in_words
+    from vcl_radial.outside import in_words
 
     with suppress(UserError):  # a full disk has been told of, or will be
         text = "".join(traceback.format_exception(error))
         write_atomically(RunFolder(place.out, run).path / TRACEBACK, text)
-    classes: list[type] = []
+    own: list[Callable[..., Any]] = []
     with suppress(UserError):
-        classes = run.classes_from_outside()
-    words = f"{in_words(error, *classes)}; the traceback is in {TRACEBACK} of the run's folder"
-    return f"{words}, and `vcl-radial check` looks closer at the method" if classes else words
+        own = run.from_outside()
+    words = f"{in_words(error, *own)}; the traceback is in {TRACEBACK} of the run's folder"
+    return f"{words}, and `vcl-radial check` looks closer at the method" if own else words

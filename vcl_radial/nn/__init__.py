@@ -9,6 +9,7 @@ from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
 from vcl_radial.nn.parameters import parameters_in_use
 from vcl_radial.nn.weights import PosteriorBlock, PosteriorSettings, VariationalWeights
+from vcl_radial.nn.with_heads import WithHeads
 
 __all__ = [
     "MLP",
@@ -24,6 +25,7 @@ __all__ = [
     "SingleHead",
     "VariationalWeights",
     "WeightPosterior",
+    "WithHeads",
     "consolidate",
     "kl_divergence",
     "parameters_in_use",

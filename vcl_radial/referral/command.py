@@ -218,7 +218,7 @@ def _train(
             # The others of several processes would wait for this one.
             if choices.processes.world > 1:
                 raise
-            from vcl_radial.strategies.faults import in_words
+            from vcl_radial.outside import in_words
 
             text = "".join(traceback.format_exception(error))
             write_atomically(folder.path / TRACEBACK, text)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.outside import in_words
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.faults import in_words
 
 
 def wrong_options(

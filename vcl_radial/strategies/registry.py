@@ -17,7 +17,6 @@ from vcl_radial.strategies.base import ContinualStrategy
 _NOT_METHODS = {
     "base",
     "callbacks",
-    "faults",
     "options",
     "registry",
     "schedules",

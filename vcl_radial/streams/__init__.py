@@ -3,9 +3,10 @@
 from vcl_radial.streams.batches import TensorBatches, TensorLoading
 from vcl_radial.streams.benchmark import to_avalanche
 from vcl_radial.streams.build import build_stream
-from vcl_radial.streams.datasets import DATASETS, ImageData, checksum, load_dataset
+from vcl_radial.streams.datasets import DATASETS, checksum, load_dataset
 from vcl_radial.streams.folders import DATA_VARIABLE
 from vcl_radial.streams.idx import read_idx
+from vcl_radial.streams.image_data import ImageData
 from vcl_radial.streams.permuted import permuted_stream
 from vcl_radial.streams.split import split_stream
 from vcl_radial.streams.tensors import Split, TensorStream

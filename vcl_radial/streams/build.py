@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vcl_radial import outside
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
 from vcl_radial.streams.datasets import load_dataset
@@ -22,10 +23,11 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
     """Build the stream that settings describe.
 
     Args:
-        settings: `kind` ("split" or "permuted") and `dataset` (one of `DATASETS`); optionally
-            `tasks`, `heads` ("multi" or "single"), `class_order` (split only), `validation`,
-            `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`; and
-            the `checksum` that the data have to have.
+        settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
+            `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
+            (not of permuted), `validation`, `split_seed`, `flatten`, with the defaults of
+            `split_stream` and `permuted_stream`; and the `checksum` that the data have to have.
+            A function from outside is called as these two are, with the keys that are set.
         data_dir: Where the data lie; see `load_dataset`.
 
     Raises:
@@ -36,9 +38,11 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         if key not in settings:
             raise UserError(f"the stream's settings lack {key}: add it")
     kind = settings["kind"]
-    check_choice("kind", kind, _BUILDERS)
+    own = isinstance(kind, str) and ":" in kind
+    if not own:
+        check_choice("kind", kind, _BUILDERS)
     for key in settings:
-        check_choice("key of the stream's settings", key, _KEYS[kind])
+        check_choice("key of the stream's settings", key, _KEYS["split" if own else kind])
     data = load_dataset(settings["dataset"], data_dir)
     wanted = settings.get("checksum")
     if wanted is not None and wanted != (found := data.checksum):
@@ -46,8 +50,15 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
             f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
             "that these settings are of"
         )
-    own = ("kind", "dataset", "checksum")
-    options = {key: value for key, value in settings.items() if key not in own}
+    read = ("kind", "dataset", "checksum")
+    options = {key: value for key, value in settings.items() if key not in read}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")
-    return _BUILDERS[kind](data, **options)
+    if not own:
+        return _BUILDERS[kind](data, **options)
+    stream = outside.call("kind", kind, data, **options)
+    if not isinstance(stream, TensorStream):
+        raise UserError(
+            f"kind = {kind!r} gives {type(stream).__name__}, not a vcl_radial.streams.TensorStream"
+        )
+    return stream

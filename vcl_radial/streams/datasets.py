@@ -1,4 +1,4 @@
-"""Image data sets as whole tensors: Fashion-MNIST, MNIST, digits, and a user's own IDX files."""
+"""Image data sets by name: Fashion-MNIST, MNIST, digits, and a user's own."""
 
 from __future__ import annotations
 
@@ -10,44 +10,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vcl_radial import outside
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
 from vcl_radial.streams.folders import DATA_VARIABLE, IDX_NAMES, cached_files, user_files, user_root
 from vcl_radial.streams.idx import read_idx
-from vcl_radial.streams.tensors import tensors_checksum
+from vcl_radial.streams.image_data import ImageData
 
 _TEST_EVERY = 5
-
-
-@dataclass(frozen=True, eq=False)
-class ImageData:
-    """A classification data set with its standard training and test parts.
-
-    Attributes:
-        name: What the data set is called in settings.
-        train_x: Training images [N, H, W], uint8 (or floating point).
-        train_y: Training classes [N], int64, from 0.
-        test_x: Test images [M, H, W].
-        test_y: Test classes [M].
-        class_names: The name of each class, in the conventional order.
-    """
-
-    name: str
-    train_x: Tensor
-    train_y: Tensor
-    test_x: Tensor
-    test_y: Tensor
-    class_names: tuple[str, ...]
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return len(self.class_names)
-
-    @property
-    def checksum(self) -> str:
-        """Of all images and labels."""
-        return tensors_checksum(self.train_x, self.train_y, self.test_x, self.test_y)
 
 
 @dataclass(frozen=True)
@@ -95,14 +65,15 @@ _PUBLISHED = {
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
-    """Load a data set by name: one of `DATASETS`.
+    """Load a data set by name: one of `DATASETS`, or `package.module:function`.
 
     Fashion-MNIST and MNIST are sought in `data_dir`, else in the folder that the environment
     variable `VCL_RADIAL_DATA` names, else in the cache folder, into which they are downloaded if
     they are not there. In the first two, nothing is written and nothing is downloaded instead.
     Their files are checked against the published checksums. `digits` comes with scikit-learn.
     `idx-folder` is a user's own four IDX files, named as MNIST's, in `data_dir` or
-    `VCL_RADIAL_DATA`.
+    `VCL_RADIAL_DATA`. A function from outside is called with that folder, or None, and gives an
+    `ImageData`.
 
     Args:
         name: The data set.
@@ -110,9 +81,12 @@ def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
             and MNIST) in `FashionMNIST/raw/` or `MNIST/raw/`.
 
     Raises:
-        UserError: The name is unknown, the folder does not exist, or a download failed.
+        UserError: The name is unknown, the folder does not exist, a download failed, or so did a
+            function from outside.
         DataError: A file is missing, damaged, or does not fit the others.
     """
+    if isinstance(name, str) and ":" in name:
+        return _load_own(name, data_dir)
     check_choice("dataset", name, DATASETS)
     return _LOADERS[name](name, data_dir)
 
@@ -123,7 +97,7 @@ def checksum(name: str, data_dir: Path | None = None) -> str | None:
     Raises:
         UserError: it cannot be read.
     """
-    if name != "idx-folder":
+    if name != "idx-folder" and ":" not in name:
         return None
     return _checksum(name, user_root(data_dir))
 
@@ -163,6 +137,15 @@ def _load_digits(name: str, data_dir: Path | None) -> ImageData:
     test = place_in_class % _TEST_EVERY == _TEST_EVERY - 1
     class_names = tuple(str(label) for label in digits.target_names)
     return ImageData(name, x[~test], y[~test], x[test], y[test], class_names)
+
+
+def _load_own(name: str, data_dir: Path | None) -> ImageData:
+    found = outside.call("dataset", name, user_root(data_dir))
+    if not isinstance(found, ImageData):
+        raise UserError(
+            f"dataset = {name!r} gives {type(found).__name__}, not a vcl_radial.streams.ImageData"
+        )
+    return found
 
 
 def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from vcl_radial.streams.choices import check_choice, check_count, check_fraction, check_seed
-from vcl_radial.streams.datasets import ImageData
+from vcl_radial.streams.image_data import ImageData
 from vcl_radial.streams.preparation import hold_out, standardised
 from vcl_radial.streams.tensors import TensorStream
 
@@ -35,7 +35,7 @@ def permuted_stream(
         validation: The share of the training images that is held out.
         seed: Seed of the permutations and of the validation split, which do not depend on
             each other.
-        flatten: Inputs as vectors [N, H * W]; else as images [N, 1, H, W].
+        flatten: Inputs as vectors [N, D]; else as images [N, C, H, W].
 
     Raises:
         UserError: A setting is not valid; names it.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams.datasets import ImageData
+from vcl_radial.streams.image_data import ImageData
 
 
 def standardised(data: ImageData, *, flatten: bool) -> Tensor:
@@ -18,7 +18,7 @@ def standardised(data: ImageData, *, flatten: bool) -> Tensor:
     into the first one.
 
     Returns:
-        float32 [N, H * W], or [N, 1, H, W] unless `flatten`.
+        float32 [N, D]; unless `flatten`, images [N, C, H, W], C = 1 where they have no channels.
 
     Raises:
         DataError: All training pixels are equal.
@@ -28,7 +28,9 @@ def standardised(data: ImageData, *, flatten: bool) -> Tensor:
     if std == 0:
         raise DataError(f"{data.name}: all training pixels are equal, so there is nothing to learn")
     x.sub_(mean).div_(std)
-    return x.flatten(1) if flatten else x.unsqueeze(1)
+    if flatten:
+        return x.flatten(1)
+    return x.unsqueeze(1) if x.ndim == 3 else x
 
 
 def hold_out(

@@ -9,7 +9,7 @@ import torch
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice, check_count, check_fraction, check_seed
-from vcl_radial.streams.datasets import ImageData
+from vcl_radial.streams.image_data import ImageData
 from vcl_radial.streams.preparation import hold_out, standardised
 from vcl_radial.streams.tensors import TensorStream
 
@@ -37,7 +37,7 @@ def split_stream(
         class_order: A permutation of the classes; None: the conventional order 0..C-1.
         validation: The share of each task's training images that is held out.
         seed: Seed of the validation split, and of nothing else.
-        flatten: Inputs as vectors [N, H * W]; else as images [N, 1, H, W].
+        flatten: Inputs as vectors [N, D]; else as images [N, C, H, W].
 
     Raises:
         UserError: A setting does not fit the data; names it.

@@ -27,7 +27,7 @@ class TensorStream:
 
     Attributes:
         name: What the stream is, for people.
-        x: All inputs, training images before test images: float32 [N, D] or [N, 1, H, W].
+        x: All inputs, training images before test images: float32 [N, D] or [N, C, H, W].
         y: Their labels as the head numbers them: int64 [N].
         train: Row numbers of each task's training inputs.
         validation: Row numbers held out of the training set; empty tensors if there are none.

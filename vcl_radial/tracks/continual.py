@@ -7,7 +7,6 @@ same bytes as one that was never interrupted.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,10 +22,8 @@ from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP, PosteriorSettings, variational_weights
+from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
-from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.options import own_options, wrong_options
 from vcl_radial.strategies.registry import find_strategy
@@ -34,7 +31,8 @@ from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
-from vcl_radial.streams import TensorStream, build_stream, to_avalanche
+from vcl_radial.streams import TensorStream, to_avalanche
+from vcl_radial.tracks.networks import initial_noise, make_network, stream_for
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 EVAL_BATCH = 16_384
@@ -71,7 +69,7 @@ class ContinualRun:
         # A network trained to a loss near 0 meets denormal numbers, and they are slow.
         torch.set_flush_denormal(True)
         self.seed, self.recipe = seed, recipe
-        self.stream = build_stream(settings.model_dump(exclude_none=True), data_dir)
+        self.stream = stream_for(settings, recipe, data_dir)
         check_batches(self.stream, recipe)
         benchmark = to_avalanche(self.stream)
         self.train_experiences = list(benchmark.train_stream)
@@ -239,40 +237,6 @@ def share_predicted_as(classes: torch.Tensor, predictions: torch.Tensor) -> floa
     return 100 * torch.isin(predictions.argmax(-1).cpu(), classes).double().mean().item()
 
 
-def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
-    """The MLP of a recipe for a stream.
-
-    Raises:
-        UserError: there would be nothing but heads.
-    """
-    if not recipe.hidden and stream.multi_head:
-        raise UserError("hidden = []: heads of several tasks share a layer; give one at least")
-    posterior: LayerSettings | None = None
-    if recipe.posterior == "rdp":
-        posterior = RDPSettings(
-            grouping=recipe.grouping,
-            initial_noise=initial_noise(recipe),
-            prior_scale=recipe.prior_scale,
-        )
-    elif recipe.posterior != "none":
-        posterior = PosteriorSettings(
-            family=recipe.posterior,
-            grouping=recipe.grouping,
-            initial_rho=recipe.initial_rho,
-            initial_noise=recipe.initial_noise,
-            prior_scale=recipe.prior_scale,
-        )
-    return MLP(
-        stream.x[0].numel(),
-        stream.n_classes,
-        hidden=recipe.hidden,
-        multi_head=stream.multi_head,
-        posterior=posterior,
-        point_heads=recipe.point_heads,
-        precision=recipe.precision,
-    )
-
-
 def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> ContinualStrategy:
     """The strategy of a recipe, `options` and all.
 
@@ -309,11 +273,6 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
         made.model.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
     return made
-
-
-def initial_noise(recipe: Recipe) -> float:
-    """The noise of one weight that a recipe starts with, where the family does not scale it."""
-    return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))
 
 
 def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:

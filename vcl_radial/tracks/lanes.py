@@ -27,17 +27,16 @@ from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import SCORES
 from vcl_radial.strategies.task_model import TaskModel
-from vcl_radial.streams import build_stream
 from vcl_radial.tracks.continual import (
     EVAL_BATCH,
     check_batches,
-    make_network,
     movement_table,
     newest_classes,
     share_predicted_as,
     task_seed,
 )
 from vcl_radial.tracks.cuda_graph import Replayed
+from vcl_radial.tracks.networks import make_network, stream_for
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 STRATEGIES = ("vcl", "naive")
@@ -66,7 +65,7 @@ def shape(recipe: Recipe) -> str | None:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
-    if recipe.posterior == "rdp" or ":" in recipe.posterior:
+    if recipe.posterior == "rdp" or ":" in recipe.posterior or recipe.network is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 
@@ -143,7 +142,7 @@ class LaneRuns:
         if len({shape(recipe) for recipe in recipes}) != 1 or shape(recipes[0]) is None:
             raise ValueError("the recipes of lanes must have one shape")
         torch.set_flush_denormal(True)
-        stream = build_stream(settings.model_dump(exclude_none=True), data_dir)
+        stream = stream_for(settings, recipes[0], data_dir)
         check_batches(stream, recipes[0])
         self.evaluate_on = evaluate_on
         self.lanes: list[Lane] = []

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -16,15 +25,28 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
+    if value not in known and ":" not in value:
+        others = f"choose from {', '.join(known)}, or " if known else ""
+        raise ValueError(f"{others}name your own as 'package.module:{what}'")
+    return value
+
+
+def _one_of(*known: str, what: str) -> AfterValidator:
+    return AfterValidator(partial(_known_or_own, known=known, what=what))
+
+
 class StreamSettings(Settings):
     """The task sequence.
 
     Attributes:
-        checksum: of the user's own data (`idx-folder`); a command fills it in.
+        checksum: of data that are the user's own; a command fills it in.
     """
 
-    kind: Literal["split", "permuted"] = "split"
-    dataset: Literal["fashion-mnist", "mnist", "digits", "idx-folder"]
+    kind: Annotated[str, _one_of("split", "permuted", what="function")] = "split"
+    dataset: Annotated[
+        str, _one_of("fashion-mnist", "mnist", "digits", "idx-folder", what="function")
+    ]
     tasks: Count = 5
     heads: Literal["multi", "single"] = "multi"
     class_order: list[int] | None = None
@@ -33,27 +55,19 @@ class StreamSettings(Settings):
     checksum: str | None = None
 
 
-_POSTERIORS = ("gaussian", "radial", "radial-eq44", "rdp", "none")
-
-
-def _known_or_own(posterior: str) -> str:
-    if posterior not in _POSTERIORS and ":" not in posterior:
-        raise ValueError(
-            f"choose from {', '.join(_POSTERIORS)}, or name your own as 'package.module:Class'"
-        )
-    return posterior
-
-
 class Recipe(Settings):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
     strategy: str = "vcl"
-    posterior: Annotated[str, AfterValidator(_known_or_own)] = "radial"
+    posterior: Annotated[
+        str, _one_of("gaussian", "radial", "radial-eq44", "rdp", "none", what="Class")
+    ] = "radial"
     grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0
     kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    network: Annotated[str, _one_of(what="function")] | None = None
     hidden: Annotated[list[Count], Field(max_length=100)] = [200, 200, 200, 200]
     point_heads: bool = False
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
@@ -68,6 +82,12 @@ class Recipe(Settings):
     eval_samples: Count = 100
     precision: Literal["float32", "bfloat16"] = "float32"
     options: dict[str, Any] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_network(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Results from before there was this key are those of an MLP still.
+        content: dict[str, Any] = serialise(self)
+        return {key: v for key, v in content.items() if key != "network" or v is not None}
 
     def epochs_of(self, task: int) -> int:
         """Epochs of a task (from 1)."""

@@ -1,0 +1,92 @@
+import pytest
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP, BayesianConv2d, PosteriorBlock, WithHeads
+from vcl_radial.tracks.continual import ContinualRun
+from vcl_radial.tracks.lanes import shape
+from vcl_radial.tracks.networks import make_network, stream_for
+from vcl_radial.tracks.settings import Recipe, StreamSettings
+
+DIGITS = StreamSettings(dataset="digits", tasks=2)
+CODE = """
+from torch import nn
+
+
+def convnet(shape):
+    channels, height, width = shape
+    return nn.Sequential(nn.Conv2d(channels, 4, 3), nn.ReLU(), nn.Flatten())
+
+
+def nothing(shape):
+    return None
+
+
+def failing(shape):
+    return undefined
+"""
+
+
+@pytest.fixture(autouse=True)
+def _code(user_module):
+    user_module("own_networks", CODE)
+
+
+def recipe(**settings):
+    quick = {"network": "own_networks:convnet", "epochs": 1, "batch_size": 64, "eval_samples": 2}
+    return Recipe(**quick | settings)
+
+
+def test_an_own_network_is_given_images_and_gets_posterior_and_heads():
+    settings = recipe(posterior="gaussian", prior_scale=0.5, initial_noise=0.01)
+    stream = stream_for(DIGITS, settings)
+    assert list(stream.x.shape[1:]) == [1, 8, 8]
+    network = make_network(stream, settings)
+    assert isinstance(network, WithHeads)
+    assert isinstance(network.body[0], BayesianConv2d)
+    network.head.adapt([1])
+    for block in (m for m in network.modules() if isinstance(m, PosteriorBlock)):
+        assert torch.allclose(block.posterior.scale, torch.tensor(0.01))
+        assert torch.allclose(block.prior.scale, torch.tensor(0.5))
+
+
+def test_without_one_the_network_is_an_mlp_of_vectors():
+    settings = recipe(network=None)
+    stream = stream_for(DIGITS, settings)
+    assert stream.x.ndim == 2
+    assert isinstance(make_network(stream, settings), MLP)
+
+
+@pytest.mark.parametrize("method", ["vcl", "ewc", "vadam"])
+def test_methods_run_on_an_own_network(method):
+    posterior = "gaussian" if method == "vcl" else "none"
+    run = ContinualRun(DIGITS, recipe(strategy=method, posterior=posterior), 0)
+    assert list(run.finish_tasks()) == [1, 2]
+    assert run.average_accuracy() > 25
+
+
+def test_an_own_network_runs_alone_not_in_a_lane():
+    assert shape(recipe()) is None
+    assert shape(recipe(network=None)) is not None
+
+
+def test_the_key_is_in_the_settings_only_where_it_is_set():
+    assert "network" not in Recipe().model_dump()
+    assert recipe().model_dump()["network"] == "own_networks:convnet"
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        ("own_networks:nobody", "network = 'own_networks:nobody': 'own_networks' has no 'nobody'"),
+        ("own_networks:nothing", "'own_networks:nothing' gives NoneType, not a torch.nn.Module"),
+        (
+            "own_networks:failing",
+            r"'own_networks:failing': NameError: .* \(own_networks.py, line 15, in failing\)",
+        ),
+    ],
+)
+def test_what_is_no_network_is_said_in_one_line(network, words):
+    settings = recipe(network=network)
+    with pytest.raises(UserError, match=words):
+        make_network(stream_for(DIGITS, settings), settings)

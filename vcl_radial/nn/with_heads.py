@@ -1,0 +1,86 @@
+"""A body of one's own with an output head for each task, or for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.convert import layer_settings, to_bayesian
+from vcl_radial.nn.heads import MultiHead, SingleHead
+from vcl_radial.nn.linear import BayesianLinear, PointLinear
+from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.outside import in_words
+from vcl_radial.posteriors import Posterior
+
+
+class WithHeads(nn.Module):
+    """Logits head_task(body(x)) of any network that gives features.
+
+    Args:
+        body: maps inputs `[B, *shape]` to features `[B, F]`. Its linear layers and convolutions get
+            the posterior (see `vcl_radial.nn.convert.to_bayesian`); all else stays as it is.
+        shape: of one input.
+        classes: outputs of a head.
+        multi_head: a head for each task instead of one for all.
+        posterior: a variational family for all weights, by its settings or just its name or class;
+            None for point estimates.
+        point_heads: point estimates in the heads, whatever the body has.
+        bfloat16: computes the products of a forward pass in that type (autocast).
+
+    Raises:
+        UserError: what the body gives are no features, or it cannot be converted.
+    """
+
+    def __init__(
+        self,
+        body: nn.Module,
+        shape: Sequence[int],
+        classes: int,
+        *,
+        multi_head: bool = True,
+        posterior: LayerSettings | str | type[Posterior] | None = "radial",
+        point_heads: bool = False,
+        bfloat16: bool = False,
+    ) -> None:
+        super().__init__()
+        self.in_bfloat16 = bfloat16
+        width = _features(body, shape)
+        self.body = body
+        if posterior is not None:
+            self.body = to_bayesian(body, posterior)
+
+        def head() -> nn.Module:
+            if posterior is None or point_heads:
+                return PointLinear(width, classes)
+            return BayesianLinear(width, classes, posterior=layer_settings(posterior))
+
+        self.head = (MultiHead if multi_head else SingleHead)(head)
+
+    def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """Logits `[B, C]` of inputs `[B, *shape]` under one draw of the weights."""
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.in_bfloat16):
+            logits: Tensor = self.head(self.body(x), task)
+        return logits.float() if self.in_bfloat16 else logits
+
+
+@torch.no_grad()
+def _features(body: nn.Module, shape: Sequence[int]) -> int:
+    """F: what the body gives for an input of zeros."""
+    training = body.training
+    try:
+        features = body.eval()(torch.zeros(1, *shape))
+    except Exception as error:  # a user's network may fail in any way
+        raise UserError(
+            f"the network fails on one input {list(shape)}: {in_words(error)}"
+        ) from error
+    body.train(training)
+    found = list(features.shape) if isinstance(features, Tensor) else type(features).__name__
+    if not isinstance(features, Tensor) or len(found) != 2 or not features.is_floating_point():
+        raise UserError(
+            f"the network has to map inputs [B, {', '.join(map(str, shape))}] to features [B, F]; "
+            f"for one input it gives {found}"
+        )
+    return int(found[1])

@@ -1,0 +1,88 @@
+"""The network of a recipe, and the stream in the shape that it takes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from torch import nn
+
+from vcl_radial import outside
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.streams import TensorStream, build_stream
+from vcl_radial.tracks.settings import Recipe, StreamSettings
+
+
+def stream_for(
+    settings: StreamSettings, recipe: Recipe, data_dir: Path | None = None
+) -> TensorStream:
+    """The task sequence, of vectors for an MLP and of images for a network from outside.
+
+    Raises:
+        UserError: a setting is not valid, or the data cannot be read.
+    """
+    flatten = recipe.network is None
+    return build_stream(settings.model_dump(exclude_none=True) | {"flatten": flatten}, data_dir)
+
+
+def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
+    """The network of a recipe for a stream: an MLP, or a body from outside with heads on it.
+
+    Raises:
+        UserError: there would be nothing but heads, or what is from outside is no such body.
+    """
+    posterior = layer_settings_of(recipe)
+    if recipe.network is not None:
+        shape = tuple(stream.x.shape[1:])
+        body = outside.call("network", recipe.network, shape)
+        if not isinstance(body, nn.Module):
+            raise UserError(
+                f"network = {recipe.network!r} gives {type(body).__name__}, not a torch.nn.Module"
+            )
+        return WithHeads(
+            body,
+            shape,
+            stream.n_classes,
+            multi_head=stream.multi_head,
+            posterior=posterior,
+            point_heads=recipe.point_heads,
+            bfloat16=recipe.precision == "bfloat16",
+        )
+    if not recipe.hidden and stream.multi_head:
+        raise UserError("hidden = []: heads of several tasks share a layer; give one at least")
+    return MLP(
+        stream.x[0].numel(),
+        stream.n_classes,
+        hidden=recipe.hidden,
+        multi_head=stream.multi_head,
+        posterior=posterior,
+        point_heads=recipe.point_heads,
+        precision=recipe.precision,
+    )
+
+
+def layer_settings_of(recipe: Recipe) -> LayerSettings | None:
+    """Of a recipe's posterior; None for point estimates."""
+    if recipe.posterior == "none":
+        return None
+    if recipe.posterior == "rdp":
+        return RDPSettings(
+            grouping=recipe.grouping,
+            initial_noise=initial_noise(recipe),
+            prior_scale=recipe.prior_scale,
+        )
+    return PosteriorSettings(
+        family=recipe.posterior,
+        grouping=recipe.grouping,
+        initial_rho=recipe.initial_rho,
+        initial_noise=recipe.initial_noise,
+        prior_scale=recipe.prior_scale,
+    )
+
+
+def initial_noise(recipe: Recipe) -> float:
+    """The noise of one weight that a recipe starts with, where the family does not scale it."""
+    return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))
