@@ -137,7 +137,7 @@ def _rows(
         axes.axhline(len(ours) - 0.5, color=FAINT, linewidth=0.6)
     axes.grid(axis="x", color=FAINT, linewidth=0.4)
     axes.tick_params(axis="y", length=0)
-    axes.locator_params(axis="x", nbins=5)
+    axes.locator_params(axis="x", nbins=4)
 
 
 def _range(
