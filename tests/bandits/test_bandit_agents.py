@@ -43,6 +43,18 @@ def trained(name, settings=SMALL, rounds=60, times=1):
     return agent, bandit
 
 
+@pytest.mark.parametrize("name", ["greedy", "mc-dropout"])
+def test_rmsprop_starts_with_a_second_moment_of_one_as_tensorflows_does(name):
+    agent = AGENTS[name](4, 3, SMALL)
+    before = [w.detach().clone() for w in agent.network.parameters()]
+    agent.network(torch.randn(5, 4)).square().sum().backward()
+    agent.optimizer.step()
+    for weight, start in zip(agent.network.parameters(), before, strict=True):
+        moment = 0.9 + 0.1 * weight.grad.square()
+        step = SMALL.learning_rate * weight.grad / (moment.sqrt() + 1e-5)
+        torch.testing.assert_close(weight.detach(), start - step)
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_finds_the_best_action_of_an_easy_game(name):
     bandit = easy_game()

@@ -122,6 +122,28 @@ def test_a_vadam_step_by_hand():
     assert q.precision.item() == pytest.approx(4 * (curvature + delta))
 
 
+@pytest.mark.parametrize("kind", ["vogn", "vadam"])
+def test_three_steps_by_hand_with_momentum_corrected_for_its_start(kind):
+    layer, q = scalar_problem()
+    settings = {"lr": 0.1, "ess": 4, "beta1": 0.5, "beta2": 0.75}
+    optimizer = (
+        VOGN([q], GradientSquares(layer), **settings) if kind == "vogn" else Vadam([q], **settings)
+    )
+    delta, mean, momentum, curvature = 8 / 4, 1.0, 0.0, (40 - 8) / 4
+    for step in range(1, 4):
+        optimizer.zero_grad()
+        (layer(torch.tensor([[1.0], [3.0]])).square().mean() / 2).backward()
+        optimizer.step()
+        # Row gradients are w and 9 w, their mean 5 w and mean square 41 w^2.
+        momentum = 0.5 * momentum + 0.5 * (5 * mean + delta * (mean - 3))
+        square = 41 * mean**2 if kind == "vogn" else (5 * mean) ** 2
+        curvature = 0.75 * curvature + 0.25 * square
+        metric = (curvature if kind == "vogn" else curvature**0.5) + delta
+        mean -= 0.1 * momentum / (1 - 0.5**step) / metric
+        assert q.mean.item() == pytest.approx(mean)
+        assert q.precision.item() == pytest.approx(4 * (curvature + delta))
+
+
 def test_with_batches_of_one_point_vadam_and_vogn_have_one_precision():
     layer, q = scalar_problem()
     other_layer, other = scalar_problem()

@@ -7,8 +7,10 @@ import torch
 from vcl_radial.cli import prune
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.errors import UserError
+from vcl_radial.nn import kl_divergence
 from vcl_radial.pruning import lenet, lenet_report, lenet_training
 from vcl_radial.pruning.lenet_training import LeNetUnit, load_images, train
+from vcl_radial.pruning.lenet_training import prune as prune_network
 from vcl_radial.streams import DATA_VARIABLE
 
 TINY = ["--dataset", "digits", "--device", "cpu"]
@@ -120,6 +122,52 @@ def test_training_lowers_the_error_and_uses_no_test_image(tmp_path):
     errors = []
     train(unit, images, tmp_path / "a.pt", lambda words: errors.append(float(words.split()[-2])))
     assert errors[-1] < errors[0] < 90
+
+
+def test_cuts_are_chosen_on_validation_images_and_scored_on_test_images(tmp_path):
+    unit = LeNetUnit(
+        method="rdp",
+        seed=1,
+        dataset="digits",
+        epochs=1,
+        learning_rate=3e-3,
+        tolerance=5.0,
+        samples=2,
+    )
+    images = load_images(unit, None, torch.device("cpu"))
+    network, _ = train(unit, images, tmp_path / "a.pt", lambda words: None)
+    found = prune_network(network, unit, images)
+    images.y["test"] = (images.y["test"] + 1) % 10
+    relabelled = prune_network(network, unit, images)
+    for key in ("cuts", "architecture", "validation_error", "validation_error_before"):
+        assert relabelled[key] == found[key]
+    for key in ("error", "error_before", "error_of_draws"):
+        assert relabelled[key] > found[key]
+    # Scored on the validation images, the two errors are one.
+    images.x["test"], images.y["test"] = images.x["validation"], images.y["validation"]
+    same = prune_network(network, unit, images)
+    assert same["error"] == same["validation_error"]
+    assert same["error_before"] == same["validation_error_before"]
+
+
+def test_the_kl_is_counted_once_for_all_training_images(tmp_path, monkeypatch):
+    """Where the images say nothing, a step's gradient is that of KL / N."""
+    unit = LeNetUnit(method="rdp", seed=1, dataset="digits", epochs=1, batch_size=649)
+    images = load_images(unit, None, torch.device("cpu"))
+    monkeypatch.setattr(lenet_training, "categorical_nll", lambda logits, y: 0 * logits.sum())
+    gradients = []
+
+    def keep(optimizer, *args):
+        group = optimizer.param_groups[1]["params"]
+        gradients.append([p.grad.clone() for p in group])
+
+    monkeypatch.setattr(torch.optim.Adam, "step", keep)
+    network, _ = train(unit, images, tmp_path / "a.pt", lambda words: None)
+    network.zero_grad()
+    (kl_divergence(network, [0]) / 1298).backward()
+    radii = lenet_training._optimizer(network, unit).param_groups[1]["params"]
+    for found, parameter in zip(gradients[0], radii, strict=True):
+        torch.testing.assert_close(found, parameter.grad)
 
 
 @pytest.mark.parametrize(

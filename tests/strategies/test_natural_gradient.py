@@ -11,7 +11,7 @@ from avalanche.models import MTSimpleMLP
 from avalanche.training.plugins import EvaluationPlugin
 from gaussian_learners import DRAWING, EVERY, strategy
 from learners import loss_of_an_epoch
-from torch.optim import SGD
+from torch.optim import SGD, Adam
 
 from vcl_radial.errors import UserError
 from vcl_radial.strategies import Scores
@@ -262,6 +262,35 @@ def test_ivon_wants_a_first_hessian(make_network):
 def test_badam_wants_adam(make_network):
     with pytest.raises(UserError, match='set optimizer = "adam"'):
         BAdam(model=make_network(None), optimizer=lambda model: SGD(model.parameters(), lr=0.1))
+
+
+@pytest.mark.parametrize("amsgrad", [True, False])
+def test_badam_reads_the_moment_that_adam_steps_by(
+    amsgrad, make_network, multi_head_stream, multi_head_benchmark
+):
+    """With AMSGrad that is the largest one so far."""
+    learner = BAdam(
+        model=make_network(None),
+        optimizer=lambda model: Adam(model.parameters(), lr=1e-2, amsgrad=amsgrad),
+        tensor_stream=multi_head_stream,
+        beta2=0.9,
+        prior_scale=0.5,
+        train_mb_size=16,
+        train_epochs=3,
+        eval_mb_size=500,
+        evaluator=EvaluationPlugin(),
+    )
+    experience = multi_head_benchmark.train_stream[0]
+    learner.train(experience, eval_streams=[])
+    q = learner.posterior.posteriors([0])["body.0.weight"]
+    moments = learner.optimizer.state[q.mean]
+    assert ("max_exp_avg_sq" in moments) is amsgrad
+    square = moments["max_exp_avg_sq" if amsgrad else "exp_avg_sq"]
+    root = (square / (1 - 0.9 ** float(moments["step"]))).sqrt()
+    points = len(multi_head_stream.rows(0, "train"))
+    torch.testing.assert_close(q.precision, points * root + 4)
+    if amsgrad:
+        assert (square > moments["exp_avg_sq"]).any()
 
 
 @EVERY
