@@ -92,14 +92,17 @@ def _curve(criterion: str, method: str, runs: Sequence[Sequence[float]]) -> Curv
     return Curve(criterion, method, SHARES, means, low, high)
 
 
+def _spread(seeds: int) -> str:
+    return f"mean and standard error over {seeds} seeds" if seeds > 1 else "one seed"
+
+
 def draw(curves: Sequence[Curve], seeds: int) -> Figure:
     """Both criteria, with the last tenth of the shares spread out."""
     methods = [m for m in TITLES if any(curve.name == m for curve in curves)]
-    spread = f"mean and standard error over {seeds} seeds" if seeds > 1 else "one seed"
     with house_style():
         figure, panels = sheet(
             "An MLP pruned by signal-to-noise ratio",
-            ["test accuracy without retraining", spread],
+            ["test accuracy without retraining", _spread(seeds)],
             ["By |mean| / sigma", "By |mean| alone"],
             per_line=2,
             width=2.75,
@@ -206,7 +209,7 @@ def _page(
         "![Accuracy over the pruned share](pruning-mlp.png)",
         "",
         *([markdown(of_claims, words=of_claims[0])] if claims else []),
-        f"Accuracy in per cent, mean ± standard error over {seeds} seed{'s' * (seeds > 1)}:",
+        f"Accuracy in per cent, {_spread(seeds)}:",
         "",
         markdown(_table(curves), words=("method", "order")),
         "The published numbers are those of the authors' notebook "
