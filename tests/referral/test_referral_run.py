@@ -330,6 +330,30 @@ def test_the_command_trains_scores_and_keeps_what_is_done(tmp_path, capsys):
     assert len(list(Path(tmp_path).glob("synthetic/*/seed-0-*/done"))) == 2
 
 
+def test_two_jobs_end_with_the_scores_of_one(tmp_path, capfd):
+    methods = "radial", "deterministic", "mfvi"
+    assert command(*tiny(tmp_path / "two", *methods), "--jobs", "2") == 0
+    said = capfd.readouterr().out
+    assert all(f"[{k} of 3]" in said for k in (1, 2, 3))
+    torch.set_num_threads(1)
+    assert command(*tiny(tmp_path / "one", *methods)) == 0
+    scores = list((tmp_path / "one").rglob("scores.csv"))
+    assert len(scores) == 3
+    for path in scores:
+        other = tmp_path / "two" / path.relative_to(tmp_path / "one")
+        assert other.read_bytes() == path.read_bytes()
+
+
+def test_a_run_of_two_jobs_that_fails_is_said_and_the_others_go_on(tmp_path, capfd):
+    arguments = tiny(tmp_path, "radial", "deterministic")
+    keys = dict(map(parse_setting, TINY))
+    busy, free = (ReferralFolder(tmp_path, r) for r in plan("synthetic", arguments[2:4], [0], keys))
+    with held([busy.path]):
+        assert command(*arguments, "--jobs", "2") == 1
+    assert "radial  seed 0: another command is at work on this run" in capfd.readouterr().out
+    assert free.finished()
+
+
 def test_predictions_that_are_no_numbers_are_no_result(tmp_path, prepared, monkeypatch):
     monkeypatch.setattr(
         execute_module, "predict", lambda *_, **__: torch.full((1, len(prepared.data), 2), math.nan)

@@ -51,6 +51,13 @@ def add(commands: Commands) -> None:
     )
     add_tuned(parser)
     add_settings(parser, "keys of the recipes, or data.KEY (epochs=20 channels=8 data.size=128)")
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=count,
+        default=1,
+        help="runs at a time, of one thread each (default: 1, with all cores)",
+    )
     add_data_dir(parser)
     add_out(parser, "runs/referral")
     add_device(parser)
@@ -61,6 +68,7 @@ def _refer(options: argparse.Namespace) -> int:
     from vcl_radial.experiments.quiet import quiet
 
     with quiet():
+        from vcl_radial.errors import UserError
         from vcl_radial.experiments.catalogue import parse_setting
         from vcl_radial.referral.catalogue import plan
         from vcl_radial.referral.command import Choices, refer
@@ -76,11 +84,14 @@ def _refer(options: argparse.Namespace) -> int:
     )
     runs = [on_data(run, options.data_dir) for run in runs]
     with joined(usable_device(options.device)) as (processes, device):
+        if processes.world > 1 and options.jobs > 1:
+            raise UserError("--jobs is for a single process: leave it out under torchrun")
         choices = Choices(
             runs=runs,
             out=options.out,
             data_dir=options.data_dir,
             device=device,
+            jobs=options.jobs,
             processes=processes,
             command=in_words("refer", options),
         )

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,7 @@ from rich.table import Table
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.lock import AtWork, held
+from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.run_folder import write_atomically
 from vcl_radial.experiments.workers import TRACEBACK
 from vcl_radial.referral.execute import execute
@@ -43,6 +45,7 @@ class Choices:
         out: the folder of the results.
         data_dir: where the photographs lie; see `vcl_radial.fundus.load_photographs`.
         device: of the networks and the pixels.
+        jobs: runs at a time, of one thread each where there are several.
         processes: that train together.
         command: in words, to stand with the results.
     """
@@ -51,6 +54,7 @@ class Choices:
     out: Path
     data_dir: Path | None
     device: str
+    jobs: int = 1
     processes: Processes = ALONE
     command: str | None = None
 
@@ -72,8 +76,13 @@ def refer(choices: Choices) -> int:
     console.print(f"{choices.runs[0].benchmark}: {len(todo)} runs to do{kept}", markup=False)
     if todo:
         sites = _prepared(choices, console)
-        for number, folder in enumerate(todo, start=1):
-            _run(folder, sites, choices, console, f"[{number} of {len(todo)}]")
+        if min(choices.jobs, len(todo)) > 1:
+            apart = partial(_run_apart, todo=todo, choices=choices)
+            for _ in in_workers(apart, range(len(todo)), choices.jobs):
+                pass
+        else:
+            for k, folder in enumerate(todo):
+                _run(folder, sites, choices, console, _place(k, todo))
     done = [folder for folder in folders if folder.finished()]
     if done and processes.is_first:
         show(done, console)
@@ -143,6 +152,17 @@ def _prepared(choices: Choices, console: Console) -> list[Prepared]:
             markup=False,
         )
     return sites
+
+
+def _place(k: int, todo: Sequence[ReferralFolder]) -> str:
+    return f"[{k + 1} of {len(todo)}]"
+
+
+def _run_apart(k: int, tell: Tell, todo: Sequence[ReferralFolder], choices: Choices) -> None:
+    """One run in a process of its own; its lines come between those of the others."""
+    console = Console(highlight=False, soft_wrap=True, force_terminal=False)
+    sites = prepare(choices.runs[0].needed, choices.data_dir)
+    _run(todo[k], sites, choices, console, _place(k, todo))
 
 
 def _run(
