@@ -12,10 +12,11 @@ from vcl_radial.errors import UserError
 from vcl_radial.experiments import run_folder
 from vcl_radial.experiments.execute import Place, execute
 from vcl_radial.experiments.run_folder import read_spec
-from vcl_radial.streams import datasets
+from vcl_radial.streams import build_stream, datasets
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
+from vcl_radial.sweeps.results import read_results
 
 
 def swept_until(tasks: int, monkeypatch: pytest.MonkeyPatch, out: Path, **changes) -> None:
@@ -48,6 +49,23 @@ def test_the_score_is_the_mean_of_the_validation_scores_over_the_seeds(tmp_path:
     result = study.results[0]
     assert result.score == pytest.approx(sum(scores) / 2, rel=1e-12)
     assert result.standard_error == pytest.approx(abs(scores[0] - scores[1]) / 2, rel=1e-12)
+
+
+def test_with_resplit_every_seed_holds_out_other_validation_data(tmp_path: Path) -> None:
+    (fixed,) = swept(tmp_path / "fixed", trials=1, seeds=3)
+    (study,) = swept(tmp_path / "other", trials=1, seeds=3, resplit=True)
+    runs = study.trials[0].runs
+    assert [run.stream.split_seed for run in runs] == [0, 1, 2]
+    streams = [build_stream(run.stream.model_dump(exclude_none=True)) for run in runs]
+    held_out = [set(stream.rows(0, "validation").tolist()) for stream in streams]
+    assert held_out[0] != held_out[1] != held_out[2]
+    assert len({tuple(stream.rows(0, "test").tolist()) for stream in streams}) == 1
+    assert study.results[0].score != fixed.results[0].score
+    # The report finds the runs, and another score of them.
+    ranked = read_results(tmp_path / "other" / "tiny", "average_nll")
+    assert ranked.searched[0].trials[0].score is not None
+    again = swept(tmp_path / "other", trials=1, seeds=3, resplit=True)
+    assert again[0].results[0].score == study.results[0].score
 
 
 def test_nothing_of_a_sweep_depends_on_the_test_data(

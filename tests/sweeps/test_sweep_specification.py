@@ -57,6 +57,19 @@ def refused(**changes) -> str:
         ({"pruning": {"quantil": 0.3}}, "'pruning.quantil'; the nearest known one is 'quantile'"),
         ({"method": ["naive", "naive"]}, "is there twice"),
         ({"fixed__stream": {"validation": 0.0}}, "needs stream.validation above 0"),
+        (
+            {"resplit": True, "fixed__stream": {"split_seed": 2}},
+            "resplit sets stream.split_seed to each seed; leave one of them out",
+        ),
+        (
+            {
+                "resplit": True,
+                "benchmark": "synthetic",
+                "method": "deterministic",
+                "fixed": {"channels": 1},
+            },
+            "resplit: in `refer` other validation data are other test data too; leave it out",
+        ),
         ({"fixed__stream": {"task": 2}}, "the nearest known one is 'tasks'"),
     ],
 )

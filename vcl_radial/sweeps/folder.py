@@ -110,6 +110,8 @@ class SweepFolder:
 def described(plans: Sequence[Plan]) -> dict[str, Any]:
     """What a sweep searches, and the settings that its runs start from, as TOML holds it."""
     sweep = plans[0].sweep.model_dump(exclude_none=True)
+    if not sweep["resplit"]:
+        del sweep["resplit"]  # the table of a sweep from before there was this key
     searched = {
         key: {k: v for k, v in what.items() if v not in ({}, None)}
         for key, what in sweep.pop("search").items()

@@ -227,7 +227,8 @@ def _page(
         "",
         *([str(results.table["description"]), ""] if results.table.get("description") else []),
         _markdown(rows),
-        f"{results.table['kind']} search for {_aim(results)}, validation data, "
+        f"{results.table['kind']} search for {_aim(results)}, validation data"
+        f"{', others for every seed' if results.table.get('resplit') else ''}, "
         f"mean ± standard error over {_count(seeds, 'seed')}"
         + (f"; {level.words}." if level else "."),
         "",

@@ -150,13 +150,18 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
     found = []
     for start in table["start"]:
         own = [t for b, m, t in trials if (b, m) == (start["benchmark"], start["method"])]
-        found.append(_with_runs(start, own, folder, table["seeds"], other))
+        resplit = table.get("resplit", False)
+        found.append(_with_runs(start, own, folder, table["seeds"], other, resplit))
     return SweepResults(path.resolve().name, table, keys, found, by or str(table["objective"]))
 
 
-def run_of(start: Mapping[str, Any], parameters: Parameters, seed: int) -> Run:
+def run_of(
+    start: Mapping[str, Any], parameters: Parameters, seed: int, resplit: bool = False
+) -> Run:
     """The run of a configuration, from the settings that a sweep wrote down."""
     track = track_with(start)
+    if resplit:
+        parameters = {**parameters, **track.split_of(seed)}
     data, recipe = dict(start[track.table]), dict(start["recipe"])
     options = dict(recipe.get("options", {}))
     for key, value in parameters.items():
@@ -178,6 +183,7 @@ def _with_runs(
     folder: SweepFolder,
     seeds: int,
     by: str | None,
+    resplit: bool,
 ) -> Searched:
     track = track_with(start)
     environments: dict[Path, dict[str, Any]] = {}
@@ -186,7 +192,7 @@ def _with_runs(
     for trial in trials:
         costs, scores = [], []
         for seed in range(seeds):
-            run = folder.run(run_of(start, trial.parameters, seed))
+            run = folder.run(run_of(start, trial.parameters, seed, resplit))
             if (fault := run_fault(run)) is not None:
                 if by is not None and trial.score is not None:
                     print(f"{run.path}: {fault}; trial {trial.number} has no {by}")

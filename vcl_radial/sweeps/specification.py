@@ -37,7 +37,12 @@ class Pruning(Settings):
 
 
 class Sweep(Settings):
-    """The keys of a sweep's TOML."""
+    """The keys of a sweep's TOML.
+
+    Attributes:
+        resplit: whether every seed holds out other validation data, so that what is chosen suits
+            more than one set of them.
+    """
 
     description: str = ""
     kind: Literal["grid", "random", "tpe"]
@@ -46,6 +51,7 @@ class Sweep(Settings):
     objective: str
     seeds: Annotated[int, Field(ge=1, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    resplit: bool = False
     trials: Count | None = None
     hours: Positive | None = None
     at_once: Count = 4
@@ -93,6 +99,8 @@ class Plan:
     def run(self, parameters: Parameters, seed: int) -> Run:
         """The run of a configuration with a seed."""
         settings = {**self.sweep.fixed, **parameters}
+        if self.sweep.resplit:
+            settings |= self.track.split_of(seed)
         run = _run(self.track, self.benchmark, self.method, seed, settings)
         return run if self.on_data is None else self.on_data(run)
 
@@ -242,6 +250,16 @@ def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:
         raise UserError(
             f"{path}: unknown objective {sweep.objective!r}; the nearest known one is {nearest!r}"
         )
+    if sweep.resplit:
+        keys = track.split_of(0)
+        if not keys:
+            raise UserError(
+                f"{path}: resplit: in `{track.command}` other validation data are other test data "
+                "too; leave it out"
+            )
+        for key in keys:
+            if key in sweep.fixed or key in sweep.search:
+                raise UserError(f"{path}: resplit sets {key} to each seed; leave one of them out")
     if sweep.kind != "grid" and sweep.trials is None and sweep.hours is None:
         raise UserError(f"{path}: a {sweep.kind} search needs an end: trials = N or hours = H")
     for key, what in sweep.search.items():

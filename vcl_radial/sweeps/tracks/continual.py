@@ -57,6 +57,10 @@ class Continual(Track[Run, RunFolder]):
         """A run with the checksum of its data."""
         return run.on_data(data_dir)
 
+    def split_of(self, seed: int) -> dict[str, Any]:
+        """The seed is that of the validation part too; test images are the standard ones."""
+        return {"stream.split_seed": seed}
+
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each data set."""
         from vcl_radial.streams import load_dataset

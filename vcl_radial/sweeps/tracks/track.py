@@ -166,6 +166,13 @@ class Track(ABC, Generic[R, F]):
     def seconds(self, environment: Mapping[str, Any]) -> float:
         """What a finished run cost, from its `environment.json`."""
 
+    def split_of(self, seed: int) -> dict[str, Any]:
+        """The key that holds out other validation data, and the same test data, for each seed.
+
+        Empty where other validation data are other test data too.
+        """
+        return {}
+
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Runs that can go together, at most so many, in the order of the first of each batch."""
         return [[run] for run in runs]
