@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.nn.linear import BayesianLinear, PointLinear
+from vcl_radial.nn.weights import LayerSettings
+
 
 class MultiHead(nn.Module):
     """One output layer per task, made when the task first comes up.
@@ -74,3 +77,16 @@ class SingleHead(nn.Module):
         """Logits `[B, C]` of features `[B, F]`; the task is not looked at."""
         logits: Tensor = self.output(x)
         return logits
+
+
+def make_heads(
+    features: int, classes: int, *, multi_head: bool, posterior: LayerSettings | None
+) -> MultiHead | SingleHead:
+    """Linear heads of so many classes: one for every task or one for all; None: point estimates."""
+
+    def head() -> nn.Module:
+        if posterior is None:
+            return PointLinear(features, classes)
+        return BayesianLinear(features, classes, posterior=posterior)
+
+    return (MultiHead if multi_head else SingleHead)(head)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from vcl_radial.nn.convert import layer_settings
-from vcl_radial.nn.heads import MultiHead, SingleHead
+from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.posteriors import Posterior
@@ -55,12 +55,14 @@ class MLP(nn.Module):
                 return PointLinear(inputs, outputs)
             return BayesianLinear(inputs, outputs, posterior=settings)
 
-        def head() -> nn.Module:
-            return (PointLinear if point_heads else layer)(widths[-1], classes)
-
         widths = [in_features, *hidden]
         self.body = nn.ModuleList(layer(inputs, outputs) for inputs, outputs in pairwise(widths))
-        self.head = (MultiHead if multi_head else SingleHead)(head)
+        self.head = make_heads(
+            widths[-1],
+            classes,
+            multi_head=multi_head,
+            posterior=None if point_heads else settings,
+        )
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, ...]` under one draw of the weights."""

@@ -11,8 +11,7 @@ from torch.nn.functional import dropout, max_pool2d, relu
 from vcl_radial.errors import UserError
 from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
 from vcl_radial.nn.convert import layer_settings
-from vcl_radial.nn.heads import MultiHead, SingleHead
-from vcl_radial.nn.linear import BayesianLinear, PointLinear
+from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.weights import LayerSettings
 
 _BLOCKS: Final = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
@@ -91,11 +90,6 @@ class VGG(nn.Module):
                 return PointConv2d(inputs, outputs, 3, stride, padding=1)
             return BayesianConv2d(inputs, outputs, 3, stride, padding=1, posterior=settings)
 
-        def head() -> nn.Module:
-            if settings is None:
-                return PointLinear(2 * inputs, classes)
-            return BayesianLinear(2 * inputs, classes, posterior=settings)
-
         inputs, stride = in_channels, first_stride
         self.blocks = nn.ModuleList()
         for multiple, count in _BLOCKS:
@@ -105,7 +99,7 @@ class VGG(nn.Module):
                 inputs, stride = multiple * channels, 1
             self.blocks.append(block)
         self.dropout = MCDropout(dropout) if dropout else None
-        self.head = (MultiHead if multi_head else SingleHead)(head)
+        self.head = make_heads(2 * inputs, classes, multi_head=multi_head, posterior=settings)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, classes]` of images `[B, channels, H, W]` under one draw of the weights."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.convert import layer_settings, to_bayesian
-from vcl_radial.nn.heads import MultiHead, SingleHead
-from vcl_radial.nn.linear import BayesianLinear, PointLinear
+from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.outside import in_words
 from vcl_radial.posteriors import Posterior
@@ -28,7 +28,7 @@ class WithHeads(nn.Module):
         posterior: a variational family for all weights, by its settings or just its name or class;
             None for point estimates.
         point_heads: point estimates in the heads, whatever the body has.
-        bfloat16: computes the products of a forward pass in that type (autocast).
+        precision: "bfloat16" computes the products of a forward pass in that type (autocast).
 
     Raises:
         UserError: what the body gives are no features, or it cannot be converted.
@@ -43,21 +43,19 @@ class WithHeads(nn.Module):
         multi_head: bool = True,
         posterior: LayerSettings | str | type[Posterior] | None = "radial",
         point_heads: bool = False,
-        bfloat16: bool = False,
+        precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
         super().__init__()
-        self.in_bfloat16 = bfloat16
-        width = _features(body, shape)
-        self.body = body
-        if posterior is not None:
-            self.body = to_bayesian(body, posterior)
-
-        def head() -> nn.Module:
-            if posterior is None or point_heads:
-                return PointLinear(width, classes)
-            return BayesianLinear(width, classes, posterior=layer_settings(posterior))
-
-        self.head = (MultiHead if multi_head else SingleHead)(head)
+        self.in_bfloat16 = precision == "bfloat16"
+        settings = None if posterior is None else layer_settings(posterior)
+        features = _features(body, shape)
+        self.body = body if settings is None else to_bayesian(body, settings)
+        self.head = make_heads(
+            features,
+            classes,
+            multi_head=multi_head,
+            posterior=None if point_heads else settings,
+        )
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, *shape]` under one draw of the weights."""

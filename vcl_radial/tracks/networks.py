@@ -49,7 +49,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
             multi_head=stream.multi_head,
             posterior=posterior,
             point_heads=recipe.point_heads,
-            bfloat16=recipe.precision == "bfloat16",
+            precision=recipe.precision,
         )
     if not recipe.hidden and stream.multi_head:
         raise UserError("hidden = []: heads of several tasks share a layer; give one at least")
