@@ -151,8 +151,9 @@ def test_shipped_sweeps_are_valid_and_found_by_name() -> None:
         find("tune-radia")
 
 
-def test_the_two_tunings_differ_in_the_method_and_its_grouping_alone() -> None:
-    radial, gaussian = (parsed(_table(f"tune-{name}"), FILE) for name in ("radial", "gaussian"))
+@pytest.mark.parametrize("which", ["", "-single-head", "-resplit"])
+def test_the_two_tunings_differ_in_the_method_and_its_grouping_alone(which: str) -> None:
+    radial, gaussian = (parsed(_table(f"tune-{n}{which}"), FILE) for n in ("radial", "gaussian"))
     same = {"description", "method", "search"}
     assert radial.model_dump(exclude=same) == gaussian.model_dump(exclude=same)
     assert radial.search.keys() - gaussian.search.keys() == {"grouping"}
