@@ -23,13 +23,17 @@ def block(language, word):
     return found
 
 
-def test_the_method_of_the_readme_is_in_order_and_runs_beside_the_others(
-    tmp_path, monkeypatch, capsys
-):
-    (tmp_path / "my_methods.py").write_text(block("python", "class L2"))
-    (tmp_path / "l2.toml").write_text(block("toml", 'strategy = "my_methods:L2"'))
+@pytest.fixture
+def newcomers_folder(tmp_path, monkeypatch):
+    """The folder at work, which is on no import path of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    return tmp_path
+
+
+def test_the_method_of_the_readme_is_in_order_and_runs_beside_the_others(newcomers_folder, capsys):
+    (newcomers_folder / "my_methods.py").write_text(block("python", "class L2"))
+    (newcomers_folder / "l2.toml").write_text(block("toml", 'strategy = "my_methods:L2"'))
     lines = block("sh", "--method l2.toml").splitlines()
     check, run = (line.split("#")[0].split()[1:] for line in lines)
     assert main(check) == 0
@@ -43,10 +47,8 @@ def test_the_method_of_the_readme_is_in_order_and_runs_beside_the_others(
     sys.modules.pop("my_methods", None)
 
 
-def test_the_posterior_of_the_readme_is_in_order_and_is_carried(tmp_path, monkeypatch, capsys):
-    (tmp_path / "my_posteriors.py").write_text(block("python", "class Laplace"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+def test_the_posterior_of_the_readme_is_in_order_and_is_carried(newcomers_folder, capsys):
+    (newcomers_folder / "my_posteriors.py").write_text(block("python", "class Laplace"))
     check, run = (line.split()[1:] for line in block("sh", "my_posteriors").splitlines())
     assert main(check) == 0
     said = capsys.readouterr().out
@@ -66,12 +68,10 @@ def test_the_posterior_of_the_readme_is_in_order_and_is_carried(tmp_path, monkey
 
 
 def test_network_data_and_stream_of_the_readme_run_and_are_run_anew_when_edited(
-    tmp_path, monkeypatch, capsys
+    newcomers_folder, capsys
 ):
-    (tmp_path / "my_own.py").write_text(block("python", "def convnet"))
-    (tmp_path / "turned.toml").write_text(block("toml", "my_own:turned"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    (newcomers_folder / "my_own.py").write_text(block("python", "def convnet"))
+    (newcomers_folder / "turned.toml").write_text(block("toml", "my_own:turned"))
     run, check = (line.split()[1:] for line in block("sh", "./turned.toml").splitlines())
     quick = ["--jobs", "1", "--seeds", "1", "--set", "epochs=1", "eval_samples=2"]
     assert main([*run, *quick]) == 0

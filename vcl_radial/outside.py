@@ -8,9 +8,14 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from vcl_radial.errors import UserError, VclRadialError
+
+
+def is_named(value: object) -> TypeGuard[str]:
+    """Whether a value of settings is `package.module:name`."""
+    return isinstance(value, str) and ":" in value
 
 
 def find(key: str, name: str, target: str | None = None) -> Any:

@@ -17,7 +17,7 @@ from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict
 from vcl_radial.experiments.quiet import quiet
-from vcl_radial.outside import in_words
+from vcl_radial.outside import in_words, is_named
 from vcl_radial.posteriors import Posterior, family
 from vcl_radial.tracks.settings import Recipe
 
@@ -62,7 +62,7 @@ def check(recipe: Recipe) -> Iterator[Verdict]:
     """
     with _quiet():
         subject = Subject(recipe)
-    if ":" in recipe.posterior:
+    if is_named(recipe.posterior):
         yield from check_family(family(recipe.posterior))
     failed: dict[str, str] = {}
     for each in CHECKS:

@@ -34,9 +34,9 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     recipes = [*catalogue.names("method"), *(o.name for o in catalogue.installed() if o.recipe)]
     if target.endswith(".toml") or target in recipes:
         recipe = catalogue.load("method", target).recipe
-    elif ":" in target and _is_family(target):
+    elif outside.is_named(target) and _is_family(target):
         recipe = {"posterior": target}
-    elif ":" in target or target in registry.names():
+    elif outside.is_named(target) or target in registry.names():
         recipe = {"strategy": target}
     else:
         known = sorted({*recipes, *registry.names()})

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.specification import Run, validated
 from vcl_radial.installed import Offer, offer, offers
@@ -85,7 +86,7 @@ def _path(kind: str, name: str) -> Path:
     offered = offer(name) if name in {each.name for each in theirs} else None
     if offered is not None and offered.recipe is not None:
         return offered.recipe
-    if offered is not None or (kind == "method" and ":" in name):
+    if offered is not None or (kind == "method" and outside.is_named(name)):
         whose = f" of the package {offered.package}" if offered else ""
         raise UserError(
             f"{name!r} is a strategy{whose} without a recipe: write one with strategy = {name!r}, "

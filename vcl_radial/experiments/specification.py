@@ -83,20 +83,22 @@ class Run(Settings):
         """
         found: list[Callable[..., Any]] = []
         # They take seconds to import: not for the suite's own.
-        if ":" in self.recipe.strategy or offer(self.recipe.strategy):
+        if outside.is_named(self.recipe.strategy) or offer(self.recipe.strategy):
             from vcl_radial.strategies.registry import find_strategy
 
             found.append(find_strategy(self.recipe.strategy))
-        if ":" in self.recipe.posterior:
+        if outside.is_named(self.recipe.posterior):
             from vcl_radial.posteriors import family
 
             found.append(family(self.recipe.posterior))
         functions = {
-            "network": self.recipe.network or "",
+            "network": self.recipe.network,
             "kind": self.stream.kind,
             "dataset": self.stream.dataset,
         }
-        found += [outside.find(key, name) for key, name in functions.items() if ":" in name]
+        found += [
+            outside.find(key, name) for key, name in functions.items() if outside.is_named(name)
+        ]
         return found
 
 

@@ -31,7 +31,7 @@ def family(name: str | type[Posterior]) -> type[Posterior]:
     """
     if isinstance(name, str) and name in FAMILIES:
         return FAMILIES[name]
-    if isinstance(name, str) and ":" not in name:
+    if isinstance(name, str) and not outside.is_named(name):
         raise UserError(
             f"posterior = {name!r} is not known: choose from {', '.join(FAMILIES)}, or name your "
             "own as 'package.module:Class'"

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +27,7 @@ from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
 from vcl_radial.referral.processes import ALONE, Processes
-from vcl_radial.referral.settings import Run
+from vcl_radial.referral.settings import DataSettings, Run
 
 SHOWN = (0.0, 0.1, 0.2, 0.3)
 """Shares that the paper's Table 1 has."""
@@ -158,10 +158,16 @@ def _place(k: int, todo: Sequence[ReferralFolder]) -> str:
     return f"[{k + 1} of {len(todo)}]"
 
 
+@lru_cache(maxsize=1)  # a process carries out many runs, all of the same photographs
+def _prepared_apart(needed: str, data_dir: Path | None) -> list[Prepared]:
+    """Without a word of what is wrong with some of them: the first process has said that."""
+    return prepare(DataSettings.model_validate_json(needed), data_dir, tell=lambda line: None)
+
+
 def _run_apart(k: int, tell: Tell, todo: Sequence[ReferralFolder], choices: Choices) -> None:
     """One run in a process of its own; its lines come between those of the others."""
     console = Console(highlight=False, soft_wrap=True, force_terminal=False)
-    sites = prepare(choices.runs[0].needed, choices.data_dir)
+    sites = _prepared_apart(choices.runs[0].needed.model_dump_json(), choices.data_dir)
     _run(todo[k], sites, choices, console, _place(k, todo))
 
 

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
-from vcl_radial.nn import PosteriorSettings
+from vcl_radial.nn.convert import settings_of_keys
 from vcl_radial.nn.grouping import Layer
-from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.vgg import VGG
-from vcl_radial.nn.weights import LayerSettings, VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.referral.settings import Recipe
 
 CLASSES = 2
@@ -26,7 +25,13 @@ def make_network(recipe: Recipe) -> nn.Module:
     return VGG(
         recipe.channels,
         CLASSES,
-        posterior=_posterior(recipe),
+        posterior=settings_of_keys(
+            recipe.posterior,
+            grouping=recipe.grouping,
+            initial_rho=recipe.initial_rho,
+            initial_noise=recipe.initial_noise,
+            prior_scale=recipe.prior_scale,
+        ),
         dropout=recipe.dropout,
         first_stride=recipe.first_stride,
         precision=recipe.precision,
@@ -92,21 +97,3 @@ def truncated_normal(like: Tensor, threshold: float) -> Tensor:
     u = 2 * torch.rand_like(like, requires_grad=False) - 1
     # In float32, erfinv of numbers next to 1 is infinite.
     return (_ROOT_2 * torch.erfinv(u * mass)).clamp(-threshold, threshold)
-
-
-def _posterior(recipe: Recipe) -> LayerSettings | None:
-    if recipe.posterior == "none":
-        return None
-    if recipe.posterior == "rdp":
-        return RDPSettings(
-            grouping=recipe.grouping,
-            initial_noise=recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho)),
-            prior_scale=recipe.prior_scale,
-        )
-    return PosteriorSettings(
-        family=recipe.posterior,
-        grouping=recipe.grouping,
-        initial_rho=recipe.initial_rho,
-        initial_noise=recipe.initial_noise,
-        prior_scale=recipe.prior_scale,
-    )

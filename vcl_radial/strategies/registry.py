@@ -53,7 +53,7 @@ def find_strategy(name: str) -> type[ContinualStrategy]:
     Raises:
         UserError: there is none, it cannot be imported, or it is not a `ContinualStrategy`.
     """
-    if ":" in name:
+    if outside.is_named(name):
         found = outside.find("strategy", name)
     elif name in built_in():
         found = _the_one_of(f"vcl_radial.strategies.{name}")

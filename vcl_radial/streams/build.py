@@ -38,7 +38,7 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         if key not in settings:
             raise UserError(f"the stream's settings lack {key}: add it")
     kind = settings["kind"]
-    own = isinstance(kind, str) and ":" in kind
+    own = outside.is_named(kind)
     if not own:
         check_choice("kind", kind, _BUILDERS)
     for key in settings:

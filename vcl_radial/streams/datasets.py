@@ -85,7 +85,7 @@ def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
             function from outside.
         DataError: A file is missing, damaged, or does not fit the others.
     """
-    if isinstance(name, str) and ":" in name:
+    if outside.is_named(name):
         return _load_own(name, data_dir)
     check_choice("dataset", name, DATASETS)
     return _LOADERS[name](name, data_dir)
@@ -97,7 +97,7 @@ def checksum(name: str, data_dir: Path | None = None) -> str | None:
     Raises:
         UserError: it cannot be read.
     """
-    if name != "idx-folder" and ":" not in name:
+    if name != "idx-folder" and not outside.is_named(name):
         return None
     return _checksum(name, user_root(data_dir))
 
@@ -120,7 +120,7 @@ def _load_published(name: str, data_dir: Path | None) -> ImageData:
         read_idx(files[idx_name], 3 if "images" in idx_name else 1, sha256=sha256, mend=mend)
         for idx_name, sha256 in zip(IDX_NAMES, published.sha256, strict=True)
     )
-    return ImageData(name, train_x, train_y.long(), test_x, test_y.long(), published.class_names)
+    return ImageData(name, train_x, train_y, test_x, test_y, published.class_names)
 
 
 def _load_digits(name: str, data_dir: Path | None) -> ImageData:
@@ -135,8 +135,7 @@ def _load_digits(name: str, data_dir: Path | None) -> ImageData:
         of_class = y == digit
         place_in_class[of_class] = torch.arange(int(of_class.sum()))
     test = place_in_class % _TEST_EVERY == _TEST_EVERY - 1
-    class_names = tuple(str(label) for label in digits.target_names)
-    return ImageData(name, x[~test], y[~test], x[test], y[test], class_names)
+    return ImageData(name, x[~test], y[~test], x[test], y[test])
 
 
 def _load_own(name: str, data_dir: Path | None) -> ImageData:
@@ -175,8 +174,7 @@ def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
             f"{files[IDX_NAMES[3]]} has label {int(test_y.max())}, which no training image has: "
             f"use the labels 0 to {n_classes - 1}"
         )
-    class_names = tuple(str(label) for label in range(n_classes))
-    return ImageData(name, train_x, train_y, test_x, test_y, class_names)
+    return ImageData(name, train_x, train_y, test_x, test_y)
 
 
 def _read_pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
@@ -186,7 +184,7 @@ def _read_pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
             f"{labels} holds {len(y)} labels for the {len(x)} images of {images}: "
             "give one label for each image"
         )
-    return x, y.long()
+    return x, y
 
 
 def _size(images: Tensor) -> str:

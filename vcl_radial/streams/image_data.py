@@ -59,7 +59,7 @@ class ImageData:
                 )
             if y.is_floating_point() or y.is_complex() or int(y.min()) < 0:
                 yield f"{part}_y must be whole numbers from 0"
-            if not bool(torch.isfinite(x).all()):
+            if x.is_floating_point() and not bool(torch.isfinite(x).all()):
                 yield f"{part}_x has numbers that are not finite"
         if self.train_x.shape[1:] != self.test_x.shape[1:]:
             yield (

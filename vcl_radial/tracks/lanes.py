@@ -23,6 +23,7 @@ from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, movement
+from vcl_radial.outside import is_named
 from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import SCORES
@@ -65,7 +66,7 @@ def shape(recipe: Recipe) -> str | None:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
-    if recipe.posterior == "rdp" or ":" in recipe.posterior or recipe.network is not None:
+    if recipe.posterior == "rdp" or is_named(recipe.posterior) or recipe.network is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 

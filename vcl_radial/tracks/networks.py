@@ -9,9 +9,8 @@ from torch import nn
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
-from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.nn import MLP, WithHeads
+from vcl_radial.nn.convert import settings_of_keys
 from vcl_radial.streams import TensorStream, build_stream
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
@@ -34,7 +33,13 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     Raises:
         UserError: there would be nothing but heads, or what is from outside is no such body.
     """
-    posterior = layer_settings_of(recipe)
+    posterior = settings_of_keys(
+        recipe.posterior,
+        grouping=recipe.grouping,
+        initial_rho=recipe.initial_rho,
+        initial_noise=recipe.initial_noise,
+        prior_scale=recipe.prior_scale,
+    )
     if recipe.network is not None:
         shape = tuple(stream.x.shape[1:])
         body = outside.call("network", recipe.network, shape)
@@ -61,25 +66,6 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
         posterior=posterior,
         point_heads=recipe.point_heads,
         precision=recipe.precision,
-    )
-
-
-def layer_settings_of(recipe: Recipe) -> LayerSettings | None:
-    """Of a recipe's posterior; None for point estimates."""
-    if recipe.posterior == "none":
-        return None
-    if recipe.posterior == "rdp":
-        return RDPSettings(
-            grouping=recipe.grouping,
-            initial_noise=initial_noise(recipe),
-            prior_scale=recipe.prior_scale,
-        )
-    return PosteriorSettings(
-        family=recipe.posterior,
-        grouping=recipe.grouping,
-        initial_rho=recipe.initial_rho,
-        initial_noise=recipe.initial_noise,
-        prior_scale=recipe.prior_scale,
     )
 
 

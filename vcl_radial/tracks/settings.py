@@ -15,6 +15,8 @@ from pydantic import (
     model_serializer,
 )
 
+from vcl_radial import outside
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -26,7 +28,7 @@ class Settings(BaseModel):
 
 
 def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
-    if value not in known and ":" not in value:
+    if value not in known and not outside.is_named(value):
         others = f"choose from {', '.join(known)}, or " if known else ""
         raise ValueError(f"{others}name your own as 'package.module:{what}'")
     return value
