@@ -89,6 +89,16 @@ def test_network_data_and_stream_of_the_readme_run_and_are_run_anew_when_edited(
     sys.modules.pop("my_own")
 
 
+def test_the_resnet_of_the_readme_is_trained_on_photographs(newcomers_folder, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(newcomers_folder / "cache"))
+    (newcomers_folder / "my_eyes.py").write_text(block("python", "def resnet"))
+    (line,) = block("sh", "my_eyes").splitlines()
+    quick = ["epochs=1", "eval_samples=2", "batch_size=40", "data.size=32", "data.patients=80"]
+    assert main([*line.split()[1:], *quick]) == 0
+    assert len(re.findall(r"seed 0 done in", capsys.readouterr().out)) == 2
+    sys.modules.pop("my_eyes")
+
+
 def test_what_the_readme_says_of_eq44_is_what_is_said():
     from vcl_radial.conformance import check_family
     from vcl_radial.posteriors import RadialEq44

@@ -60,6 +60,13 @@ def test_bfloat16_is_near_float32_and_gives_float32():
     assert torch.allclose(network(x), exact, atol=0.05)
 
 
+def test_on_a_body_without_parameters_the_single_head_has_the_posterior():
+    network = WithHeads(nn.Flatten(), SHAPE, 3, multi_head=False, posterior="radial")
+    assert len(list(variational_weights(network, [0]))) == 1
+    with pytest.raises(UserError, match="no linear layer or convolution"):
+        WithHeads(nn.Flatten(), SHAPE, 3, multi_head=False, posterior="radial", point_heads=True)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -24,6 +24,8 @@ from vcl_radial.referral.networks import (
 from vcl_radial.referral.prediction import predict, probability, together
 from vcl_radial.referral.training import Training, trained_network
 
+SIZE = 16  # pixels along an edge of the photographs that the helpers draw
+
 RECIPES = {
     "radial": {"posterior": "radial"},
     "two samples": {"posterior": "radial", "train_samples": 2, "optimizer": "amsgrad"},
@@ -118,7 +120,7 @@ def test_the_loss_is_the_likelihood_and_the_kl_per_photograph(prepared):
 @pytest.mark.parametrize("start", [{"initial_noise": 0.07}, {"initial_rho": -2.0}], ids=str)
 def test_the_networks_posterior_is_the_recipes(start):
     keys = {"posterior": "radial", "grouping": "unit", "prior_scale": 0.3, "channels": 4, **start}
-    network = make_network(recipe(**{"initial_noise": None, **keys}))
+    network = make_network(recipe(**{"initial_noise": None, **keys}), SIZE)
     (block,) = next(variational_weights(network, [])).posterior_blocks()
     assert len(block.mean) == 4
     assert block.prior_scale.unique().tolist() == pytest.approx([0.3])
@@ -139,7 +141,7 @@ def test_the_networks_posterior_is_the_recipes(start):
 )
 def test_the_optimiser_is_the_recipes(name, kind, settings):
     chosen = recipe(optimizer=name, learning_rate=0.02, channels=1)
-    (group,) = make_optimizer(chosen, network := make_network(chosen)).param_groups
+    (group,) = make_optimizer(chosen, network := make_network(chosen, SIZE)).param_groups
     assert type(make_optimizer(chosen, network)) is kind
     assert {key: group[key] for key in settings} == settings
     assert len(group["params"]) == len(list(network.parameters()))
@@ -203,7 +205,7 @@ def test_pretraining_moves_means_only_and_is_never_selected(prepared):
 
 def test_at_its_means_a_network_is_one_of_point_estimates():
     torch.manual_seed(0)
-    network = make_network(recipe(posterior="radial", initial_rho=0.0))
+    network = make_network(recipe(posterior="radial", initial_rho=0.0), SIZE)
     x = torch.randn(2, 3, 16, 16)
     with at_means(network):
         first, second = network(x), network(x)
@@ -224,7 +226,7 @@ def test_truncated_noise_has_the_truncated_normal_distribution():
 
 def test_truncation_is_for_training_and_leaves_kl_and_prediction_alone():
     torch.manual_seed(0)
-    network = make_network(recipe(posterior="gaussian", initial_noise=0.5))
+    network = make_network(recipe(posterior="gaussian", initial_noise=0.5), SIZE)
     layer = network.head.output.weights
     kl = kl_divergence(network, [])
     with truncated(network, 0.1):
@@ -272,7 +274,7 @@ def test_a_loss_that_is_no_number_is_said(prepared):
 
 def draws_of(prepared, rows, **keys):
     torch.manual_seed(0)
-    network = make_network(recipe(**keys))
+    network = make_network(recipe(**keys), SIZE)
     found = predict(
         network, prepared.data, rows, normalisation=prepared.normalisation, samples=3, seed=5
     )
@@ -307,7 +309,9 @@ def test_an_ensemble_is_the_mixture_of_its_members():
 
 def test_stored_weights_predict_as_the_network_did(prepared):
     network, found = draws_of(prepared, prepared.split.test)
-    again = trained_network(recipe(), saved_and_loaded(network.state_dict()), torch.device("cpu"))
+    again = trained_network(
+        recipe(), SIZE, saved_and_loaded(network.state_dict()), torch.device("cpu")
+    )
     same = predict(
         again,
         prepared.data,

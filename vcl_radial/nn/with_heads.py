@@ -21,7 +21,8 @@ class WithHeads(nn.Module):
 
     Args:
         body: maps inputs `[B, *shape]` to features `[B, F]`. Its linear layers and convolutions get
-            the posterior (see `vcl_radial.nn.convert.to_bayesian`); all else stays as it is.
+            the posterior (see `vcl_radial.nn.convert.to_bayesian`); all else stays as it is. One
+            without parameters serves a single head, which then is all that has a posterior.
         shape: of one input.
         classes: outputs of a head.
         multi_head: a head for each task instead of one for all.
@@ -49,7 +50,8 @@ class WithHeads(nn.Module):
         self.in_bfloat16 = precision == "bfloat16"
         settings = None if posterior is None else layer_settings(posterior)
         features = _features(body, shape)
-        self.body = body if settings is None else to_bayesian(body, settings)
+        fixed = not multi_head and not point_heads and not any(True for _ in body.parameters())
+        self.body = body if settings is None or fixed else to_bayesian(body, settings)
         self.head = make_heads(
             features,
             classes,

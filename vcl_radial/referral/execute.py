@@ -166,7 +166,7 @@ def _facts(
     """What stands in `environment.json`."""
     recipe = folder.run.recipe
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    parameters = sum(p.numel() for p in make_network(recipe).parameters())
+    parameters = sum(p.numel() for p in make_network(recipe, sites[0].data.size).parameters())
     return environment.describe(name, torch.get_num_threads(), commits) | {
         "parameters": recipe.members * parameters,
         "seconds": sum(line["seconds"] for line in history),
@@ -182,13 +182,19 @@ def _facts(
 
 def _check_memory(training: Training) -> None:
     recipe, size = training.recipe, training.prepared.data.size
-    needed = estimate_memory(
-        training.network,
-        (3, size, size),
-        recipe.batch_size // training.processes.world,
-        optimizer={"sgd": "sgd-momentum"}.get(recipe.optimizer, recipe.optimizer),
-    )
-    check_memory(needed, training.device)
+    try:
+        needed = estimate_memory(
+            training.network,
+            (3, size, size),
+            recipe.batch_size // training.processes.world,
+            optimizer={"sgd": "sgd-momentum"}.get(recipe.optimizer, recipe.optimizer),
+        )
+    except Exception:
+        # One of the user's own may look at numbers, and tensors of shapes alone have none.
+        if recipe.network is None:
+            raise
+    else:
+        check_memory(needed, training.device)
 
 
 def _predictions(
@@ -202,7 +208,7 @@ def _predictions(
     scored = all_test_sets if folder.run.evaluate_on == "test" else all_validation_sets
     tables = []
     for k, site in enumerate(sites):
-        networks = [trained_network(recipe, after[k], device) for after in members]
+        networks = [trained_network(recipe, site.data.size, after[k], device) for after in members]
         for name, data, rows in scored(sites):
             draws = [
                 predict(

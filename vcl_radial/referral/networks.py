@@ -14,24 +14,45 @@ from vcl_radial.nn.convert import settings_of_keys
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.nn.weights import VariationalWeights
+from vcl_radial.nn.with_heads import WithHeads
 from vcl_radial.referral.settings import Recipe
+from vcl_radial.tracks.networks import own_body
 
 CLASSES = 2
 _ROOT_2 = math.sqrt(2)
 
 
-def make_network(recipe: Recipe) -> nn.Module:
-    """The recipe's VGG, with a start from the global generator."""
+def make_network(recipe: Recipe, size: int) -> nn.Module:
+    """The recipe's network, with a start from the global generator.
+
+    Args:
+        recipe: names a network of features, or has those of a VGG.
+        size: pixels along an edge of the photographs.
+
+    Raises:
+        UserError: what is from outside is no such network.
+    """
+    posterior = settings_of_keys(
+        recipe.posterior,
+        grouping=recipe.grouping,
+        initial_rho=recipe.initial_rho,
+        initial_noise=recipe.initial_noise,
+        prior_scale=recipe.prior_scale,
+    )
+    if recipe.network is not None:
+        shape = (3, size, size)
+        return WithHeads(
+            own_body(recipe.network, shape),
+            shape,
+            CLASSES,
+            multi_head=False,
+            posterior=posterior,
+            precision=recipe.precision,
+        )
     return VGG(
         recipe.channels,
         CLASSES,
-        posterior=settings_of_keys(
-            recipe.posterior,
-            grouping=recipe.grouping,
-            initial_rho=recipe.initial_rho,
-            initial_noise=recipe.initial_noise,
-            prior_scale=recipe.prior_scale,
-        ),
+        posterior=posterior,
         dropout=recipe.dropout,
         first_stride=recipe.first_stride,
         precision=recipe.precision,

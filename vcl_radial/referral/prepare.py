@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vcl_radial.errors import DataError
+from vcl_radial import outside
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.fundus import (
     FundusData,
     Normalisation,
@@ -75,7 +77,9 @@ def _parts(sites: Sequence[Prepared], part: str) -> list[Scored]:
 
 
 def on_data(run: Run, data_dir: Path | None = None) -> Run:
-    """The run with the checksum of the photographs that it needs, where they are not drawn.
+    """The run with checksums of its photographs and of the file of its network.
+
+    Of photographs that are needed and not drawn, and of a network of the user's own.
 
     Raises:
         UserError: their labels cannot be read.
@@ -84,7 +88,12 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
     names = [needed.dataset, *needed.then, *needed.shifted]
     files = tuple(name for name in names if name != "synthetic")
     found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
-    return run.model_copy(update={"data": run.data.model_copy(update={"checksum": found})})
+    code = None
+    if run.recipe.network is not None:
+        with suppress(UserError):  # the run itself will say so, and others go on
+            code = outside.checksum(outside.find("network", run.recipe.network))
+    data = run.data.model_copy(update={"checksum": found})
+    return run.model_copy(update={"data": data, "code": code})
 
 
 @lru_cache(maxsize=8)  # a search makes many runs on the same data

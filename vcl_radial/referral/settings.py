@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from vcl_radial.fundus import FUNDUS_DATASETS
-from vcl_radial.tracks.settings import Count, Positive, Settings
+from vcl_radial.tracks.settings import Count, Positive, RecipeSettings, Settings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -72,7 +72,7 @@ class DataSettings(Settings):
         return self
 
 
-class Recipe(Settings):
+class Recipe(RecipeSettings):
     """How a method trains and predicts.
 
     Attributes:
@@ -86,6 +86,7 @@ class Recipe(Settings):
         truncation: threshold in standard deviations of the noise of training (Appendix F).
         dropout: probability before every layer but the first, in training and prediction.
         members: of an ensemble, trained apart from their own starts.
+        network: of features, by default a VGG.
         channels: of the VGG's first block.
         first_stride: of its first convolution.
         optimizer: "sgd" has Nesterov's momentum of 0.9.
@@ -131,6 +132,8 @@ class Recipe(Settings):
     def _goes_together(self) -> Recipe:
         if self.truncation is not None and self.posterior != "gaussian":
             raise ValueError('truncation needs posterior = "gaussian"')
+        if self.dropout and self.network is not None:
+            raise ValueError("dropout is the VGG's: leave it at 0 with a network of your own")
         if self.pretrain_epochs and self.posterior == "none":
             raise ValueError("pretrain_epochs needs a posterior: without one all epochs are such")
         if self.pretrain_epochs >= self.epochs:
@@ -147,12 +150,16 @@ class Run(Settings):
     """One run: benchmark x method x seed, as it stands in `spec.toml`.
 
     Scored on validation data, it sees neither the test part nor the shifted sets.
+
+    Attributes:
+        code: a checksum of the file of a network of the user's own; a command fills it in.
     """
 
     benchmark: str
     method: str
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     evaluate_on: Literal["test", "validation"] = "test"
+    code: str | None = None
     data: DataSettings
     recipe: Recipe
 
@@ -185,8 +192,10 @@ class Run(Settings):
 
     def digest(self) -> str:
         """A hash of all that decides the numbers, but for the seed and the names."""
-        scored = {"evaluate_on"} if self.evaluate_on != "test" else set()
-        content = self.model_dump(include={"data", "recipe"} | scored, mode="json")
+        besides = {"evaluate_on"} if self.evaluate_on != "test" else set()
+        if self.code is not None:
+            besides.add("code")
+        content = self.model_dump(include={"data", "recipe"} | besides, mode="json")
         if self.data.checksum is None:
             del content["data"]["checksum"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))

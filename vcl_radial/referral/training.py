@@ -95,7 +95,7 @@ class Training:
         # What a later site draws has seeds of its own.
         self._whose = (member, "site", site) if site else (member,)
         with own_randomness(derived(seed, "start", member), torch.device("cpu")):
-            self.network = make_network(recipe)
+            self.network = make_network(recipe, prepared.data.size)
         if start is not None:
             self.network.load_state_dict(start)
             consolidate(self.network, [])
@@ -258,8 +258,10 @@ class Training:
         return auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())
 
 
-def trained_network(recipe: Recipe, weights: dict[str, Any], device: torch.device) -> nn.Module:
-    """The recipe's network with these weights."""
-    network = make_network(recipe)
+def trained_network(
+    recipe: Recipe, size: int, weights: dict[str, Any], device: torch.device
+) -> nn.Module:
+    """The recipe's network for photographs of this size, with these weights."""
+    network = make_network(recipe, size)
     network.load_state_dict(weights)
     return network.to(device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from torch import nn
@@ -42,13 +43,8 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     )
     if recipe.network is not None:
         shape = tuple(stream.x.shape[1:])
-        body = outside.call("network", recipe.network, shape)
-        if not isinstance(body, nn.Module):
-            raise UserError(
-                f"network = {recipe.network!r} gives {type(body).__name__}, not a torch.nn.Module"
-            )
         return WithHeads(
-            body,
+            own_body(recipe.network, shape),
             shape,
             stream.n_classes,
             multi_head=stream.multi_head,
@@ -67,6 +63,22 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
         point_heads=recipe.point_heads,
         precision=recipe.precision,
     )
+
+
+def own_body(name: str, shape: Sequence[int]) -> nn.Module:
+    """The network of features that `network = "package.module:function"` names.
+
+    Args:
+        name: what stands there.
+        shape: of one input.
+
+    Raises:
+        UserError: it is not found, fails, or gives no network.
+    """
+    body = outside.call("network", name, shape)
+    if not isinstance(body, nn.Module):
+        raise UserError(f"network = {name!r} gives {type(body).__name__}, not a torch.nn.Module")
+    return body
 
 
 def initial_noise(recipe: Recipe) -> float:

@@ -38,6 +38,23 @@ def _one_of(*known: str, what: str) -> AfterValidator:
     return AfterValidator(partial(_known_or_own, known=known, what=what))
 
 
+class RecipeSettings(Settings):
+    """What the recipes of all tracks may name.
+
+    Attributes:
+        network: `package.module:function` of the shape of an input, which gives a network of
+            features; by default the track's own.
+    """
+
+    network: Annotated[str, _one_of(what="function")] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_network(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Results from before there was this key are those of the track's own network still.
+        content: dict[str, Any] = serialise(self)
+        return {key: v for key, v in content.items() if key != "network" or v is not None}
+
+
 class StreamSettings(Settings):
     """The task sequence.
 
@@ -57,7 +74,7 @@ class StreamSettings(Settings):
     checksum: str | None = None
 
 
-class Recipe(Settings):
+class Recipe(RecipeSettings):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
     strategy: str = "vcl"
@@ -69,7 +86,6 @@ class Recipe(Settings):
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0
     kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    network: Annotated[str, _one_of(what="function")] | None = None
     hidden: Annotated[list[Count], Field(max_length=100)] = [200, 200, 200, 200]
     point_heads: bool = False
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
@@ -84,12 +100,6 @@ class Recipe(Settings):
     eval_samples: Count = 100
     precision: Literal["float32", "bfloat16"] = "float32"
     options: dict[str, Any] = {}
-
-    @model_serializer(mode="wrap")
-    def _without_network(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Results from before there was this key are those of an MLP still.
-        content: dict[str, Any] = serialise(self)
-        return {key: v for key, v in content.items() if key != "network" or v is not None}
 
     def epochs_of(self, task: int) -> int:
         """Epochs of a task (from 1)."""

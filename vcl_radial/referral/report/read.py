@@ -18,6 +18,7 @@ from vcl_radial.referral.folder import fault_of, read_spec
 from vcl_radial.referral.settings import Run
 
 _ORDER: Final = (
+    "texture",
     "deterministic",
     "mc-dropout",
     "mfvi",
@@ -27,7 +28,7 @@ _ORDER: Final = (
     "deep-ensemble",
     "radial-ensemble",
 )
-"""The paper's order, the ensembles last."""
+"""The reference, the paper's order, the ensembles last."""
 
 _TEXTS: Final = dict.fromkeys(
     ("after", "set", "image", "patient", "eye", "site", "artefact", "metric", "uncertainty"), str

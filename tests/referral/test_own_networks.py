@@ -1,0 +1,104 @@
+"""Networks of the user's own on photographs."""
+
+import pytest
+import torch
+from referral_helpers import recipe
+from torch import nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHeads
+from vcl_radial.nn.vgg import VGG
+from vcl_radial.referral.catalogue import plan
+from vcl_radial.referral.execute import execute
+from vcl_radial.referral.folder import ReferralFolder
+from vcl_radial.referral.networks import make_network
+from vcl_radial.referral.prepare import on_data
+from vcl_radial.referral.settings import DataSettings, Run
+from vcl_radial.referral.training import Training
+
+CODE = """
+from torch import nn
+
+
+class Looks(nn.Module):
+    def forward(self, x):
+        return x if x.mean() > 1e9 else x.flatten(1)
+
+
+def convnet(shape):
+    return nn.Sequential(
+        nn.Conv2d(shape[0], 4, 3, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), Looks()
+    )
+"""
+OWN = "own_eyes:convnet"
+
+
+@pytest.fixture(autouse=True)
+def _code(user_module):
+    user_module("own_eyes", CODE)
+
+
+def run_of(**keys):
+    return Run(benchmark="b", method="m", seed=0, data=DataSettings(), recipe=recipe(**keys))
+
+
+def test_it_gets_the_recipes_posterior_and_a_head():
+    network = make_network(recipe(network=OWN, posterior="gaussian", initial_noise=0.01), 16)
+    assert isinstance(network, WithHeads)
+    assert isinstance(network.body[0], BayesianConv2d)
+    assert isinstance(network.body[1], nn.BatchNorm2d)
+    assert network(torch.randn(3, 3, 16, 16)).shape == (3, 2)
+    for block in (m for m in network.modules() if isinstance(m, PosteriorBlock)):
+        assert torch.allclose(block.posterior.scale, torch.tensor(0.01))
+    assert isinstance(make_network(recipe(), 16), VGG)
+
+
+@pytest.mark.parametrize("posterior", ["radial", "none"])
+def test_it_learns_what_brightness_tells(prepared, posterior):
+    keys = {"network": OWN, "posterior": posterior, "epochs": 10, "learning_rate": 0.01}
+    training = Training(recipe(**keys, kl_weight=0.0), prepared, seed=0)
+    while not training.finished:
+        training.run_epoch()
+    assert training.best_auc > 95
+
+
+def test_a_run_of_it_ends_though_its_memory_cannot_be_told(tmp_path, prepared):
+    folder = ReferralFolder(tmp_path, run_of(network=OWN, epochs=1))
+    execute(folder, [prepared])
+    assert folder.finished()
+
+
+def test_of_features_that_are_fixed_the_head_alone_has_a_posterior():
+    texture = "vcl_radial.referral.band_energies:BandEnergies"
+    network = make_network(recipe(network=texture, posterior="radial"), 16)
+    blocks = [name for name, m in network.named_modules() if isinstance(m, PosteriorBlock)]
+    assert blocks
+    assert all(name.startswith("head.") for name in blocks)
+    assert isinstance(network.head.output, BayesianLinear)
+
+
+def test_runs_of_a_network_whose_file_was_edited_are_others(user_module):
+    user_module("edited_eyes", CODE)
+    run = run_of(network="edited_eyes:convnet")
+    before = on_data(run).digest()
+    assert on_data(run).digest() == before != run.digest()
+    user_module("edited_eyes", CODE + "# edited\n")
+    assert on_data(run).digest() != before
+    assert on_data(run_of(network="own_eyes:nobody")).code is None
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [
+        ("convnet", "network = 'convnet': name your own as 'package.module:function'"),
+        (OWN, "dropout is the VGG's: leave it at 0 with a network of your own"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_run(network, words):
+    with pytest.raises(UserError, match=words):
+        plan("synthetic", ["radial"], [0], {"network": network, "dropout": 0.1})
+
+
+def test_one_that_is_not_found_is_said_in_one_line():
+    with pytest.raises(UserError, match="network = 'own_eyes:nobody': 'own_eyes' has no 'nobody'"):
+        make_network(recipe(network="own_eyes:nobody"), 16)
