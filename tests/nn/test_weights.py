@@ -3,9 +3,20 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import BayesianLinear, PosteriorSettings
+from vcl_radial.nn import (
+    MLP,
+    BayesianLinear,
+    ClosedFormGradients,
+    PosteriorSettings,
+    VariationalWeights,
+    consolidate,
+    kl_divergence,
+    posterior_blocks,
+)
+from vcl_radial.nn.movement import movement
 from vcl_radial.nn.weights import held_scales, inverse_softplus
 from vcl_radial.posteriors import Gaussian, Radial
 
@@ -152,3 +163,47 @@ def test_a_copied_layer_knows_its_own_scale():
     with torch.no_grad():
         second.weights.blocks[0].rho.add_(1.0)
     assert not torch.equal(second.weights.blocks[0].scale(), first.weights.blocks[0].scale())
+
+
+class Steady(VariationalWeights):
+    """A layer's own kind of posterior, with nothing but what it has to say."""
+
+    def __init__(self, weight, bias):
+        nn.Module.__init__(self)
+        self.weight, self.offset = nn.Parameter(weight), nn.Parameter(bias)
+        self.register_buffer("old", torch.zeros_like(weight))
+
+    def sample(self):
+        return self.weight, self.offset
+
+    def mean(self):
+        return self.weight, self.offset
+
+    def kl(self):
+        return (self.weight - self.old).square().sum()
+
+    def consolidate(self):
+        self.old.copy_(self.weight.detach())
+
+
+class SteadySettings:
+    def make_weights(self, weight, bias):
+        return Steady(weight, bias)
+
+
+def test_a_kind_of_ones_own_needs_to_say_nothing_of_blocks():
+    network = MLP(6, 2, hidden=[4], posterior=SteadySettings())
+    assert posterior_blocks(network, [0]) == []
+    assert not ClosedFormGradients.serves(network)
+    assert kl_divergence(network, [0]) > 0
+    consolidate(network, [0])
+    assert kl_divergence(network, [0]) == 0
+    assert movement(network, [0]) == []
+
+
+@pytest.mark.parametrize("name", ["sample", "split", "kl", "consolidate"])
+def test_a_layer_that_does_one_thing_by_itself_is_not_all_in_blocks(name):
+    weights = layer(family="gaussian").weights
+    assert weights.all_in_blocks
+    weights.__class__ = type("Own", (VariationalWeights,), {name: lambda self: None})
+    assert not weights.all_in_blocks

@@ -66,11 +66,11 @@ class ClosedFormGradients:
         the class itself, and layers and blocks draw and count their KL as the base classes do.
         """
         layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
-        if not all(m.all_in_blocks and _as_in(VariationalWeights, m) for m in layers):
+        if not all(m.all_in_blocks for m in layers):
             return False
         blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
         return bool(blocks) and all(
-            _as_in(PosteriorBlock, block)
+            _as_the_base(block)
             and "kl_gradients" in vars(block.family)
             and block.family.kl_gradients(block.prior_family, []) is not None
             for block in blocks
@@ -282,10 +282,10 @@ def _add_grad(parameter: nn.Parameter, grad: Tensor) -> None:
     parameter.grad = grad if parameter.grad is None else parameter.grad + grad
 
 
-def _as_in(base: type[nn.Module], module: nn.Module) -> bool:
-    """Whether the module draws and counts its KL as the class it derives from."""
-    names = {"sample", "kl", "posterior", "prior", "split"} & vars(base).keys()
-    return all(getattr(type(module), name) is getattr(base, name) for name in names)
+def _as_the_base(block: PosteriorBlock) -> bool:
+    """Whether a block, if its class is derived, draws and counts its KL as the base class."""
+    names = ("sample", "kl", "posterior", "prior")
+    return all(getattr(type(block), name) is getattr(PosteriorBlock, name) for name in names)
 
 
 class _NativeAdam:

@@ -178,8 +178,6 @@ class RDPWeights(VariationalWeights):
         settings: the grouping, where it starts and the first prior.
     """
 
-    all_in_blocks = False
-
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: RDPSettings) -> None:
         nn.Module.__init__(self)  # not the parent's: it makes blocks of a location-scale family
         self.shape = weight.shape

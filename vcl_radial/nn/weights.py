@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import expm1, log
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -188,6 +188,10 @@ def held_scales(network: nn.Module) -> Iterator[None]:
             block.hold_scale(False)
 
 
+_BY_BLOCKS: Final = ("sample", "split", "kl", "consolidate")
+"""What a layer does block by block."""
+
+
 class VariationalWeights(nn.Module):
     """q(w) and p(w) over the weight and bias of one layer.
 
@@ -197,8 +201,6 @@ class VariationalWeights(nn.Module):
         settings: the family, its grouping, its initial scale and the first prior.
     """
 
-    all_in_blocks: ClassVar[bool] = True
-    """Whether `posterior_blocks` are all that there is, and the KL is the sum of theirs."""
     sampler: Callable[[], Layer] | None = None
     """Where set, it draws in place of the posterior when gradients are wanted."""
 
@@ -210,9 +212,18 @@ class VariationalWeights(nn.Module):
             PosteriorBlock(block, settings) for block in self.grouping.join(weight, bias)
         )
 
+    @property
+    def all_in_blocks(self) -> bool:
+        """Whether `posterior_blocks` are all that there is, and the KL is the sum of theirs.
+
+        So it is unless a class that is derived from this one draws, or counts its KL, by itself.
+        """
+        kind, base = type(self), VariationalWeights
+        return all(getattr(kind, name) is getattr(base, name) for name in _BY_BLOCKS)
+
     def posterior_blocks(self) -> list[PosteriorBlock]:
-        """The blocks of groups that the layer is made of."""
-        return [cast(PosteriorBlock, block) for block in self.blocks]
+        """The blocks of groups that the layer is made of; none where a derived class makes none."""
+        return list(cast(Iterable[PosteriorBlock], self._modules.get("blocks", ())))
 
     def sample(self) -> Layer:
         """Draw w ~ q(w), reparameterised: the weight `[out, ...]` and the bias `[out]` or None."""
