@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 
@@ -31,29 +30,6 @@ def layer_settings(posterior: LayerSettings | str | type[Posterior]) -> LayerSet
     if isinstance(posterior, str | type):
         return RDPSettings() if posterior == "rdp" else PosteriorSettings(posterior)
     return posterior
-
-
-def settings_of_keys(
-    posterior: str,
-    *,
-    grouping: str,
-    initial_rho: float,
-    initial_noise: float | None,
-    prior_scale: float,
-) -> LayerSettings | None:
-    """The settings that a recipe's keys stand for; None for posterior = "none"."""
-    if posterior == "none":
-        return None
-    if posterior == "rdp":
-        noise = initial_noise or math.log1p(math.exp(initial_rho))
-        return RDPSettings(grouping=grouping, initial_noise=noise, prior_scale=prior_scale)
-    return PosteriorSettings(
-        family=posterior,
-        grouping=grouping,
-        initial_rho=initial_rho,
-        initial_noise=initial_noise,
-        prior_scale=prior_scale,
-    )
 
 
 def to_bayesian(

@@ -50,7 +50,7 @@ class WithHeads(nn.Module):
         self.in_bfloat16 = precision == "bfloat16"
         settings = None if posterior is None else layer_settings(posterior)
         features = _features(body, shape)
-        fixed = not multi_head and not point_heads and not any(True for _ in body.parameters())
+        fixed = not multi_head and not point_heads and next(body.parameters(), None) is None
         self.body = body if settings is None or fixed else to_bayesian(body, settings)
         self.head = make_heads(
             features,

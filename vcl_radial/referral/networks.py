@@ -10,13 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
-from vcl_radial.nn.convert import settings_of_keys
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.nn.with_heads import WithHeads
 from vcl_radial.referral.settings import Recipe
-from vcl_radial.tracks.networks import own_body
+from vcl_radial.tracks.networks import own_body, posterior_of
 
 CLASSES = 2
 _ROOT_2 = math.sqrt(2)
@@ -32,13 +31,7 @@ def make_network(recipe: Recipe, size: int) -> nn.Module:
     Raises:
         UserError: what is from outside is no such network.
     """
-    posterior = settings_of_keys(
-        recipe.posterior,
-        grouping=recipe.grouping,
-        initial_rho=recipe.initial_rho,
-        initial_noise=recipe.initial_noise,
-        prior_scale=recipe.prior_scale,
-    )
+    posterior = posterior_of(recipe)
     if recipe.network is not None:
         shape = (3, size, size)
         return WithHeads(

@@ -73,20 +73,13 @@ class DataSettings(Settings):
 
 
 class Recipe(RecipeSettings):
-    """How a method trains and predicts.
+    """How a method trains and predicts; the network is a VGG by default.
 
     Attributes:
-        posterior: of all weights; "none" for point estimates.
-        grouping: which weights share a radius.
-        initial_rho: the scale starts at sigma = softplus(initial_rho).
-        initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
-        prior_scale: the prior is N(0, prior_scale^2 I).
-        kl_weight: of the KL; 1 is the evidence lower bound.
         pretrain_epochs: of the means alone by their likelihood, at the start; `epochs` counts them.
         truncation: threshold in standard deviations of the noise of training (Appendix F).
         dropout: probability before every layer but the first, in training and prediction.
         members: of an ensemble, trained apart from their own starts.
-        network: of features, by default a VGG.
         channels: of the VGG's first block.
         first_stride: of its first convolution.
         optimizer: "sgd" has Nesterov's momentum of 0.9.
@@ -104,11 +97,6 @@ class Recipe(RecipeSettings):
     """
 
     posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
-    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
-    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
-    initial_noise: Positive | None = None
-    prior_scale: Positive = 1.0
-    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     pretrain_epochs: Annotated[int, Field(ge=0)] = 0
     truncation: Positive | None = None
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0

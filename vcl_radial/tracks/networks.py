@@ -10,10 +10,11 @@ from torch import nn
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP, WithHeads
-from vcl_radial.nn.convert import settings_of_keys
+from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.streams import TensorStream, build_stream
-from vcl_radial.tracks.settings import Recipe, StreamSettings
+from vcl_radial.tracks.settings import Recipe, RecipeSettings, StreamSettings
 
 
 def stream_for(
@@ -34,13 +35,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     Raises:
         UserError: there would be nothing but heads, or what is from outside is no such body.
     """
-    posterior = settings_of_keys(
-        recipe.posterior,
-        grouping=recipe.grouping,
-        initial_rho=recipe.initial_rho,
-        initial_noise=recipe.initial_noise,
-        prior_scale=recipe.prior_scale,
-    )
+    posterior = posterior_of(recipe)
     if recipe.network is not None:
         shape = tuple(stream.x.shape[1:])
         return WithHeads(
@@ -65,6 +60,25 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     )
 
 
+def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
+    """The variational family of a recipe's weights, and where it starts; None for points."""
+    if recipe.posterior == "none":
+        return None
+    if recipe.posterior == "rdp":
+        return RDPSettings(
+            grouping=recipe.grouping,
+            initial_noise=initial_noise(recipe),
+            prior_scale=recipe.prior_scale,
+        )
+    return PosteriorSettings(
+        family=recipe.posterior,
+        grouping=recipe.grouping,
+        initial_rho=recipe.initial_rho,
+        initial_noise=recipe.initial_noise,
+        prior_scale=recipe.prior_scale,
+    )
+
+
 def own_body(name: str, shape: Sequence[int]) -> nn.Module:
     """The network of features that `network = "package.module:function"` names.
 
@@ -81,6 +95,6 @@ def own_body(name: str, shape: Sequence[int]) -> nn.Module:
     return body
 
 
-def initial_noise(recipe: Recipe) -> float:
+def initial_noise(recipe: RecipeSettings) -> float:
     """The noise of one weight that a recipe starts with, where the family does not scale it."""
     return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))

@@ -39,13 +39,25 @@ def _one_of(*known: str, what: str) -> AfterValidator:
 
 
 class RecipeSettings(Settings):
-    """What the recipes of all tracks may name.
+    """What recipes say of a network's weights, in every track that trains networks of any kind.
 
     Attributes:
+        posterior: of all weights; "none" for point estimates.
+        grouping: which weights share a radius.
+        initial_rho: the scale starts at sigma = softplus(initial_rho).
+        initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
+        prior_scale: the first prior is N(0, prior_scale^2 I).
+        kl_weight: of the KL; 1 is the evidence lower bound.
         network: `package.module:function` of the shape of an input, which gives a network of
             features; by default the track's own.
     """
 
+    posterior: str = "radial"
+    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
+    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
+    initial_noise: Positive | None = None
+    prior_scale: Positive = 1.0
+    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     network: Annotated[str, _one_of(what="function")] | None = None
 
     @model_serializer(mode="wrap")
@@ -81,11 +93,6 @@ class Recipe(RecipeSettings):
     posterior: Annotated[
         str, _one_of("gaussian", "radial", "radial-eq44", "rdp", "none", what="Class")
     ] = "radial"
-    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
-    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
-    initial_noise: Positive | None = None
-    prior_scale: Positive = 1.0
-    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     hidden: Annotated[list[Count], Field(max_length=100)] = [200, 200, 200, 200]
     point_heads: bool = False
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
