@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.environment import distinct
 from vcl_radial.experiments.run_folder import write_atomically
-from vcl_radial.tracks.settings import Settings
+from vcl_radial.tracks.settings import Settings, digest_of
 
 
 class Unit(Settings):
@@ -31,8 +31,7 @@ class Unit(Settings):
 
     def path(self, out: Path) -> Path:
         """Of its result file: `<out>/<method>/seed-<n>-<hash of the rest>.json`."""
-        content = json.dumps(self.model_dump(mode="json"))
-        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+        digest = digest_of(self.model_dump(mode="json"))[:12]
         return out / self.method / f"seed-{self.seed}-{digest}.json"
 
 

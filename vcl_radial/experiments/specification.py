@@ -6,8 +6,6 @@ ask for other sizes, overridden by `--set key=value`.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
@@ -19,7 +17,7 @@ from pydantic import Field, ValidationError, model_validator
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
-from vcl_radial.tracks.settings import Recipe, Settings, StreamSettings
+from vcl_radial.tracks.settings import Recipe, Settings, StreamSettings, digest_of
 
 
 class Run(Settings):
@@ -55,8 +53,7 @@ class Run(Settings):
             del content["stream"]["checksum"]
         if self.code is None:
             del content["code"]
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return digest_of(content)[:8]
 
     def on_data(self, data_dir: Path | None) -> Run:
         """This run with checksums of its data and its classes, where these are the user's own.

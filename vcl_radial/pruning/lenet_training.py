@@ -127,7 +127,7 @@ def train(
     started = process_time()
     torch.manual_seed(unit.seed)
     point = PointLeNet().to(x.device)
-    stamp = {"unit": unit.model_dump_json()}
+    stamp = {"unit": unit.model_dump(mode="json")}
     state = stored(checkpoint, stamp, "recipe")
     start = {name: RDPStart("double", *_start(unit)) for name in ("conv2", "fc1", "fc2")}
     # The one input channel of conv1 is no group to speak of: all its weights are its column.

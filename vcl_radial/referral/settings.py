@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from vcl_radial.fundus import FUNDUS_DATASETS
-from vcl_radial.tracks.settings import Count, Positive, RecipeSettings, Settings
+from vcl_radial.tracks.settings import Count, Positive, RecipeSettings, Settings, digest_of
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -186,5 +184,4 @@ class Run(Settings):
         content = self.model_dump(include={"data", "recipe"} | besides, mode="json")
         if self.data.checksum is None:
             del content["data"]["checksum"]
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        return digest_of(content)[:8]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from pydantic import Field
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import result_file
 from vcl_radial.regression.settings import Recipe, shape
-from vcl_radial.tracks.settings import Count
+from vcl_radial.tracks.settings import Count, digest_of
 
 
 class Unit(result_file.Unit):
@@ -53,8 +52,7 @@ class Unit(result_file.Unit):
 
     def path(self, out: Path) -> Path:
         """Of its result file. The method's name is no part of the hash: it is in the path."""
-        content = json.dumps(self.model_dump(mode="json", exclude={"set", "method"}))
-        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+        digest = digest_of(self.model_dump(mode="json", exclude={"set", "method"}))[:12]
         kind = self.evaluate_on if self.slices is None else f"sequence-of-{self.slices}"
         return out / self.set / self.method / f"{kind}-{digest}.json"
 

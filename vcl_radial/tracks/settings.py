@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -25,6 +27,12 @@ class Settings(BaseModel):
     """A table with known keys and strict types only."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """A SHA-256 of settings, as hexadecimal digits. In which order the keys stand says nothing."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
