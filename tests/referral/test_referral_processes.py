@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,37 +19,26 @@ from vcl_radial.referral.training import Training
 HERE = Path(__file__).parent
 
 
-def started(rank, port, out, cache):
-    addresses = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    mine = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", **addresses}
+def in_two_processes(out, cache):
+    # torchrun, as the README has it, which finds a port that nobody else can take meanwhile.
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     paths = os.pathsep.join([str(HERE.parents[1]), str(HERE)])
-    return subprocess.Popen(
-        [sys.executable, str(HERE / "referral_worker.py"), str(out)],
-        env={**os.environ, **mine, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(cache)},
+    return subprocess.run(
+        [*torchrun, "--nproc-per-node", "2", str(HERE / "referral_worker.py"), str(out)],
+        env={**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(cache)},
         stderr=subprocess.PIPE,
         text=True,
+        timeout=600,
+        check=False,
     )
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def test_two_processes_learn_what_one_learns(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     referral_worker.work(ALONE, tmp_path / "one")
-    port = free_port()
-    workers = [started(rank, port, tmp_path / "two", tmp_path / "cache") for rank in (0, 1)]
-    try:
-        for worker in workers:
-            _, errors = worker.communicate(timeout=600)
-            assert worker.returncode == 0, errors
-    finally:
-        for worker in workers:
-            worker.kill()
+    done = in_two_processes(tmp_path / "two", tmp_path / "cache")
+    assert done.returncode == 0, done.stderr
     one = torch.load(tmp_path / "one" / "rank-0.pt", weights_only=True)
     first, second = (
         torch.load(tmp_path / "two" / f"rank-{rank}.pt", weights_only=True) for rank in (0, 1)
