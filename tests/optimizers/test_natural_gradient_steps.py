@@ -6,7 +6,7 @@ from torch.nn.functional import cross_entropy
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, GaussianNetwork
-from vcl_radial.optimizers import effective_sample_size
+from vcl_radial.optimizers import decay_within, effective_sample_size
 from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.optimizers.vogn import VOGN, GradientSquares
 
@@ -180,3 +180,10 @@ def test_tempering_multiplies_the_data():
     assert effective_sample_size(100, 0.25) == 400
     with pytest.raises(UserError, match="kl_weight = 0"):
         effective_sample_size(100, 0.0)
+
+
+def test_a_task_forgets_the_curvature_that_it_starts_with_however_short_it_is():
+    for steps in (1, 18, 740):
+        assert decay_within(steps) ** steps == pytest.approx(1e-4)
+    assert decay_within(10**6) == 0.999
+    assert 0 < decay_within(0) < 1  # of no step

@@ -4,6 +4,7 @@ from vcl_radial.optimizers.memory import NaturalGradientMemory
 from vcl_radial.optimizers.natural_gradient import (
     NaturalGradient,
     check_decays,
+    decay_within,
     effective_sample_size,
 )
 
@@ -11,5 +12,6 @@ __all__ = [
     "NaturalGradient",
     "NaturalGradientMemory",
     "check_decays",
+    "decay_within",
     "effective_sample_size",
 ]

@@ -9,7 +9,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from vcl_radial.nn import GaussianNetwork, WeightPosterior
-from vcl_radial.optimizers.natural_gradient import check_decays, effective_sample_size
+from vcl_radial.optimizers.natural_gradient import (
+    check_decays,
+    decay_within,
+    effective_sample_size,
+)
 
 
 class NaturalGradientMemory:
@@ -24,7 +28,8 @@ class NaturalGradientMemory:
         prior_scale: the first prior is N(0, prior_scale^2).
         initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
         beta1: decay of the momentum.
-        beta2: decay of the curvature.
+        beta2: decay of the curvature; by default what the steps of a task ask for, see
+            `vcl_radial.optimizers.decay_within`.
         predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
         settings: those of the strategy's base.
 
@@ -46,6 +51,8 @@ class NaturalGradientMemory:
     optimized_param_id: dict[str, Any]
     tasks: list[int]
     adapted_dataset: Sized
+    dataloader: Sized
+    train_epochs: int
     penalty_weight: float
     loss_value: bool
 
@@ -56,11 +63,11 @@ class NaturalGradientMemory:
         prior_scale: float = 1.0,
         initial_noise: float = 0.03,
         beta1: float = 0.9,
-        beta2: float = 0.999,
+        beta2: float | None = None,
         predict_at_means: bool = False,
         **settings: Any,
     ) -> None:
-        check_decays(beta1=beta1, beta2=beta2)
+        check_decays(beta1=beta1, beta2=0.0 if beta2 is None else beta2)
         posterior = GaussianNetwork(
             model,
             prior_scale=prior_scale,
@@ -73,7 +80,15 @@ class NaturalGradientMemory:
         super().__init__(model=posterior, **settings)  # type: ignore[call-arg]
         self.posterior = posterior
         self.learning_rate = float(self.optimizer.param_groups[0]["lr"])
-        self.decays = {"beta1": beta1, "beta2": beta2}
+        self.beta1, self.beta2 = beta1, beta2
+
+    @property
+    def decays(self) -> dict[str, float]:
+        """Those of the optimiser, for the experience that is trained."""
+        beta2 = self.beta2
+        if beta2 is None:
+            beta2 = decay_within(self.train_epochs * len(self.dataloader))
+        return {"beta1": self.beta1, "beta2": beta2}
 
     def natural_optimizer(self, posteriors: Sequence[WeightPosterior], ess: float) -> Optimizer:
         """An optimiser that moves these means and precisions, for an effective sample size."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -10,6 +11,10 @@ from torch.optim import Optimizer
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import WeightPosterior
+
+
+LEFT: Final = 1e-4
+"""The share of its first curvature that may be in what a task carries on."""
 
 
 class NaturalGradient(Optimizer):
@@ -96,6 +101,17 @@ def effective_sample_size(points: int, kl_weight: float) -> float:
     if not kl_weight > 0:
         raise UserError('kl_weight = 0 leaves no prior: raise it, or take strategy = "naive"')
     return points / kl_weight
+
+
+def decay_within(steps: int) -> float:
+    """beta2 = min(0.999, LEFT^(1 / steps)), so that s forgets within a task what it starts with.
+
+    Of the first curvature s_0, beta2^steps is left at the end. It is no curvature of any data, and
+    is carried on in every weight and from every task: at 0.999 in 740 steps nearly half of it,
+    which for a noise of 0.03 is a precision of 530 where the data's is of the order of 1. The
+    posterior would be a penalty on every move of a weight, whatever the data say.
+    """
+    return min(0.999, LEFT ** (1 / max(steps, 1)))
 
 
 def check_decays(**decays: float) -> None:

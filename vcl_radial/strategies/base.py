@@ -203,10 +203,14 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
 
     def _before_training_epoch(self, **kwargs: Any) -> None:
         super()._before_training_epoch(**kwargs)
+        self.set_rates(self.optimizer, self.clock.train_exp_epochs / self.train_epochs)
+
+    def set_rates(self, optimizer: Optimizer, share: float) -> None:
+        """Set the learning rates to what the schedule has after this share of the epochs."""
         if self.schedule is constant:  # somebody else may schedule them
             return
-        factor = self.schedule(self.clock.train_exp_epochs / self.train_epochs)
-        for group in self.optimizer.param_groups:
+        factor = self.schedule(share)
+        for group in optimizer.param_groups:
             group["lr"] = factor * group.setdefault("task_lr", group["lr"])
 
     def _after_training_epoch(self, **kwargs: Any) -> None:

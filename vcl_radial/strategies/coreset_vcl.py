@@ -16,6 +16,7 @@ here, as in the algorithm, one q_t serves all heads.
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from typing import Any
 
@@ -25,6 +26,7 @@ from avalanche.models.dynamic_optimizers import update_optimizer
 from torch import Tensor
 from torch.optim import Optimizer
 
+from vcl_radial.errors import UserError
 from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
@@ -41,10 +43,12 @@ class CoresetVCL(VCL):
         coreset_size: points of each task that are set aside.
         selection: "random" or "k-centre"; see `vcl_radial.streams.coreset`.
         coreset_epochs: passes over the coresets before a prediction; `train_epochs` if not given.
+        coreset_rate: the learning rates of these passes, as a multiple of those of training.
         settings: those of `ContinualStrategy`.
 
     Raises:
-        UserError: the selection is not known, or a task has no more than `coreset_size` points.
+        UserError: the selection is not known, a task has no more than `coreset_size` points, or
+            `coreset_rate` is not above 0.
     """
 
     def __init__(
@@ -53,11 +57,15 @@ class CoresetVCL(VCL):
         coreset_size: int = 40,
         selection: str = "random",
         coreset_epochs: int | None = None,
+        coreset_rate: float = 1.0,
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
         self.coreset_size, self.selection = coreset_size, selection
         self.coreset_epochs = self.train_epochs if coreset_epochs is None else coreset_epochs
+        if not 0 < coreset_rate < math.inf:
+            raise UserError(f"options.coreset_rate = {coreset_rate} must be above 0 and finite")
+        self.coreset_rate = coreset_rate
         self.coreset: tuple[Tensor, ...] = ()
         """Inputs, labels and task labels of the points set aside; empty before the first task."""
         self.coreset_seed = 0
@@ -120,7 +128,8 @@ class CoresetVCL(VCL):
         consolidate(network, heads)
         optimizer = self._optimizer_for(model)
         with own_randomness(self.coreset_seed, self.device):
-            for _ in range(self.coreset_epochs):
+            for epoch in range(self.coreset_epochs):
+                self.set_rates(optimizer, epoch / self.coreset_epochs)
                 for inputs, labels, task in TensorBatches(x, y, tasks, self.train_mb_size, True):
                     draws = [model(inputs, task) for _ in range(self.train_samples)]
                     kl = kl_divergence(network, heads)
@@ -131,6 +140,13 @@ class CoresetVCL(VCL):
         return model.eval()
 
     def _optimizer_for(self, model: MultiTaskModule) -> Optimizer:
+        """As in training, afresh, over a copy of the model."""
+        optimizer = self._same_optimizer_for(model)
+        for group in optimizer.param_groups:
+            group["lr"] = self.coreset_rate * group.pop("task_lr", group["lr"])
+        return optimizer
+
+    def _same_optimizer_for(self, model: MultiTaskModule) -> Optimizer:
         if self._make_optimizer is not None:
             return self._make_optimizer(model)
         pairs = zip(self.model.parameters(), model.parameters(), strict=True)
@@ -138,6 +154,4 @@ class CoresetVCL(VCL):
         optimizer = deepcopy(self.optimizer, {id(own): copied for own, copied in pairs})
         # ... and heads that only a loaded state has brought; nothing is left of its steps.
         update_optimizer(optimizer, dict(model.named_parameters()), reset_state=True)
-        for group in optimizer.param_groups:
-            group["lr"] = group.get("task_lr", group["lr"])
         return optimizer

@@ -63,7 +63,8 @@ class MLInitVCL(VCL):
         weight, self.penalty_weight = self.penalty_weight, 0.0
         with _without_noise(self.network), _directions_at_means(self.network):
             self.make_optimizer()
-            for _ in range(self.ml_epochs):
+            for epoch in range(self.ml_epochs):
+                self.set_rates(self.optimizer, epoch / self.ml_epochs)
                 self.training_epoch()
         self.penalty_weight = weight
         self.make_optimizer()
