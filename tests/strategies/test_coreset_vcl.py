@@ -286,6 +286,36 @@ def test_fine_tuning_keeps_the_groups_of_a_stock_optimiser(
     assert held == {id(p) for p in vcl._prediction.parameters()}
 
 
+def test_fine_tuning_has_the_schedule_of_training_and_a_rate_of_its_own(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    network = make_network("gaussian")
+    vcl = make(
+        CoresetVCL,
+        network,
+        multi_head_stream,
+        optimizer=lambda model: Adam(model.parameters(), lr=1e-2),
+        coreset_epochs=1,
+        coreset_rate=0.1,
+        schedule=lambda share: float(share == 0),  # steps in the first of its epochs alone
+    )
+    train(vcl, list(multi_head_benchmark.train_stream)[:1])
+    tests = multi_head_benchmark.test_stream[:1]
+    predicted = []
+    for epochs in (1, 4, 0):
+        vcl.coreset_epochs, vcl._prediction = epochs, None
+        predicted.append(predictions(vcl, tests))
+    assert torch.equal(predicted[0], predicted[1])
+    assert not torch.equal(predicted[0], predicted[2])
+    assert [group["lr"] for group in vcl._optimizer_for(vcl.model).param_groups] == [1e-3]
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_rate_that_is_none_is_named(rate, make_network, multi_head_stream):
+    with pytest.raises(UserError, match=r"options\.coreset_rate = .* must be above 0 and finite"):
+        make(CoresetVCL, make_network(), multi_head_stream, coreset_rate=rate)
+
+
 def test_with_a_stock_optimiser_a_loaded_state_predicts_the_same(
     make_network, multi_head_stream, multi_head_benchmark
 ):

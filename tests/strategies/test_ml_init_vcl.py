@@ -112,6 +112,27 @@ def test_a_start_at_the_likelihood_fits_sooner(
     assert found[1] < 0.7 * found[0]
 
 
+def test_the_start_is_trained_by_the_schedule(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    ends = []
+    for ml_epochs in (1, 3, 0):
+        torch.manual_seed(0)
+        vcl = make(
+            MLInitVCL,
+            make_network("gaussian"),
+            multi_head_stream,
+            ml_epochs=ml_epochs,
+            train_epochs=0,
+            schedule=lambda share: float(share == 0),  # steps in the first of its epochs alone
+        )
+        torch.manual_seed(0)
+        train(vcl, list(multi_head_benchmark.train_stream)[:1])
+        ends.append(weights(vcl))
+    assert torch.equal(ends[0], ends[1])
+    assert not torch.equal(ends[0], ends[2])
+
+
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_radii_and_directions_start_at_the_likelihood_too(
     grouping, single_head_stream, single_head_benchmark

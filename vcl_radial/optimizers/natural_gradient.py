@@ -12,7 +12,6 @@ from torch.optim import Optimizer
 from vcl_radial.errors import UserError
 from vcl_radial.nn import WeightPosterior
 
-
 LEFT: Final = 1e-4
 """The share of its first curvature that may be in what a task carries on."""
 
@@ -111,7 +110,7 @@ def decay_within(steps: int) -> float:
     which for a noise of 0.03 is a precision of 530 where the data's is of the order of 1. The
     posterior would be a penalty on every move of a weight, whatever the data say.
     """
-    return min(0.999, LEFT ** (1 / max(steps, 1)))
+    return min(0.999, float(LEFT ** (1 / max(steps, 1))))
 
 
 def check_decays(**decays: float) -> None:
