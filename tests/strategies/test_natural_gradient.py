@@ -17,6 +17,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.strategies import Scores
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ivon import IVON
+from vcl_radial.strategies.vadam import VADAM
+from vcl_radial.strategies.vogn import VOGN
 
 
 def everything(learner):
@@ -67,8 +69,7 @@ def test_they_learn_a_task_and_the_posterior_becomes_the_prior(
     for q in learner.posterior.posteriors([0]).values():
         assert torch.equal(q.prior_mean, q.mean)
         assert torch.equal(q.prior_precision, q.precision)
-        # Squares are no less than 0; IVON's estimate of a Hessian can be.
-        assert (q.precision >= (50 if method is IVON else 99.9)).all()
+        assert (q.precision >= 99.9).all()
     assert learner.posterior.kl([0]) == 0
 
 
@@ -144,8 +145,8 @@ def test_the_loss_is_the_negative_elbo_over_n(
     torch.testing.assert_close(full - nll, kl / len(experience.dataset), rtol=1e-4, atol=1e-4)
 
 
-@DRAWING
-@pytest.mark.parametrize("epochs", [5, 20])
+@pytest.mark.parametrize("method", [VADAM, VOGN])
+@pytest.mark.parametrize("epochs", [1, 10])
 def test_weights_that_the_data_do_not_touch_carry_their_prior(
     epochs, method, make_network, multi_head_stream, multi_head_benchmark
 ):
@@ -158,7 +159,7 @@ def test_weights_that_the_data_do_not_touch_carry_their_prior(
     for task, experience in enumerate(list(multi_head_benchmark.train_stream)[:2]):
         learner.train(experience, eval_streams=[])
         precision = learner.posterior.posteriors([])["body.0.weight"].precision
-        assert (precision[0] < 0.01 + (task + 1) * 3e-4 / 0.03**2).all()
+        assert (precision[0] < 0.01 + (task + 1) * 1.01e-4 / 0.03**2).all()
         assert precision[1:].mean() > 1
 
 

@@ -42,6 +42,10 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
     Args:
         initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
         train_samples: weight samples in a step, each with a backward pass of its own.
+        beta2: decay of the Hessian. The estimate of a step is so noisy that it takes thousands of
+            steps to average: a shorter decay lets the noise through, and of a shorter task beta2^t
+            of the first Hessian is left after t steps. It is carried on as if it were the data's: a
+            quadratic penalty of strength 1 / initial_noise^2.
         settings: those of `NaturalGradientMemory` and `ContinualStrategy`.
 
     Raises:
@@ -51,11 +55,16 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
     draws_in_training = False
 
     def __init__(
-        self, *, initial_noise: float = 0.03, train_samples: int = 1, **settings: Any
+        self,
+        *,
+        initial_noise: float = 0.03,
+        train_samples: int = 1,
+        beta2: float | None = 0.999,
+        **settings: Any,
     ) -> None:
         if math.isinf(initial_noise):
             raise UserError("initial_noise = inf: IVON's first Hessian must be above 0")
-        super().__init__(initial_noise=initial_noise, **settings)
+        super().__init__(initial_noise=initial_noise, beta2=beta2, **settings)
         self.draws = train_samples
         try:
             self._optimizer_class = import_module("ivon").IVON
