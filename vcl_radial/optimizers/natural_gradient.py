@@ -107,8 +107,8 @@ def decay_within(steps: int) -> float:
 
     Of the first curvature s_0, beta2^steps is left at the end. It is no curvature of any data, and
     is carried on in every weight and from every task: at 0.999 in 740 steps nearly half of it,
-    which for a noise of 0.03 is a precision of 530 where the data's is of the order of 1. The
-    posterior would be a penalty on every move of a weight, whatever the data say.
+    which for a noise of 0.03 is a precision of 530 in each weight, whatever the data say of it: the
+    prior would be a penalty on every move, and not on those that matter to the past.
     """
     return min(0.999, float(LEFT ** (1 / max(steps, 1))))
 

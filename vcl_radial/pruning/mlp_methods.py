@@ -87,8 +87,8 @@ METHODS = {
             initial_noise=0.03,
             options={"predict_at_means": True},
         ),
-        note="prior N(0, 1), learning rate 3e-3 and initial noise of a weight 0.03, as in the "
-        "suite's recipe for split MNIST; taken after a look at 1e-3, at which it is slow",
+        note="prior N(0, 1), learning rate 3e-3 and initial noise of a weight 0.03; taken after a "
+        "look at 1e-3, at which it is slow",
     ),
     "bbb": Method(
         _recipe("vcl", "gaussian", prior_scale=0.1, initial_rho=-6.0),
