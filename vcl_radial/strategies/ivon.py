@@ -45,7 +45,7 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
         beta2: decay of the Hessian. The estimate of a step is so noisy that it takes thousands of
             steps to average: a shorter decay lets the noise through, and of a shorter task beta2^t
             of the first Hessian is left after t steps. It is carried on as if it were the data's: a
-            quadratic penalty of strength 1 / initial_noise^2.
+            quadratic penalty of that share of 1 / initial_noise^2.
         settings: those of `NaturalGradientMemory` and `ContinualStrategy`.
 
     Raises:
