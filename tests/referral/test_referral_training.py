@@ -149,7 +149,10 @@ def test_the_optimiser_is_the_recipes(name, kind, settings):
 
 @pytest.mark.parametrize("posterior", ["radial", "gaussian"])
 @pytest.mark.parametrize("optimizer", ["adam", "amsgrad", "sgd"])
-def test_the_closed_form_takes_the_steps_of_autograd(prepared, monkeypatch, posterior, optimizer):
+@pytest.mark.parametrize("pretrain_epochs", [0, 2])
+def test_the_closed_form_takes_the_steps_of_autograd(
+    prepared, monkeypatch, posterior, optimizer, pretrain_epochs
+):
     """The compiled pass has noise of its own; for once it is to draw what PyTorch draws."""
     monkeypatch.setattr(native, "standard_normal", lambda out: out.normal_())
     keys = {"posterior": posterior, "optimizer": optimizer, "grouping": "unit", "train_samples": 2}
@@ -157,8 +160,9 @@ def test_the_closed_form_takes_the_steps_of_autograd(prepared, monkeypatch, post
     for closed in (True, False):
         if not closed:
             monkeypatch.setattr(Training, "_closed_form", lambda self: None)
-        training = Training(recipe(**keys, initial_rho=-4.0), prepared, seed=0)
-        lines = [training.run_epoch() for _ in range(2)]
+        keys |= {"initial_rho": -4.0, "pretrain_epochs": pretrain_epochs}
+        training = Training(recipe(**keys), prepared, seed=0)
+        lines = [training.run_epoch() for _ in range(pretrain_epochs + 2)]
         assert all(m.sampler is None for m in variational_weights(training.network, []))
         ends.append((parameters_to_vector(training.network.parameters()), lines[-1]["loss"]))
     torch.testing.assert_close(ends[0][0], ends[1][0], rtol=1e-3, atol=1e-5)

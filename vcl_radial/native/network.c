@@ -278,13 +278,13 @@ static void add_sample(const Network *net, Scratch s, Count draw) {
 }
 
 static void step_points(const Layer *layer, Adam point, const float *restrict grad,
-                        const Network *net, float root_correction) {
+                        const Network *net) {
     const float *restrict precision = layer->precision;
     float *const restrict value = point.value;
 #pragma omp simd
     for (Count i = 0; i < layer->weights; i++) {
         const float g = grad[i] + net->kl_factor * precision[i] * value[i];
-        value[i] = adam(&point, i, g, net->beta1, net->beta2, root_correction, net->epsilon, 0);
+        value[i] = adam(&point, i, g, net->beta1, net->beta2, net->epsilon, 0);
     }
 }
 
@@ -299,8 +299,8 @@ static void step_layers(const Network *net, Scratch s, Count draw, float rate, C
         const Count at = layer->at;
         if (!layer->blocks) {
             const Adam point = {net->values + at, net->exp_avg + at, net->exp_avg_sq + at, NULL,
-                                size};
-            step_points(layer, point, s.gradient + from, net, root);
+                                size, root};
+            step_points(layer, point, s.gradient + from, net);
         }
         for (Count k = 0; k < layer->blocks; k++) {
             const Block *block = layer->block + k;
@@ -308,8 +308,9 @@ static void step_layers(const Network *net, Scratch s, Count draw, float rate, C
             const Count n = block->groups * block->D;
             const Step step = {
                 .mean = {net->values + mean, net->exp_avg + mean, net->exp_avg_sq + mean, NULL,
-                         size},
-                .rho = {net->values + rho, net->exp_avg + rho, net->exp_avg_sq + rho, NULL, size},
+                         size, root},
+                .rho = {net->values + rho, net->exp_avg + rho, net->exp_avg_sq + rho, NULL,
+                        size, root},
                 .scale = s.scale + from + block->at,
                 .prior_mean = block->prior_mean,
                 .prior_scale = block->prior_scale,
@@ -325,7 +326,6 @@ static void step_layers(const Network *net, Scratch s, Count draw, float rate, C
                 .kl_factor = net->kl_factor,
                 .beta1 = net->beta1,
                 .beta2 = net->beta2,
-                .root_correction = root,
                 .epsilon = net->epsilon,
             };
             vcl_step(&step);

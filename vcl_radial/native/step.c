@@ -250,8 +250,8 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
     const float *const restrict prior_scale = step->prior_scale;
     const float *const restrict grad_scale = step->grad_scale;
     const float *const restrict noise = step->noise;
-    const float beta1 = step->beta1, beta2 = step->beta2, root = step->root_correction;
-    const float epsilon = step->epsilon, kl_factor = step->kl_factor;
+    const float beta1 = step->beta1, beta2 = step->beta2, epsilon = step->epsilon;
+    const float kl_factor = step->kl_factor;
     float pA = 0.0f, pS = 0.0f, pm = 0.0f, pf = 0.0f;
 #pragma omp simd reduction(+ : pA, pS, pm, pf)
     for (Count i = at; i < at + n; i++) {
@@ -265,8 +265,8 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
         const float g_scale = (given_scale ? grad_scale[i] : g * noise[i]) +
                               kl_factor * inverse * kl_s;
         const float g_rho = g_scale * sigmoid(rho[i]);
-        const float new_mean = adam(&M, i, g_mean, beta1, beta2, root, epsilon, amsgrad);
-        const float new_rho = adam(&R, i, g_rho, beta1, beta2, root, epsilon, amsgrad);
+        const float new_mean = adam(&M, i, g_mean, beta1, beta2, epsilon, amsgrad);
+        const float new_rho = adam(&R, i, g_rho, beta1, beta2, epsilon, amsgrad);
         const float new_scale = softplus(new_rho);
         mean[i] = new_mean;
         rho[i] = new_rho;

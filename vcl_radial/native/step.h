@@ -69,11 +69,11 @@ typedef struct {
 
 typedef struct {
     float *value, *exp_avg, *exp_avg_sq, *max_exp_avg_sq; /* the last one null without AMSGrad */
-    float step_size;                                      /* learning rate / (1 - beta1^step) */
+    float step_size, root_correction; /* learning rate / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
 } Adam;
 
 static inline float adam(const Adam *p, Count i, float grad, float beta1, float beta2,
-                         float root_correction, float epsilon, int amsgrad) {
+                         float epsilon, int amsgrad) {
     const float m = p->exp_avg[i] + (grad - p->exp_avg[i]) * (1.0f - beta1);
     const float v = beta2 * p->exp_avg_sq[i] + (1.0f - beta2) * grad * grad;
     p->exp_avg[i] = m;
@@ -84,7 +84,7 @@ static inline float adam(const Adam *p, Count i, float grad, float beta1, float 
         v_used = v > highest ? v : highest;
         p->max_exp_avg_sq[i] = v_used;
     }
-    return p->value[i] - p->step_size * m / (sqrtf(v_used) * root_correction + epsilon);
+    return p->value[i] - p->step_size * m / (sqrtf(v_used) * p->root_correction + epsilon);
 }
 
 typedef struct {
@@ -99,7 +99,7 @@ typedef struct {
     int divergence;
     int sums_known;                   /* from the last step, with nothing changed since */
     float kl_factor;                  /* KL weight / N */
-    float beta1, beta2, root_correction, epsilon; /* root_correction = 1 / sqrt(1 - beta2^step) */
+    float beta1, beta2, epsilon;
 } Step;
 
 /* One step of a block of groups. */

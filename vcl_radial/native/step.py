@@ -60,6 +60,7 @@ class _Adam(Structure):
         ("exp_avg_sq", c_void_p),
         ("max_exp_avg_sq", c_void_p),
         ("step_size", c_float),
+        ("root_correction", c_float),
     )
 
 
@@ -83,7 +84,6 @@ class _Step(Structure):
         ("kl_factor", c_float),
         ("beta1", c_float),
         ("beta2", c_float),
-        ("root_correction", c_float),
         ("epsilon", c_float),
     )
 
@@ -159,7 +159,7 @@ class AdamBlock:
         radial = divergence is Divergence.RADIAL
         self._step = _Step(
             *(
-                _Adam(value.data_ptr(), *map(_address, moments), 0.0)
+                _Adam(value.data_ptr(), *map(_address, moments))
                 for value, moments in (mean, rho)
             ),
             None,
@@ -178,7 +178,7 @@ class AdamBlock:
 
     def step(
         self,
-        number: int,
+        numbers: tuple[int, int],
         rates: tuple[float, float],
         betas: tuple[float, float],
         epsilon: float,
@@ -186,11 +186,11 @@ class AdamBlock:
         scale: Tensor,
         gradient: Gradient,
     ) -> None:
-        """Step `number` (from 1) with learning rates of mean and rho; scale <- softplus(rho)."""
+        """A step, its numbers (from 1) and rates those of mean and rho; scale <- softplus(rho)."""
         step, (beta1, beta2) = self._step, betas
-        correction = 1 - beta1**number
-        step.mean.step_size, step.rho.step_size = rates[0] / correction, rates[1] / correction
-        step.root_correction = (1 - beta2**number) ** -0.5
+        for adam, number, rate in zip((step.mean, step.rho), numbers, rates, strict=True):
+            adam.step_size = rate / (1 - beta1**number)
+            adam.root_correction = (1 - beta2**number) ** -0.5
         step.beta1, step.beta2, step.epsilon, step.kl_factor = beta1, beta2, epsilon, kl_factor
         step.scale = scale.data_ptr()
         # Nobody has written to them since the last step, as far as PyTorch counts.

@@ -326,7 +326,7 @@ class _NativeAdam:
         assert rho_group is not None
         assert drawn.gradient is not None
         compiled.step(
-            int(counts[0]) + 1,
+            (int(counts[0]) + 1, int(counts[1]) + 1),  # means may have been trained before
             (float(group["lr"]), float(rho_group["lr"])),
             group["betas"],
             group["eps"],

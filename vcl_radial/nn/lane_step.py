@@ -205,7 +205,7 @@ class LaneStep:
             mean, scale, own_noise = (None if g is None else g[lane] for g in given)
             assert mean is not None
             native_lanes[lane].step(
-                self.steps,
+                (self.steps, self.steps),
                 self.rates[lane],
                 _BETAS,
                 _EPSILON,
