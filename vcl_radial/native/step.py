@@ -158,10 +158,7 @@ class AdamBlock:
         self._sums = torch.empty(groups, 4, dtype=torch.float64)
         radial = divergence is Divergence.RADIAL
         self._step = _Step(
-            *(
-                _Adam(value.data_ptr(), *map(_address, moments))
-                for value, moments in (mean, rho)
-            ),
+            *(_Adam(value.data_ptr(), *map(_address, moments)) for value, moments in (mean, rho)),
             None,
             *map(_address, prior),
             groups=groups,
