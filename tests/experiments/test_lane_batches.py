@@ -1,11 +1,12 @@
 import io
+import json
 
 import pandas as pd
 import pytest
 from tiny_runs import MULTI_HEAD, carried_out, tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Event, Place
+from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import batches, execute_lanes
 from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
 from vcl_radial.experiments.runner import perform
@@ -17,6 +18,13 @@ def seeds(n, method="radial-vcl", **settings):
 
 def scores(run, out):
     return pd.read_csv(io.BytesIO((RunFolder(out, run).path / "accuracy.csv").read_bytes()))
+
+
+def environment(run, out):
+    """Where the numbers came from, but for the times, and the commit that others may change."""
+    where = json.loads((RunFolder(out, run).path / "environment.json").read_text())
+    assert None not in (where["parameters"], where["command"])
+    return {key: where[key] for key in where.keys() - {"commit", "seconds", "finished"}}
 
 
 def assert_same_scores(run, out, other):
@@ -32,7 +40,7 @@ def assert_same_scores(run, out, other):
 def alone(tmp_path_factory):
     out = tmp_path_factory.mktemp("alone")
     for run in seeds(3):
-        carried_out(run, out)
+        execute(run, Place(out, command="the command"), lambda event: None)
     return out
 
 
@@ -48,12 +56,13 @@ def test_runs_go_together_where_stream_and_shape_allow():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path, jobs):
     runs = seeds(3)
-    outcomes = perform(runs, Place(tmp_path), jobs=jobs, lanes=2)
+    outcomes = perform(runs, Place(tmp_path, command="the command"), jobs=jobs, lanes=2)
     assert [(o.run, o.fault) for o in sorted(outcomes, key=lambda o: o.run.seed)] == [
         (run, None) for run in runs
     ]
     for run in runs:
         folder = RunFolder(tmp_path, run)
+        assert environment(run, tmp_path) == environment(run, alone)
         written = {path.name for path in folder.path.iterdir()}
         assert written == {*RESULT_FILES, "layers.csv", "done"}
         assert folder.fault() is None

@@ -115,15 +115,7 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
             log_task()
             folder.save_checkpoint(track.state_dict())
             tell(event("task", done, epochs_done(), track.average_accuracy()))
-    finish(
-        folder,
-        track,
-        track.device_name,
-        place.threads,
-        track.stream.task_names,
-        parameters=track.parameters,
-        command=place.command,
-    )
+    finish(folder, track, place, track.device_name, track.stream.task_names)
 
 
 @contextmanager
@@ -146,6 +138,10 @@ class Resumable(Protocol):
     """A run in progress that can be stored, and whose scores are a tidy table."""
 
     seconds: dict[str, float]
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network trains."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a stored state."""
@@ -180,22 +176,15 @@ def go_on(folder: RunFolder, run: Resumable) -> None:
 
 
 def finish(
-    folder: RunFolder,
-    run: Resumable,
-    device: str,
-    threads: int,
-    tasks: Sequence[str],
-    *,
-    parameters: int | None = None,
-    command: str | None = None,
+    folder: RunFolder, run: Resumable, place: Place, device: str, tasks: Sequence[str]
 ) -> None:
-    """Write a finished run's result files; None is what is not known."""
+    """Write a finished run's result files; the device is named in words."""
     from vcl_radial import native
     from vcl_radial.experiments import environment
     from vcl_radial.metrics import summary
 
     tidy = run.accuracy()
-    where = environment.describe(device, threads, folder.commits)
+    where = environment.describe(device, place.threads, folder.commits)
     layers = run.movement()
     folder.finish(
         ({} if layers.empty else {"layers.csv": layers.to_csv(index=False)})
@@ -207,10 +196,10 @@ def finish(
                 | {
                     "tasks": list(tasks),
                     "compiled": native.unavailable() is None,
-                    "parameters": parameters,
+                    "parameters": run.parameters,
                     "seconds": run.seconds,
                     "finished": _timestamp(),
-                    "command": command,
+                    "command": place.command,
                 },
                 indent=2,
             )

@@ -91,5 +91,5 @@ def execute_lanes(
         if own.fault is not None and faults[lane] is None:
             faults[lane] = str(own.fault)
         if faults[lane] is None:
-            finish(folder, own, together.device_name, place.threads, names)
+            finish(folder, own, place, together.device_name, names)
     return faults

@@ -83,6 +83,11 @@ class Lane:
         self.fault: Diverged | None = None
         self.left_out = False
 
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network trains, as `ContinualRun` counts them."""
+        return sum(p.numel() for p in self.model.network.parameters())
+
     def state_dict(self) -> dict[str, Any]:
         """As that of `ContinualRun`: either can go on from the other's."""
         return {
