@@ -145,6 +145,7 @@ def test_half_precision_is_that_of_the_products_alone(posterior):
             torch.nn.functional.cross_entropy(logits, y), next(net.body.parameters())
         )
         found.append((logits.detach(), gradient))
+    assert not torch.equal(found[1][0], found[1][0].bfloat16().float())  # the head has all bits
     for exact, half in zip(*found, strict=True):
         assert half.dtype == torch.float32
         assert not torch.equal(exact, half)

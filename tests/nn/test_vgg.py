@@ -164,6 +164,8 @@ def test_bfloat16_is_close_to_float32():
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, exact(x), rtol=0.1, atol=0.1)
     assert not torch.equal(found, exact(x))
+    # The head has all bits: what it says is not one of the few numbers of 8 bits.
+    assert not torch.equal(found, found.bfloat16().float())
 
 
 def test_a_network_is_saved_and_loaded(tmp_path):

@@ -57,6 +57,7 @@ def test_bfloat16_is_near_float32_and_gives_float32():
     network.in_bfloat16 = True
     assert network(x).dtype == torch.float32
     assert not torch.equal(network(x), exact)
+    assert not torch.equal(network(x), network(x).bfloat16().float())
     assert torch.allclose(network(x), exact, atol=0.05)
 
 

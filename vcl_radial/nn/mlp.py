@@ -31,8 +31,8 @@ class MLP(nn.Module):
         posterior: a variational family for all weights, by its settings or just its name or class;
             None for point estimates.
         point_heads: point estimates in the heads, whatever the body has.
-        precision: "bfloat16" computes the products of a forward pass in that type (autocast);
-            weights, KL and logits stay as they are.
+        precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
+            and the head stay as they are.
     """
 
     def __init__(
@@ -69,11 +69,13 @@ class MLP(nn.Module):
         x = x.flatten(1)
         if self.in_bfloat16:
             with torch.autocast(x.device.type, torch.bfloat16):
-                return self._logits(x, task).float()
-        return self._logits(x, task)
+                features = self._features(x).float()
+        else:
+            features = self._features(x)
+        logits: Tensor = self.head(features, task)
+        return logits
 
-    def _logits(self, x: Tensor, task: int | Tensor) -> Tensor:
+    def _features(self, x: Tensor) -> Tensor:
         for layer in self.body:
             x = relu(layer(x), inplace=True)
-        logits: Tensor = self.head(x, task)
-        return logits
+        return x

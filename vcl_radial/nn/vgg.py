@@ -65,8 +65,8 @@ class VGG(nn.Module):
         dropout: probability of `MCDropout` before every layer of weights but the first.
         first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
             published code 2, at a quarter of the work.
-        precision: "bfloat16" computes the products of a forward pass in that type (autocast);
-            weights, KL and logits stay as they are.
+        precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
+            and the head stay as they are, since logits of 8 bits would rank photographs by ties.
     """
 
     def __init__(
@@ -106,8 +106,11 @@ class VGG(nn.Module):
         # Shapes alone, which tell a run's memory, have no autocast: float32 bounds it from above.
         if self.in_bfloat16 and not x.is_meta:
             with torch.autocast(x.device.type, torch.bfloat16):
-                return self._logits(x, task).float()
-        return self._logits(x, task)
+                features = self.features(x).float()
+        else:
+            features = self.features(x)
+        logits: Tensor = self.head(features, task)
+        return logits
 
     def features(self, x: Tensor) -> Tensor:
         """Mean and maximum of the last block's channels over all places, `[B, 16 channels]`."""
@@ -123,7 +126,3 @@ class VGG(nn.Module):
                 if self.dropout is not None:
                     x = self.dropout(x)
         return torch.cat([x.mean((2, 3)), x.amax((2, 3))], dim=1)
-
-    def _logits(self, x: Tensor, task: int | Tensor) -> Tensor:
-        logits: Tensor = self.head(self.features(x), task)
-        return logits

@@ -29,7 +29,7 @@ class WithHeads(nn.Module):
         posterior: a variational family for all weights, by its settings or just its name or class;
             None for point estimates.
         point_heads: point estimates in the heads, whatever the body has.
-        precision: "bfloat16" computes the products of a forward pass in that type (autocast).
+        precision: "bfloat16" computes the products of the body in that type (autocast).
 
     Raises:
         UserError: what the body gives are no features, or it cannot be converted.
@@ -62,8 +62,9 @@ class WithHeads(nn.Module):
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, *shape]` under one draw of the weights."""
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.in_bfloat16):
-            logits: Tensor = self.head(self.body(x), task)
-        return logits.float() if self.in_bfloat16 else logits
+            features = self.body(x)
+        logits: Tensor = self.head(features.float() if self.in_bfloat16 else features, task)
+        return logits
 
 
 @torch.no_grad()
