@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
-from referral_helpers import finished_run, table
+from referral_helpers import finished_run, recipe, table
 
 from vcl_radial.cli import refer_report as command_module
 from vcl_radial.errors import UserError
@@ -122,20 +122,39 @@ def _is(values):
 def test_table_1_has_the_shares_referred_and_the_paper_beside(benchmark, means):
     text = tables.table_1(benchmark, means, "auc", beside=True)
     head, _, *rows = map(cells, text.splitlines())
-    assert head[5:9] == ["0% referred", "10% referred", "20% referred", "30% referred"]
+    assert head[6:10] == ["0% referred", "10% referred", "20% referred", "30% referred"]
     named = {row[0]: row for row in rows}
     assert named["radial"][1] == "MI"
     assert named["deterministic"][1] == "entropy"
     of_radial = tables.ranked(means, "auc").query('method == "radial" and referred == 0.3')
-    assert named["radial"][8].startswith(f"{of_radial['mean'].iloc[0]:.1f} ± ")
+    assert named["radial"][9].startswith(f"{of_radial['mean'].iloc[0]:.1f} ± ")
     # The numbers of the paper, as printed there.
-    assert named["*paper: Radial*"][5:9] == [
+    assert named["*paper: Radial*"][6:10] == [
         *("*94.3 (0.04)*", "*95.3 (0.06)*", "*96.1 (0.06)*", "*96.8 (0.04)*")
     ]
-    assert named["*paper: MFVI*"][8] == "*62.6 (0.10)*"
+    assert named["*paper: MFVI*"][9] == "*62.6 (0.10)*"
     assert "paper" not in tables.table_1(benchmark, means, "auc")
     gains = tables.gains(benchmark, means)
     assert cells(gains.splitlines()[-1])[2] == "+2.5"
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"posterior": "none", "kl_weight": 0.5, "select": "last"}, "none"),
+        ({"posterior": "gaussian", "initial_rho": -6.0, "select": "last"}, "none"),
+        (
+            {"posterior": "gaussian", "initial_noise": 7.1e-4, "kl_weight": 0.48},
+            "noise 0.00071, KL × 0.48, best epoch",
+        ),
+        (
+            {"posterior": "gaussian", "pretrain_epochs": 1, "truncation": 2, "select": "last"},
+            "means first, truncated at 2",
+        ),
+    ],
+)
+def test_what_is_no_plain_objective_is_named_in_the_result(keys, named):
+    assert tables.tweaks(recipe(**keys)) == named
 
 
 def test_the_published_rows_belong_to_shipped_recipes():

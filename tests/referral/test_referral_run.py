@@ -14,7 +14,7 @@ import torch
 from referral_helpers import recipe
 
 from vcl_radial.cli import refer as refer_command
-from vcl_radial.errors import DataError, Diverged, UserError
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.catalogue import parse_setting
 from vcl_radial.experiments.lock import held
 from vcl_radial.referral import command as command_module
@@ -22,7 +22,6 @@ from vcl_radial.referral import execute as execute_module
 from vcl_radial.referral.catalogue import RECIPES, method_names, plan
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
-from vcl_radial.referral.prepare import all_test_sets, on_data, prepare
 from vcl_radial.referral.settings import DataSettings, Run
 
 
@@ -132,53 +131,6 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
     assert folder.finished()
 
 
-# Photographs
-
-
-def test_runs_on_other_photographs_or_labels_are_others(tmp_path):
-    folders = [tmp_path / name / "eyes" for name in ("first", "moved", "graded anew", "other")]
-    for folder in folders:
-        (folder / "images").mkdir(parents=True)
-        rows = [
-            f"{patient}_{eye},{patient % 3}" for patient in range(9) for eye in ("left", "right")
-        ]
-        (folder / "labels.csv").write_text("\n".join(["image,level", *rows, ""]))
-        for row in rows:
-            (folder / "images" / f"{row.split(',')[0]}.jpg").write_bytes(b"1234")
-    text = (folders[2] / "labels.csv").read_text()
-    (folders[2] / "labels.csv").write_text(text.replace("8_left,2", "8_left,3"))
-    (folders[3] / "images" / "4_left.jpg").write_bytes(b"12345")
-    run = Run(
-        benchmark="b", method="m", seed=0, data=DataSettings(dataset="folder"), recipe=recipe()
-    )
-    first, moved, graded, other = (on_data(run, folder).digest() for folder in folders)
-    assert first == moved
-    assert len({run.digest(), first, graded, other}) == 4
-    drawn = run_of()
-    assert on_data(drawn) == drawn
-
-
-def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):
-    healthy = prepared.data.select(prepared.data.photographs.referable == 0)
-    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: healthy)
-    with pytest.raises(
-        DataError, match=r"synthetic: the train part .* does not hold both healthy and"
-    ):
-        prepare(DataSettings())
-
-
-def test_test_sets_are_the_test_part_and_all_of_the_shifted_ones():
-    prepared = referral_helpers.prepared(shifted=True)
-    (test, data, rows), (other, shifted, all_rows) = all_test_sets([prepared])
-    assert (test, other) == ("test", "idrid")
-    assert rows.tolist() == prepared.split.test.tolist()
-    assert all_rows.tolist() == list(range(16))
-    # Normalised by what is trained on, not by what is tested on.
-    mean = data.images(prepared.split.train).double().mean((0, 2, 3)) / 255
-    assert list(prepared.normalisation.mean) == pytest.approx(mean.tolist())
-    assert shifted.images(all_rows).double().mean() / 255 > mean.max() + 0.1
-
-
 # What a user may write
 
 
@@ -274,6 +226,7 @@ MISTAKES = [
     (("synthetic", ["radial"], {"data.dataset": "cats"}), "data.dataset = 'cats': .*choose from"),
     (("eyepacs", ["radial"], {"data.shifted": ["eyepacs-subset"]}), "which is trained on"),
     (("eyepacs-idrid", ["radial"], {"data.shifted": ["idrid"]}), "which is trained on"),
+    (("eyepacs", ["radial"], {"data.shifted": ["kaggle-eyepacs"]}), "is a part of kaggle-eyepacs"),
     (("eyepacs", ["radial"], {"data.then": ["eyepacs-subset"]}), "which is the dataset"),
     (("synthetic", ["radial"], {"data.parts": "eye"}), "data.parts = 'eye'"),
     (("synthetic", ["radial"], {"data.validation": 0.0}), 'set select = "last"'),

@@ -154,15 +154,6 @@ def test_sites_share_no_patient_and_the_first_one_normalises(monkeypatch):
     assert [name for name, _, _ in all_test_sets(sites)] == ["a", "b"]
 
 
-def test_that_patients_may_be_in_two_parts_is_said_with_the_results(monkeypatch):
-    data = referral_helpers.pixels(patients=60)
-    unknown = dataclasses.replace(data.photographs, patients_known=False)
-    data = dataclasses.replace(data, photographs=unknown)
-    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: data)
-    (site,) = prepare(DataSettings(validation=0.2))
-    assert "a patient may be in two parts" in site.notices[-1]
-
-
 def test_sharpness_is_the_laplacian():
     x, y = torch.meshgrid(torch.arange(8.0), torch.arange(8.0), indexing="ij")
     plane, bowl = 3 * x + 2 * y, (x**2 + y**2) / 2

@@ -276,23 +276,21 @@ def test_a_loss_that_is_no_number_is_said(prepared):
 # Prediction
 
 
-def draws_of(prepared, rows, **keys):
+def draws_of(prepared, rows, batch=128, **keys):
     torch.manual_seed(0)
     network = make_network(recipe(**keys), SIZE)
-    found = predict(
-        network, prepared.data, rows, normalisation=prepared.normalisation, samples=3, seed=5
-    )
+    settings = {"normalisation": prepared.normalisation, "batch_size": batch}
+    found = predict(network, prepared.data, rows, samples=3, seed=5, **settings)
     return network, found
 
 
-def test_predictions_are_distributions_that_follow_from_the_seed(prepared, monkeypatch):
+def test_predictions_are_distributions_that_follow_from_the_seed(prepared):
     rows = prepared.split.test
     _, found = draws_of(prepared, rows, initial_rho=0.0)
     assert found.shape == (3, len(rows), 2)
     torch.testing.assert_close(found.exp().sum(-1), torch.ones(3, len(rows)))
     assert not torch.equal(found[0], found[1])
-    monkeypatch.setattr("vcl_radial.referral.prediction.EVAL_BATCH", 5)
-    _, in_parts = draws_of(prepared, rows, initial_rho=0.0)
+    _, in_parts = draws_of(prepared, rows, batch=5, initial_rho=0.0)
     torch.testing.assert_close(found, in_parts)
     _, some = draws_of(prepared, rows[::3], initial_rho=0.0)
     torch.testing.assert_close(found[:, ::3], some)
@@ -325,6 +323,13 @@ def test_stored_weights_predict_as_the_network_did(prepared):
         seed=5,
     )
     assert torch.equal(found, same)
+
+
+def test_no_batch_is_larger_than_one_of_training_whose_memory_was_asked_for(prepared):
+    training, sizes = Training(recipe(batch_size=4), prepared, seed=0), []
+    training.network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    training.run_epoch()
+    assert max(sizes) == 4
 
 
 def test_batches_larger_than_the_data_are_refused(prepared):

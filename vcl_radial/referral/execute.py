@@ -218,6 +218,7 @@ def _predictions(
                     normalisation=site.normalisation,
                     samples=recipe.eval_samples if recipe.draws else 1,
                     seed=derived(seed, "prediction", member),
+                    batch_size=recipe.batch_size,
                     device=device,
                 )
                 for member, network in enumerate(networks)

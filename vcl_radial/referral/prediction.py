@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from vcl_radial.fundus.data import Places
 from vcl_radial.nn.weights import held_scales
 from vcl_radial.predict import own_randomness
 
-EVAL_BATCH = 128
+EVAL_BATCH: Final = 128
 
 
 @torch.no_grad()
@@ -24,6 +25,7 @@ def predict(
     normalisation: Normalisation,
     samples: int,
     seed: int,
+    batch_size: int = EVAL_BATCH,
     device: torch.device | str = "cpu",
     on_batch: Callable[[], None] = lambda: None,
 ) -> Tensor:
@@ -31,14 +33,14 @@ def predict(
 
     The draws follow from the seed alone, and each serves all photographs (with dropout: those at
     one place of their batches). Training's randomness is left as it is, and the network in the mode
-    that it was in.
+    that it was in. A batch is at most as large as one of training, into whose memory it then fits.
     """
     device, was_training = torch.device(device), network.training
     network.eval()
     found = []
     with held_scales(network):
         for batch in evaluation_batches(
-            data, rows, EVAL_BATCH, normalisation=normalisation, device=device
+            data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
         ):
             with own_randomness(seed, device):
                 draws = [network(batch.x).float().log_softmax(-1) for _ in range(samples)]

@@ -87,7 +87,9 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
     needed = run.needed
     names = [needed.dataset, *needed.then, *needed.shifted]
     files = tuple(name for name in names if name != "synthetic")
-    found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
+    # It may be a file: MedMNIST's.
+    root = user_root(None) if data_dir is None else data_dir
+    found = _checksum(files, needed.on_fault, root) if files else None
     code = None
     if run.recipe.network is not None:
         with suppress(UserError):  # the run itself will say so, and others go on
@@ -128,13 +130,7 @@ def prepare(
     # Nothing is known of later sites when the first is trained on.
     normalisation = Normalisation.of(sites[0][1], splits[0].train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
-    if settings.split == "random":
-        notices += [
-            f"{name}: nothing says who is on a photograph; it is split between photographs, so "
-            "that a patient may be in two parts"
-            for name, data in sites
-            if not data.photographs.patients_known
-        ]
+    notices += [line for name, data in sites if (line := _shared_patients(name, data, settings))]
     return [
         Prepared(
             name=name,
@@ -169,6 +165,22 @@ def _split(name: str, data: FundusData, settings: DataSettings) -> Split:
                 "both healthy and referable ones; use more photographs or another share"
             )
     return split
+
+
+def _shared_patients(name: str, data: FundusData, settings: DataSettings) -> str | None:
+    """What is to be said where a patient may be in two parts and nobody can know."""
+    photographs = data.photographs
+    if photographs.patients_known:
+        return None
+    unknown = f"{name}: nothing says who is on a photograph"
+    if settings.split == "random":
+        return f"{unknown}; it is split between photographs, so that a patient may be in two parts"
+    if settings.validation and all(row.part != "validation" for row in photographs.rows):
+        return (
+            f"{unknown}; photographs to choose epochs on are cut from those to train on, so that a "
+            "patient may be in both"
+        )
+    return None
 
 
 def _load(name: str, settings: DataSettings, data_dir: Path | None, tell: Tell) -> FundusData:

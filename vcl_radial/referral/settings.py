@@ -67,6 +67,11 @@ class DataSettings(Settings):
         for key in ("shifted", "then"):
             if len(set(getattr(self, key))) < len(getattr(self, key)):
                 raise ValueError(f"{key} names a data set twice")
+        if {"eyepacs-subset", "kaggle-eyepacs"} <= {self.dataset, *self.then, *self.shifted}:
+            raise ValueError(
+                "eyepacs-subset is a part of kaggle-eyepacs: patients would be trained on and "
+                "tested; name one of them"
+            )
         return self
 
 

@@ -253,6 +253,7 @@ class Training:
             normalisation=self.prepared.normalisation,
             samples=self.recipe.validation_samples if self.recipe.draws else 1,
             seed=derived(self.seed, "validation", *self._whose),
+            batch_size=self.recipe.batch_size,
             device=self.device,
         )
         return auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())

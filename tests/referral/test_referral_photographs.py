@@ -1,0 +1,90 @@
+"""Photographs of a run: known by their content, split, and kept apart."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import referral_helpers
+
+from vcl_radial.errors import DataError
+from vcl_radial.referral.prepare import all_test_sets, on_data, prepare
+from vcl_radial.referral.settings import DataSettings, Run
+
+
+def run_of(**keys):
+    return Run(benchmark="b", method="m", seed=0, recipe=referral_helpers.recipe(), **keys)
+
+
+def test_runs_on_other_photographs_or_labels_are_others(tmp_path):
+    folders = [tmp_path / name / "eyes" for name in ("first", "moved", "graded anew", "other")]
+    for folder in folders:
+        (folder / "images").mkdir(parents=True)
+        rows = [
+            f"{patient}_{eye},{patient % 3}" for patient in range(9) for eye in ("left", "right")
+        ]
+        (folder / "labels.csv").write_text("\n".join(["image,level", *rows, ""]))
+        for row in rows:
+            (folder / "images" / f"{row.split(',')[0]}.jpg").write_bytes(b"1234")
+    text = (folders[2] / "labels.csv").read_text()
+    (folders[2] / "labels.csv").write_text(text.replace("8_left,2", "8_left,3"))
+    (folders[3] / "images" / "4_left.jpg").write_bytes(b"12345")
+    run = run_of(data=DataSettings(dataset="folder"))
+    first, moved, graded, other = (on_data(run, folder).digest() for folder in folders)
+    assert first == moved
+    assert len({run.digest(), first, graded, other}) == 4
+    drawn = run_of(data=DataSettings())
+    assert on_data(drawn) == drawn
+
+
+def test_medmnists_file_is_named_in_place_of_a_folder(tmp_path):
+    rng, arrays = np.random.default_rng(0), {}
+    for part, count in (("train", 40), ("val", 10), ("test", 10)):
+        arrays[f"{part}_images"] = rng.integers(0, 256, (count, 28, 28, 3), dtype=np.uint8)
+        arrays[f"{part}_labels"] = (np.arange(count) % 5).astype(np.uint8)[:, None]
+    file = tmp_path / "retinamnist.npz"
+    np.savez(file, **arrays)
+    run = run_of(data=DataSettings(dataset="retinamnist", split="published", size=28))
+    by_file, by_folder = (on_data(run, place) for place in (file, tmp_path))
+    assert by_file.data.checksum
+    assert by_file == by_folder
+    (site,) = prepare(run.data, file)
+    assert len(site.split.train) == 40
+
+
+def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):
+    healthy = prepared.data.select(prepared.data.photographs.referable == 0)
+    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: healthy)
+    with pytest.raises(
+        DataError, match=r"synthetic: the train part .* does not hold both healthy and"
+    ):
+        prepare(DataSettings())
+
+
+def test_test_sets_are_the_test_part_and_all_of_the_shifted_ones():
+    prepared = referral_helpers.prepared(shifted=True)
+    (test, data, rows), (other, shifted, all_rows) = all_test_sets([prepared])
+    assert (test, other) == ("test", "idrid")
+    assert rows.tolist() == prepared.split.test.tolist()
+    assert all_rows.tolist() == list(range(16))
+    # Normalised by what is trained on, not by what is tested on.
+    mean = data.images(prepared.split.train).double().mean((0, 2, 3)) / 255
+    assert list(prepared.normalisation.mean) == pytest.approx(mean.tolist())
+    assert shifted.images(all_rows).double().mean() / 255 > mean.max() + 0.1
+
+
+def test_that_patients_may_be_in_two_parts_is_said_with_the_results(monkeypatch):
+    data = referral_helpers.pixels(patients=60)
+    unknown = dataclasses.replace(data.photographs, patients_known=False)
+    data = dataclasses.replace(data, photographs=unknown)
+    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: data)
+    (site,) = prepare(DataSettings(validation=0.2))
+    assert "a patient may be in two parts" in site.notices[-1]
+    rows = [
+        dataclasses.replace(row, part="test" if k < 40 else "train")
+        for k, row in enumerate(unknown.rows)
+    ]
+    published = dataclasses.replace(unknown, rows=tuple(rows))
+    data = dataclasses.replace(data, photographs=published)
+    for share, words in ((0.2, "a patient may be in both"), (0.0, published.notice)):
+        (site,) = prepare(DataSettings(split="published", validation=share))
+        assert words in site.notices[-1]
