@@ -13,6 +13,15 @@ N(mean_p, 1 / precision_p) as the prior,
 in which the carried prior has the form that the package knows. On a quadratic loss the fixed point
 is then the exact mean and precision, up to a relative 1 - beta2 in the precision, which comes from
 the term in the package's Hessian step that keeps it positive.
+
+A moving average that is long enough for the estimate's noise still holds beta2^t of the Hessian h_0
+that it starts with after the t steps of a task. Predictions draw from the optimiser's posterior, as
+the package has it; h_0 keeps its noise small. What is carried is the data's part, without h_0:
+
+    h_data = max(0, (hessian - beta2^t h_0) / (1 - beta2^t))
+    precision_t = precision_{t-1} + ess h_data
+
+so that a weight that no data touch keeps its prior, up to (1 - beta2) / 2 of ess h_0.
 """
 
 from __future__ import annotations
@@ -43,9 +52,7 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
         initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
         train_samples: weight samples in a step, each with a backward pass of its own.
         beta2: decay of the Hessian. The estimate of a step is so noisy that it takes thousands of
-            steps to average: a shorter decay lets the noise through, and of a shorter task beta2^t
-            of the first Hessian is left after t steps. It is carried on as if it were the data's: a
-            quadratic penalty of that share of 1 / initial_noise^2.
+            steps to average: a shorter decay lets the noise through.
         settings: those of `NaturalGradientMemory` and `ContinualStrategy`.
 
     Raises:
@@ -136,6 +143,19 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
         pieces = precision.split([q.mean.numel() for q in self._parts])
         for q, piece in zip(self._parts, pieces, strict=True):
             q.precision = piece.view_as(q.mean)
+
+    @torch.no_grad()
+    def consolidate(self, experience: Any) -> None:
+        """Carry the means and what the data say of the precision; predictions keep their noise."""
+        (group,) = self._ivon.param_groups
+        left = group["beta2"] ** self._ivon.current_step
+        # Of no step nothing is learnt.
+        data = (group["hess"] - left * group["hess_init"]).div(max(1 - left, 1e-12)).clamp(min=0)
+        pieces = (group["ess"] * data).split([q.mean.numel() for q in self._parts])
+        for q, piece in zip(self._parts, pieces, strict=True):
+            precision = q.prior_precision + piece.view_as(q.mean)
+            q.carry()
+            q.prior_precision = precision
 
     def penalty(self) -> Tensor | float:
         """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
