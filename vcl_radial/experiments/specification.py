@@ -106,6 +106,7 @@ def validated(
     stream: dict[str, Any],
     recipe: dict[str, Any],
     evaluate_on: str = "test",
+    code: str | None = None,
 ) -> Run:
     """A run from plain tables.
 
@@ -119,6 +120,7 @@ def validated(
                 "method": method,
                 "seed": seed,
                 "evaluate_on": evaluate_on,
+                "code": code,
                 "stream": stream,
                 "recipe": recipe,
             }

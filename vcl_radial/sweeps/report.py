@@ -129,7 +129,8 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
             if run["recipe"].get(key) != value:
                 settings[key] = run["recipe"].get(key)
         for key, value in run[track.table].items():
-            if own is not None and own[track.table].get(key) != value:
+            # A checksum is filled in by the command itself.
+            if own is not None and own[track.table].get(key) != value and key != "checksum":
                 settings[f"{track.table}.{key}"] = value
     except UserError:
         pass  # a benchmark of the user's own that lies elsewhere by now

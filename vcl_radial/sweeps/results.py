@@ -8,11 +8,13 @@ import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.run_folder import read_spec
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.sweeps.folder import COLUMNS, SweepFolder, cell, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
@@ -148,10 +150,11 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
     other = by if by != table["objective"] else None
     found = []
+    done = _done(folder, track_with(table["start"][0]))
     for start in table["start"]:
         own = [t for b, m, t in trials if (b, m) == (start["benchmark"], start["method"])]
         resplit = table.get("resplit", False)
-        found.append(_with_runs(start, own, folder, table["seeds"], other, resplit))
+        found.append(_with_runs(start, own, folder, done, table["seeds"], other, resplit))
     return SweepResults(path.resolve().name, table, keys, found, by or str(table["objective"]))
 
 
@@ -177,10 +180,32 @@ def run_of(
     return run
 
 
+def _done(folder: SweepFolder, track: AnyTrack) -> dict[str, Run]:
+    """The runs in a sweep's folder by their settings, but for checksums of code and data.
+
+    Those of the user's own, which a trial may have instead of the ones that it started from, are
+    known to the run alone: a report may be made where they are not at hand.
+    """
+    done = {}
+    for path in folder.runs.glob("**/seed-*"):
+        with suppress(OSError, ValueError, LookupError, TypeError, UserError):  # damaged
+            run: Run = track.validated(read_spec(path))
+            done[_without_checksums(run, track)] = run
+    return done
+
+
+def _without_checksums(run: Run, track: AnyTrack) -> str:
+    settings = run.settings()
+    settings.pop("code", None)
+    settings[track.table].pop("checksum", None)
+    return json.dumps(settings, sort_keys=True)
+
+
 def _with_runs(
     start: Mapping[str, Any],
     trials: list[Tried],
     folder: SweepFolder,
+    done: Mapping[str, Run],
     seeds: int,
     by: str | None,
     resplit: bool,
@@ -192,7 +217,8 @@ def _with_runs(
     for trial in trials:
         costs, scores = [], []
         for seed in range(seeds):
-            run = folder.run(run_of(start, trial.parameters, seed, resplit))
+            wanted = run_of(start, trial.parameters, seed, resplit)
+            run = folder.run(done.get(_without_checksums(wanted, track), wanted))
             if (fault := run_fault(run)) is not None:
                 if by is not None and trial.score is not None:
                     print(f"{run.path}: {fault}; trial {trial.number} has no {by}")

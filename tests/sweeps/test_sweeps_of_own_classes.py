@@ -1,0 +1,70 @@
+"""Classes and data of the user's own, in a sweep and in its report."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from made_up import made_up
+from tiny_sweeps import DIGITS
+
+from vcl_radial.sweeps.report import write_sweep_report
+from vcl_radial.sweeps.results import read_results
+
+CODE = {
+    "own_methods": "from vcl_radial.strategies.l2 import L2\n\n\nclass Mine(L2):\n    pass\n",
+    "own_posteriors": """
+from vcl_radial.posteriors import Gaussian
+
+
+class Mine(Gaussian):
+    pass
+""",
+    "own_data": """
+from vcl_radial.streams import load_dataset
+
+
+def mine(root):
+    return load_dataset("digits")
+""",
+}
+GRID = {"kind": "grid", "trials": None, "seeds": 2}
+RECIPE = 'strategy = "own_methods:Mine"\nposterior = "none"\n'
+START = {"method": ["l2.toml", "naive"], "search": {"learning_rate": [0.1, 0.2]}}
+POSTERIORS = {
+    "method": "gaussian-vcl",
+    "search": {"posterior": ["gaussian", "own_posteriors:Mine"]},
+}
+STREAMS = {"search": {"stream.dataset": ["digits", "own_data:mine"]}}
+FIXED = {
+    "fixed__stream": {"tasks": 2, "dataset": "own_data:mine"},
+    "search": {"learning_rate": [0.1, 0.2]},
+}
+
+
+@pytest.fixture(autouse=True)
+def _code(user_module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("l2.toml").write_text(RECIPE)
+    for name, code in CODE.items():
+        user_module(name, code)
+    yield
+    for name in CODE:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    "changes", [START, POSTERIORS, STREAMS, FIXED], ids=["start", "class", "data", "fixed"]
+)
+def test_the_report_finds_the_runs_of_all_trials_without_the_code(changes, tmp_path: Path) -> None:
+    studies, _ = made_up(tmp_path, **GRID, **changes)
+    for name in CODE:
+        (tmp_path / "user" / f"{name}.py").unlink()
+        sys.modules.pop(name, None)
+    for one in read_results(tmp_path / "tiny", "forgetting").searched:
+        assert len(one.environments) == 4
+        assert [trial.seconds for trial in one.trials] == [4.0, 4.0]
+        assert None not in [trial.score for trial in one.trials]
+    write_sweep_report(tmp_path / "tiny", tmp_path / "report", by="forgetting")
+    page = (tmp_path / "report" / DIGITS / "summary.md").read_text()
+    assert f"{4 * len(studies)} finished runs" in page
+    assert "checksum" not in page
