@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 from made_up import made_up
-from tiny_sweeps import DIGITS
+from tiny_sweeps import DIGITS, trials_bytes
 
+from vcl_radial.errors import UserError
 from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.sweeps.results import read_results
 
@@ -68,3 +69,24 @@ def test_the_report_finds_the_runs_of_all_trials_without_the_code(changes, tmp_p
     page = (tmp_path / "report" / DIGITS / "summary.md").read_text()
     assert f"{4 * len(studies)} finished runs" in page
     assert "checksum" not in page
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("own_methods", START, "another code of the classes or functions that you have written"),
+        ("own_posteriors", POSTERIORS, "code or data of posterior = 'own_posteriors:Mine'"),
+        ("own_data", STREAMS, "code or data of stream.dataset = 'own_data:mine'"),
+    ],
+)
+def test_code_that_was_edited_meanwhile_is_refused(
+    name, changes, words, user_module, tmp_path: Path
+) -> None:
+    made_up(tmp_path, **GRID, **changes)
+    before = trials_bytes(tmp_path)
+    _, again = made_up(tmp_path, **GRID, **changes)
+    assert again.done == []
+    user_module(name, CODE[name] + "# edited\n")
+    with pytest.raises(UserError, match=f"{words}; choose another folder with --out, or delete"):
+        made_up(tmp_path, **GRID, **changes)
+    assert trials_bytes(tmp_path) == before

@@ -31,7 +31,7 @@ from vcl_radial.sweeps.tracks.track import Folder, Run
 COLUMNS = ("benchmark", "method", "trial", "outcome", "score", "standard_error", "words")
 """Of trials.csv; the searched keys follow."""
 
-_MAY_CHANGE = ("owner", "description", "trials", "hours", "benchmark", "method")
+_MAY_CHANGE = ("owner", "description", "trials", "hours", "benchmark", "method", "checksums")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,29 @@ def described(plans: Sequence[Plan]) -> dict[str, Any]:
         for key, what in sweep.pop("search").items()
     }
     starts = [{k: v for k, v in plan.base.settings().items() if k != "seed"} for plan in plans]
-    return {**sweep, "search": searched, "start": starts}
+    own = {plan.label: found for plan in plans if (found := _own_choices(plan))}
+    return {**sweep, **({"checksums": own} if own else {}), "search": searched, "start": starts}
+
+
+def _own_choices(plan: Plan) -> dict[str, str]:
+    """Checksums of code and data of the user's own that are searched: their names say too little.
+
+    What is there from the start on stands with that.
+    """
+    base = _checksums(plan.base)
+    found = {}
+    for key, what in plan.sweep.search.items():
+        for value in what.extremes():
+            if isinstance(value, str):
+                sums = _checksums(plan.run({key: value}, 0))
+                if sums != base:
+                    found[f"{key} = {value!r}"] = " ".join(sums)
+    return found
+
+
+def _checksums(run: Run) -> list[str]:
+    settings = run.settings()
+    return [settings.get("code", ""), settings[track_of(run).table].get("checksum", "")]
 
 
 def read_described(path: Path) -> dict[str, Any] | None:
@@ -168,12 +190,21 @@ def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
         old, new = known.get(key), table.get(key)
         if key == "start":
             before, now = _by_name(old or []), _by_name(table[key])
-            if any(before[name] != now[name] for name in before.keys() & now.keys()):
+            pairs = [(before[name], now[name]) for name in before.keys() & now.keys()]
+            if any(one != other for one, other in pairs):
+                if all({**one, "code": ""} == {**other, "code": ""} for one, other in pairs):
+                    return "code of the classes or functions that you have written"
                 return f"recipe or {track_with(table[key][0]).table} to start from"
         elif isinstance(old, dict) and isinstance(new, dict) and old != new:
             return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
         elif old != new:
             return repr(key)
+    for benchmark, method in _by_name(table["start"]):
+        label = f"{benchmark}/{method}"
+        new = table.get("checksums", {}).get(label, {})
+        for choice, checksum in known.get("checksums", {}).get(label, {}).items():
+            if new.get(choice) != checksum:
+                return f"code or data of {choice}"
     return None
 
 
