@@ -13,6 +13,7 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny
 from vcl_radial import __version__, native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.execute import Place, execute
+from vcl_radial.experiments.lanes import execute_lanes
 from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
 from vcl_radial.experiments.specification import Run
 from vcl_radial.metrics import summary
@@ -94,23 +95,50 @@ def test_the_environment_says_where_the_numbers_came_from(never_interrupted):
 
 
 def test_a_run_that_another_commit_went_on_with_names_both(tmp_path: Path, monkeypatch):
-    class Left(Exception):
-        pass
-
-    def leave(event):
-        if event.kind == "task" and event.task == 2:
-            raise Left
-
     run = tiny_run("naive")
     monkeypatch.setattr("vcl_radial.experiments.run_folder.loaded", lambda: "0123456")
-    with pytest.raises(Left):
-        execute(run, Place(tmp_path), leave)
+    carried_out(run, tmp_path, interrupt_at=("task", 2))
     monkeypatch.undo()
     monkeypatch.setattr("vcl_radial.experiments.environment.loaded", lambda: "6543210")
     execute(run, Place(tmp_path), lambda event: None)
     where = json.loads((RunFolder(tmp_path, run).path / "environment.json").read_text())
     assert where["commit"] == "0123456, 6543210"
     assert where["compiled"] is (native.unavailable() is None)
+
+
+@pytest.mark.parametrize("as_lanes", [False, True])
+def test_a_run_that_goes_on_without_the_compiled_library_says_so(
+    tmp_path: Path, monkeypatch, capsys, as_lanes
+):
+    run = tiny_run("radial-vcl")
+    folder = RunFolder(tmp_path, run)
+    monkeypatch.setattr(native, "unavailable", lambda: None)
+    carried_out(run, tmp_path, interrupt_at=("task", 2))
+    carried_out(run, tmp_path, interrupt_at=("task", 3))
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(native, "unavailable", lambda: "switched off")
+    if as_lanes:
+        execute_lanes([run], Place(tmp_path), lambda run, event: None)
+    else:
+        execute(run, Place(tmp_path), lambda event: None)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(
+        f"{folder.checkpoint}: was computed on cpu with the compiled library; now on cpu without "
+    )
+    where = json.loads((folder.path / "environment.json").read_text())
+    assert (where["device"], where["compiled"]) == ("cpu", [False, True])
+
+
+def test_a_run_that_goes_on_on_another_device_names_both(tmp_path: Path, monkeypatch, capsys):
+    run = tiny_run("naive")
+    folder = RunFolder(tmp_path, run)
+    with monkeypatch.context() as patch:
+        patch.setattr(ContinualRun, "device_name", "a GPU")
+        carried_out(run, tmp_path, interrupt_at=("task", 2))
+    carried_out(run, tmp_path)
+    assert f"{folder.checkpoint}: was computed on a GPU with" in capsys.readouterr().out
+    where = json.loads((folder.path / "environment.json").read_text())
+    assert where["device"] == "a GPU, cpu"
 
 
 @pytest.mark.parametrize("benchmark", [MULTI_HEAD, SINGLE_HEAD])

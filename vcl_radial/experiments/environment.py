@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from vcl_radial import __version__
+
+Engine = tuple[str, bool]
+"""What makes a run's steps: a device, in words, and whether the compiled library is there."""
 
 _PACKAGES = ("torch", "torchvision", "avalanche-lib", "numpy", "pandas")
 
@@ -62,6 +65,35 @@ def describe(device: str, threads: int, commits: Iterable[str | None] = ()) -> d
         "device": device,
         "threads": threads,
         "packages": versions,
+    }
+
+
+def engine(device: str) -> Engine:
+    """That of this process on a device."""
+    from vcl_radial import native
+
+    return device, native.unavailable() is None
+
+
+def tell_if_mixed(checkpoint: Path, engines: Sequence[Engine]) -> None:
+    """Say of a run that goes on that not all of its steps are made by one engine."""
+    words = [
+        f"{device} with{'' if there else 'out'} the compiled library" for device, there in engines
+    ]
+    if len(words) > 1:
+        print(
+            f"{checkpoint}: was computed on {', '.join(words[:-1])}; now on {words[-1]}: its "
+            "numbers may be those of neither; delete it to run this seed from its start",
+            flush=True,
+        )
+
+
+def of_engines(engines: Sequence[Engine]) -> dict[str, Any]:
+    """What stands of them in `environment.json`: every answer once, a list where they differ."""
+    devices, compiled = (sorted(set(each)) for each in zip(*engines, strict=True))
+    return {
+        "device": ", ".join(map(str, devices)),
+        "compiled": compiled[0] if len(compiled) == 1 else compiled,
     }
 
 

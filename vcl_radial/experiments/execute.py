@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.environment import loaded
+from vcl_radial.experiments.environment import engine, loaded, tell_if_mixed
 from vcl_radial.experiments.run_folder import DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.experiments.specification import Run
 
@@ -108,14 +108,14 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
         return min(run.recipe.epochs_until(track.tasks_done), total)
 
     folder.start()  # only now: a spec that does not fit its data leaves no folder behind
-    go_on(folder, track)
+    go_on(folder, track, track.device_name)
     tell(event("start", track.tasks_done, epochs_done()))
     with _logged(track, folder, place.log) as log_task:
         for done in track.finish_tasks():
             log_task()
             folder.save_checkpoint(track.state_dict())
             tell(event("task", done, epochs_done(), track.average_accuracy()))
-    finish(folder, track, place, track.device_name, track.stream.task_names)
+    finish(folder, track, place, track.stream.task_names)
 
 
 @contextmanager
@@ -153,8 +153,13 @@ class Resumable(Protocol):
         """How far the posterior of each layer went in each task; empty where there is none."""
 
 
-def go_on(folder: RunFolder, run: Resumable) -> None:
+def go_on(folder: RunFolder, run: Resumable, device: str) -> None:
     """Load the folder's checkpoint where there is one; a damaged one is thrown away.
+
+    Args:
+        folder: told what the run is computed with; so is the user where that is not one thing.
+        run: to go on with.
+        device: of this process, in words.
 
     Raises:
         UserError: it does not fit.
@@ -163,9 +168,11 @@ def go_on(folder: RunFolder, run: Resumable) -> None:
         state = folder.load_checkpoint()
     except DamagedCheckpoint:
         discard_damaged(folder.checkpoint)
-        return
+        state = None
+    folder.engines = list(dict.fromkeys([*folder.engines, engine(device)]))
     if state is None:
         return
+    tell_if_mixed(folder.checkpoint, folder.engines)
     try:
         run.load_state_dict(state)
     except Exception as error:  # the code of a user's strategy may have changed in any way
@@ -175,16 +182,13 @@ def go_on(folder: RunFolder, run: Resumable) -> None:
         ) from error
 
 
-def finish(
-    folder: RunFolder, run: Resumable, place: Place, device: str, tasks: Sequence[str]
-) -> None:
-    """Write a finished run's result files; the device is named in words."""
-    from vcl_radial import native
+def finish(folder: RunFolder, run: Resumable, place: Place, tasks: Sequence[str]) -> None:
+    """Write a finished run's result files."""
     from vcl_radial.experiments import environment
     from vcl_radial.metrics import summary
 
     tidy = run.accuracy()
-    where = environment.describe(device, place.threads, folder.commits)
+    where = environment.describe(place.device, place.threads, folder.commits)
     layers = run.movement()
     folder.finish(
         ({} if layers.empty else {"layers.csv": layers.to_csv(index=False)})
@@ -193,9 +197,9 @@ def finish(
             "metrics.json": json.dumps(summary(tidy), indent=2) + "\n",
             "environment.json": json.dumps(
                 where
+                | environment.of_engines(folder.engines)
                 | {
                     "tasks": list(tasks),
-                    "compiled": native.unavailable() is None,
                     "parameters": run.parameters,
                     "seconds": run.seconds,
                     "finished": _timestamp(),

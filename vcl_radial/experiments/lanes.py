@@ -72,7 +72,7 @@ def execute_lanes(
         folder.start()
         own = together.lanes[lane]
         try:
-            go_on(folder, own)
+            go_on(folder, own, together.device_name)
         except UserError as error:  # a matter of this run; the others go on
             faults[lane] = str(error)
             together.leave_out(lane)
@@ -91,5 +91,5 @@ def execute_lanes(
         if own.fault is not None and faults[lane] is None:
             faults[lane] = str(own.fault)
         if faults[lane] is None:
-            finish(folder, own, place, together.device_name, names)
+            finish(folder, own, place, names)
     return faults

@@ -14,7 +14,7 @@ import tomli_w
 
 from vcl_radial import atomic
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.environment import loaded
+from vcl_radial.experiments.environment import Engine, loaded
 from vcl_radial.experiments.specification import Run
 
 RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
@@ -66,12 +66,14 @@ class RunFolder:
 
     Attributes:
         commits: that trained what the checkpoint holds, as far as it was loaded.
+        engines: with which; that of this process is for `go_on` to add.
     """
 
     def __init__(self, out: Path, run: Run) -> None:
         self.run = run
         self.path = out / run.benchmark / run.method / f"seed-{run.seed}-{run.digest()}"
         self.commits: list[str | None] = []
+        self.engines: list[Engine] = []
 
     @property
     def checkpoint(self) -> Path:
@@ -96,7 +98,8 @@ class RunFolder:
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Store plain tensors and numbers, stamped with the spec that they belong to."""
-        store(self.checkpoint, self._stamp, {**state, "commits": [*self.commits, loaded()]})
+        behind = {"commits": [*self.commits, loaded()], "engines": self.engines}
+        store(self.checkpoint, self._stamp, {**state, **behind})
 
     def load_checkpoint(self) -> dict[str, Any] | None:
         """The stored state, or None if there is none.
@@ -109,6 +112,7 @@ class RunFolder:
         state = stored(self.checkpoint, self._stamp, "spec")
         if state is not None:
             self.commits = list(dict.fromkeys(state.pop("commits", [])))
+            self.engines = [(device, there) for device, there in state.pop("engines", [])]
         return state
 
     @property
