@@ -70,20 +70,32 @@ def test_finished_games_are_kept_and_a_lost_one_comes_back_the_same(call, tmp_pa
         assert float(row["relative"]) == pytest.approx(1 - regret / optimum)
 
 
+def test_games_on_other_rows_are_not_taken_for_those_that_were_played(call, tmp_path, data_dir):
+    assert call("mushroom", *FEW)[0] == 0
+    report = tmp_path / "out" / "report" / "bandits.csv"
+    before = report.read_bytes()
+    path = data_dir / "bandits" / "mushroom.csv.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b"p,f", b"e,f")))
+    code, out, _ = call("mushroom", *FEW)
+    assert code == 0
+    assert "bandits: 6 games to play\n" in out
+    assert report.read_bytes() != before
+
+
 def test_jobs_do_not_change_the_numbers(call, tmp_path, data_dir):
     code, _, _ = call("statlog", *FEW[:-1], "2")
     assert code == 0
     with (tmp_path / "out" / "report" / "bandits.csv").open() as file:
         rows = {(r["method"], r["seed"]): float(r["reward"]) for r in csv.DictReader(file)}
     for seed in (0, 1):
-        unit = BanditUnit(method="greedy", seed=seed, dataset="statlog", rounds=41)
+        unit = BanditUnit(method="greedy", seed=seed, dataset="statlog", rounds=41, data="")
         assert play_unit(unit, data_dir)["reward"] == rows["greedy", str(seed)]
 
 
 def test_the_seed_decides_the_game_whatever_was_drawn_before(data_dir):
     import torch
 
-    unit = BanditUnit(method="badam", seed=1, dataset="mushroom", rounds=60)
+    unit = BanditUnit(method="badam", seed=1, dataset="mushroom", rounds=60, data="")
     first = play_unit(unit, data_dir)
     torch.manual_seed(123)
     assert play_unit(unit, data_dir) == first
@@ -92,7 +104,7 @@ def test_the_seed_decides_the_game_whatever_was_drawn_before(data_dir):
 
 
 def test_the_cumulative_sums_end_where_the_totals_are(data_dir):
-    unit = BanditUnit(method="uniform", seed=0, dataset="statlog")
+    unit = BanditUnit(method="uniform", seed=0, dataset="statlog", data="")
     numbers = play_unit(unit, data_dir)
     assert numbers["places"][0] == 1
     assert numbers["places"][-1] == 150 == numbers["optimum"]
@@ -141,7 +153,7 @@ def test_a_folder_that_cannot_be_made_is_said_before_the_work(
 
 
 def result(dataset, method, relative, seed=0):
-    unit = BanditUnit(method=method, seed=seed, dataset=dataset)
+    unit = BanditUnit(method=method, seed=seed, dataset=dataset, data="")
     numbers = {"relative": relative, "regret": 1 - relative, "optimum": 1.0}
     return unit, numbers, {}
 
@@ -200,7 +212,7 @@ def test_a_stopped_command_keeps_its_finished_games_and_leaves_no_worker(how, tm
 
 def test_a_result_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "out").write_text("")
-    unit = BanditUnit(method="uniform", seed=0, dataset="adult")
+    unit = BanditUnit(method="uniform", seed=0, dataset="adult", data="")
     with pytest.raises(UserError, match="cannot be written"):
         write(unit, tmp_path / "out", {}, {})
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.folders import DATA_VARIABLE, user_root
+from vcl_radial.streams.tensors import tensors_checksum
 
 MUSHROOM_ACTIONS = ("leave it", "eat it")
 _SHUTTLE_CLASSES = tuple(str(number) for number in range(1, 8))
@@ -60,6 +62,11 @@ class Table:
     contexts: Tensor
     labels: Tensor
     actions: int
+
+    @cached_property
+    def checksum(self) -> str:
+        """Of contexts and labels: games on other rows under the same name are others."""
+        return tensors_checksum(self.contexts, self.labels)
 
 
 def load_table(name: str, data_dir: Path | None = None) -> Table:

@@ -32,6 +32,7 @@ class BanditUnit(Unit):
         pulls: of each action at the start.
         every: rounds between two trainings, t_f.
         settings: of the agent.
+        data: a checksum of the data set's rows.
     """
 
     dataset: str
@@ -39,6 +40,7 @@ class BanditUnit(Unit):
     pulls: Count = 3
     every: Count = 20
     settings: AgentSettings = AgentSettings()
+    data: str
 
     def path(self, out: Path) -> Path:
         """Of its result file, in a folder of the data set."""
@@ -64,8 +66,6 @@ def perform(
     make_folder(out)
     make_folder(to)
     todo = [unit for unit in units if read(unit, out) is None]
-    for name in dict.fromkeys(unit.dataset for unit in todo):
-        load_table(name, data_dir)  # one message before the work, not one from each worker
     console = Console(highlight=False, soft_wrap=True)
     kept = f", {len(units) - len(todo)} kept from before" if len(todo) < len(units) else ""
     console.print(f"bandits: {len(todo)} games to play{kept}", markup=False)

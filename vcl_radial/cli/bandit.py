@@ -64,15 +64,18 @@ def _dataset(text: str) -> str:
 
 
 def _bandit(options: argparse.Namespace) -> int:
+    from vcl_radial.bandits.data import load_table
     from vcl_radial.bandits.report import write_report
     from vcl_radial.bandits.runner import BanditUnit, perform
     from vcl_radial.experiments.result_file import read_all
     from vcl_radial.experiments.runner import available_cores
 
+    names = dict.fromkeys(options.datasets or DATASETS)
+    checksums = {name: load_table(name, options.data_dir).checksum for name in names}
     # Run by run over all methods: what is there after an interruption is comparable.
     units = [
-        BanditUnit(method=method, seed=seed, dataset=dataset, rounds=options.rounds)
-        for dataset in dict.fromkeys(options.datasets or DATASETS)
+        BanditUnit(method=method, seed=seed, dataset=name, rounds=options.rounds, data=data)
+        for name, data in checksums.items()
         for seed in range(options.runs)
         for method in dict.fromkeys(options.methods)
     ]
