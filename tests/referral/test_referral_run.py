@@ -13,6 +13,7 @@ import referral_helpers
 import torch
 from referral_helpers import recipe
 
+from vcl_radial import native
 from vcl_radial.cli import refer as refer_command
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.catalogue import parse_setting
@@ -71,6 +72,22 @@ def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path
     assert history.groupby("member")["selected"].sum().tolist() == [1, 1]
     predicted = pd.read_csv(whole.path / "predictions.csv")
     assert set(predicted["set"]) == {"test", "idrid"}
+
+
+def test_a_run_that_goes_on_without_the_compiled_library_says_so(
+    tmp_path, prepared, monkeypatch, capsys
+):
+    folder = ReferralFolder(tmp_path, run_of(epochs=2))
+    monkeypatch.setattr(native, "unavailable", lambda: None)
+    with pytest.raises(Stop):
+        execute(folder, [prepared], on_epoch=stop_after(0))
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(native, "unavailable", lambda: "switched off")
+    execute(folder, [prepared])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{folder.checkpoint}: was computed on cpu with the compiled library; ")
+    facts = json.loads((folder.path / "environment.json").read_text())
+    assert (facts["device"], facts["compiled"]) == ("cpu", [False, True])
 
 
 def test_seeds_differ(tmp_path, prepared):

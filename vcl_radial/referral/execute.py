@@ -63,6 +63,11 @@ def execute(
             f"{folder.checkpoint}: was left by {state['processes']} processes; go on with as many, "
             "or delete it"
         )
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    engines = [(made_on, there) for made_on, there in state.get("engines", [])]
+    engines = list(dict.fromkeys([*engines, environment.engine(name)]))
+    if processes.is_first:
+        environment.tell_if_mixed(folder.checkpoint, engines)
     processes.wait()
     # Of each member the weights after each site.
     members: list[list[Weights]] = state["members"]
@@ -73,7 +78,8 @@ def execute(
     def save(training: dict[str, Any] | None) -> None:
         if processes.is_first:
             done = {"members": members, "history": history, "processes": processes.world}
-            folder.save("checkpoint.pt", {**done, "commits": commits, "training": training})
+            behind = {"commits": commits, "engines": engines}
+            folder.save("checkpoint.pt", {**done, **behind, "training": training})
 
     for member, site in product(range(recipe.members), range(len(sites))):
         if member == len(members):
@@ -103,7 +109,8 @@ def execute(
         state["training"] = None
         save(None)
     if processes.is_first:
-        facts = _facts(folder, sites, history, device, commits)
+        facts = _facts(folder, sites, history, name, commits)
+        facts |= environment.of_engines(engines)
         facts |= {"processes": processes.world, "command": command}
         _finish(folder, sites, members, history, device, facts)
     processes.wait()
@@ -160,14 +167,13 @@ def _facts(
     folder: ReferralFolder,
     sites: Sequence[Prepared],
     history: Sequence[Mapping[str, float]],
-    device: torch.device,
+    device: str,
     commits: Sequence[str | None],
 ) -> dict[str, Any]:
     """What stands in `environment.json`."""
     recipe = folder.run.recipe
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
     parameters = sum(p.numel() for p in make_network(recipe, sites[0].data.size).parameters())
-    return environment.describe(name, torch.get_num_threads(), commits) | {
+    return environment.describe(device, torch.get_num_threads(), commits) | {
         "parameters": recipe.members * parameters,
         "seconds": sum(line["seconds"] for line in history),
         "seconds_per_epoch": sum(line["seconds"] for line in history) / len(history),
