@@ -125,6 +125,13 @@ def test_a_setting_is_a_toml_value_or_else_a_plain_string(text, key, value):
     assert parse_setting(text) == (key, value)
 
 
+@pytest.mark.parametrize("value", ["True", "False", " False"])
+def test_a_boolean_in_pythons_spelling_is_refused(value):
+    # As a string, either is true.
+    with pytest.raises(UserError, match=f"options.x={value}': write true or false"):
+        parse_setting(f"options.x={value}")
+
+
 def planned(text: str) -> Run | UserError:
     try:
         return plan(DIGITS, ["naive"], [0], dict([parse_setting(text)]))[0]

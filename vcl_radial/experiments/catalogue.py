@@ -104,7 +104,8 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """`key=value` of the command line; the value is TOML, or else a plain string.
 
     Raises:
-        UserError: there is no `=`, or what the shell passed on is not UTF-8.
+        UserError: there is no `=`, what the shell passed on is not UTF-8, or the value is Python's
+            True or False, which as a string would be true both times.
     """
     key, equals, value = text.partition("=")
     if any("\ud800" <= c <= "\udfff" for c in text):
@@ -114,6 +115,8 @@ def parse_setting(text: str) -> tuple[str, Any]:
     try:
         table = tomllib.loads(f"value = {value}")
     except ValueError:
+        if value.strip() in ("True", "False"):
+            raise UserError(f"--set {text!r}: write true or false, as in TOML") from None
         return key.strip(), value
     # More than one key: the value holds a line break, which no TOML value on one line does.
     return key.strip(), table["value"] if len(table) == 1 else value
