@@ -48,7 +48,7 @@ class CoresetVCL(VCL):
 
     Raises:
         UserError: the selection is not known, a task has no more than `coreset_size` points, or
-            `coreset_rate` is not above 0.
+            `coreset_epochs` is below 0 or `coreset_rate` not above 0.
     """
 
     def __init__(
@@ -63,6 +63,8 @@ class CoresetVCL(VCL):
         super().__init__(**settings)
         self.coreset_size, self.selection = coreset_size, selection
         self.coreset_epochs = self.train_epochs if coreset_epochs is None else coreset_epochs
+        if self.coreset_epochs < 0:
+            raise UserError(f"options.coreset_epochs = {coreset_epochs} must be at least 0")
         if not 0 < coreset_rate < math.inf:
             raise UserError(f"options.coreset_rate = {coreset_rate} must be above 0 and finite")
         self.coreset_rate = coreset_rate

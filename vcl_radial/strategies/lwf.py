@@ -39,14 +39,16 @@ class LwF(ContinualStrategy):
         settings: those of `ContinualStrategy`.
 
     Raises:
-        UserError: the temperature is not above 0, or the model is a `MultiTaskModule`, whose heads
-            cannot be told apart.
+        UserError: the strength is below 0, the temperature not above 0, or the model is a
+            `MultiTaskModule`, whose heads cannot be told apart.
     """
 
     trains_old_heads = True
 
     def __init__(self, *, strength: float = 1.0, temperature: float = 2.0, **settings: Any) -> None:
         super().__init__(**settings)
+        if not strength >= 0:
+            raise UserError(f"options.strength = {strength} must be at least 0")
         if not temperature > 0:
             raise UserError(f"options.temperature = {temperature} must be above 0")
         require_known_heads(self.model, "lwf")

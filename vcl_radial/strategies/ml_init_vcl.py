@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vcl_radial.errors import UserError
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.strategies.vcl import VCL
@@ -33,6 +34,9 @@ class MLInitVCL(VCL):
         ml_epochs: passes over a task that train the means alone; `train_epochs` if not given.
         every_task: before each task, from the means of the last, instead of before the first only.
         settings: those of `ContinualStrategy`.
+
+    Raises:
+        UserError: `ml_epochs` is below 0.
     """
 
     def __init__(
@@ -40,6 +44,8 @@ class MLInitVCL(VCL):
     ) -> None:
         super().__init__(**settings)
         self.ml_epochs = self.train_epochs if ml_epochs is None else ml_epochs
+        if self.ml_epochs < 0:
+            raise UserError(f"options.ml_epochs = {ml_epochs} must be at least 0")
         self.every_task = every_task
         self.started = False
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from torch.optim import Optimizer
 
+from vcl_radial.errors import UserError
 from vcl_radial.nn import WeightPosterior
 from vcl_radial.optimizers import NaturalGradientMemory, vogn
 from vcl_radial.strategies.base import ContinualStrategy
@@ -35,6 +36,8 @@ class VOGN(NaturalGradientMemory, ContinualStrategy):
 
     def __init__(self, *, damping: float = 1e-3, **settings: Any) -> None:
         super().__init__(**settings)
+        if not damping >= 0:
+            raise UserError(f"options.damping = {damping} must be at least 0")
         self.damping = damping
         self._squares: vogn.GradientSquares | None = None
 

@@ -25,7 +25,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.options import own_options, wrong_options
+from vcl_radial.strategies.options import check_types, own_options, wrong_options
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
@@ -244,6 +244,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         UserError: the strategy does not take these options.
     """
     strategy = find_strategy(recipe.strategy)
+    check_types(strategy, recipe.options)
     draws = recipe.posterior != "none" or "eval_samples" in strategy.recipe_keys
     settings_of_own: dict[str, Any] = {
         "prior_scale": recipe.prior_scale,
