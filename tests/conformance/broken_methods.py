@@ -261,6 +261,11 @@ class DividesByN(Good):
         return super().penalty() / len(self.adapted_dataset)
 
 
+class MultipliesByN(Good):
+    def penalty(self):
+        return super().penalty() * len(self.adapted_dataset)
+
+
 class DividesByTheBatch(Good):
     def penalty(self):
         return super().penalty() / len(self.mb_y)

@@ -56,6 +56,7 @@ FAULTS = {
     "RemembersTheWrongWeights": ("consolidates", "lower near by, but it should be minimal there"),
     "SaysItRemembersNothing": ("consolidates", "says memoryless = True, but task 2 is trained"),
     "DividesByN": ("penalty", "divided by N already"),
+    "MultipliesByN": ("penalty", "a factor of N undoes that .* penalty_grows_with_points = True"),
     "DividesByTheBatch": ("penalty", "not on the mini-batch or its size"),
     "HasNoGradient": ("penalty", r"a slope of 0 where its values rise by .* without no_grad\(\)"),
     "GivesANumber": ("penalty", r"gives [\d.]+ as a plain number, which has no gradient"),
@@ -155,3 +156,14 @@ def test_a_method_may_say_that_its_penalty_is_minimal_elsewhere(monkeypatch):
     assert (found.outcome, "penalty_off_minimum" in found.words) == ("fault", True)
     AlsoDecays.penalty_off_minimum = True
     assert looked_at("AlsoDecays")["consolidates"].outcome == "ok"
+
+
+def test_a_method_may_say_that_its_penalty_grows_with_the_points(monkeypatch):
+    import broken_methods
+
+    class Grows(broken_methods.MultipliesByN):
+        penalty_grows_with_points = True
+
+    monkeypatch.setattr(broken_methods, "Grows", Grows, raising=False)
+    found = looked_at("Grows")["penalty"]
+    assert (found.outcome, "as the class says" in found.words) == ("ok", True)

@@ -14,20 +14,26 @@ def penalty(subject: Subject) -> str:
 
         loss = mean NLL + penalty_weight * penalty / N
 
-    so that the expected loss does not change with the batch size.
+    so that the expected loss does not change with the batch size. A method whose penalty is meant
+    to grow with N says so with the class attribute `penalty_grows_with_points = True`.
     """
     _ = subject.main
     view = subject.penalty
-    for look in (_returned, _batch_size, _points, _term, _loss):
+    for look in (_returned, _batch_size, _term, _loss):
         look(view)
+    _points(view, subject.method.penalty_grows_with_points)
     # Where task 1 reaches task 2 without it, the gradient is in the optimiser, as in VOGN.
     if not (view.without_gradient and subject.remembers):
         _gradient(view)
     if not view.present:
         return "the loss does not change with the batch size; penalty() is not used"
+    if subject.method.penalty_grows_with_points:
+        points = "with N as the class says"
+    else:
+        points = "for fewer points"
     return (
-        f"finite, the same for batches of {BATCHES[0]} and {BATCHES[1]} points and for fewer "
-        "points, and 1/N of it in the loss"
+        f"finite, the same for batches of {BATCHES[0]} and {BATCHES[1]} points and {points}, and "
+        "1/N of it in the loss"
     )
 
 
@@ -49,12 +55,20 @@ def _batch_size(view: PenaltyView) -> None:
         )
 
 
-def _points(view: PenaltyView) -> None:
+def _points(view: PenaltyView, may_grow: bool) -> None:
     full, half = float(view.moved[0]), view.moved_half
-    if view.present and full > 0 and half > 1.3 * full:
+    if not view.present or full <= 0:
+        return
+    seen = (
+        f"penalty() is {full:.6g} nats, but {half:.6g} when task 2 has half as many points, at the "
+        "same weights: "
+    )
+    if half > 1.3 * full:
+        raise Fault(f"{seen}it is divided by N already; leave that to the base class")
+    if full > 1.3 * half and not may_grow:
         raise Fault(
-            f"penalty() is {full:.6g} nats, but {half:.6g} when task 2 has half as many points, "
-            "at the same weights: it is divided by N already; leave that to the base class"
+            f"{seen}the base class divides by N, and a factor of N undoes that (if that is meant, "
+            "say so in the class: penalty_grows_with_points = True)"
         )
 
 

@@ -74,6 +74,9 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
     penalty_off_minimum: ClassVar[bool] = False
     """Whether the penalty of the next task is not minimal where the last one ended, by design: a
     prior that is broadened, say, or a term beside the distance from the past."""
+    penalty_grows_with_points: ClassVar[bool] = False
+    """Whether the penalty grows with the task's number of training points, by design: the base
+    class divides by it, so that the loss then holds a mean over the points."""
     recipe_keys: ClassVar[frozenset[str]] = frozenset()
     """What the method takes of a recipe beside the settings below, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its

@@ -46,6 +46,7 @@ class SFSVI(VCL):
     """
 
     trains_old_heads = True
+    penalty_grows_with_points = True
 
     def __init__(
         self, *, context_points: int = 40, function_scale: float = 10.0, **settings: Any
