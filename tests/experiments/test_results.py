@@ -47,6 +47,29 @@ def test_a_method_with_several_settings_is_named_after_what_differs_and_nothing_
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "labels"),
+    [
+        ({"x": True}, {"x": "True"}, ["x='True'", "x=True"]),
+        ({"x": 1}, {"x": "1"}, ["x='1'", "x=1"]),
+        ({"x": [1]}, {"x": "[1]"}, ["x='[1]'", "x=[1]"]),
+        (
+            {"x": "a, options.y=b", "y": "c"},
+            {"x": "a", "y": "b, options.y=c"},
+            ["x='a', options.y='b, options.y=c'", "x='a, options.y=b', options.y='c'"],
+        ),
+        ({"x": True}, {"x": "no"}, ["x=True", "x=no"]),
+    ],
+)
+def test_other_settings_get_other_names_though_they_look_alike(
+    first, second, labels, tmp_path: Path
+):
+    for options in (first, second):
+        finished(tmp_path, tiny_run(**{f"options.{key}": v for key, v in options.items()}))
+    runs, _ = gather(tmp_path)
+    assert sorted(run.method for run in runs) == [f"naive (options.{label})" for label in labels]
+
+
 def test_runs_on_other_tasks_or_other_data_are_another_benchmark(tmp_path: Path):
     finished(tmp_path, tiny_run())
     finished(tmp_path, tiny_run(**{"stream.tasks": 2}))

@@ -240,17 +240,29 @@ def _what_differs(
 ) -> list[str]:
     """For each run, what tells it from others of its group in these tables of the spec, or ""."""
     settings = [_flat({table: getattr(run.spec, table) for table in tables}) for run in runs]
-    groups: dict[Hashable, list[dict[str, Any]]] = {}
-    for run, table in zip(runs, settings, strict=True):
-        groups.setdefault(group(run), []).append(table)
-    differing = {name: _differing(members) for name, members in groups.items()}
-    texts = [
-        ", ".join(
-            f"{key.removeprefix('recipe.')}={table.get(key)}" for key in differing[group(run)]
-        )
-        for run, table in zip(runs, settings, strict=True)
-    ]
-    return [f" ({text})" if text else "" for text in texts]
+    groups: dict[Hashable, list[int]] = {}
+    for place, run in enumerate(runs):
+        groups.setdefault(group(run), []).append(place)
+    texts = [""] * len(runs)
+    for members in groups.values():
+        found = _told_apart([settings[place] for place in members])
+        for place, text in zip(members, found, strict=True):
+            texts[place] = f" ({text})" if text else ""
+    return texts
+
+
+def _told_apart(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each table, its values of the keys that differ: other values are other words."""
+    keys = _differing(tables)
+    plain, quoted = (
+        [
+            ", ".join(f"{key.removeprefix('recipe.')}={word(table.get(key))}" for key in keys)
+            for table in tables
+        ]
+        for word in (str, repr)
+    )
+    # Without quotes, true and "True" are one word.
+    return plain if len(set(plain)) == len(set(quoted)) else quoted
 
 
 def _differing(tables: Sequence[Mapping[str, Any]]) -> list[str]:
