@@ -8,6 +8,7 @@ from learners import assert_it_goes_on_from_its_state, make, predictions, score,
 from torch.optim import SGD, Adam, AdamW
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.strategies import Scores
 from vcl_radial.strategies.coreset_vcl import CoresetVCL
@@ -121,6 +122,20 @@ def test_the_prior_of_the_fine_tuning_is_the_carried_posterior(
         predicted.append(moved.abs().mean().item())
     assert predicted[0] > 1.5 * predicted[1] > 0
     assert predicted[2] < 0.05 * predicted[0]
+
+
+def test_fine_tuning_leaves_point_heads_as_training_left_them(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    """No prior holds them to it."""
+    network = MLP(64, 2, hidden=(32,), posterior="gaussian", point_heads=True)
+    vcl = make(CoresetVCL, network, multi_head_stream, coreset_epochs=10)
+    train(vcl, list(multi_head_benchmark.train_stream)[:2])
+    trained = dict(vcl.model.named_parameters())
+    tuned = dict(vcl._prediction.named_parameters())
+    stayed = {name for name, tensor in trained.items() if torch.equal(tuned[name], tensor)}
+    assert stayed == {name for name in trained if "head" in name}
+    assert all(tensor.requires_grad for tensor in trained.values())
 
 
 def test_the_divergence_counts_once_for_the_whole_coreset(

@@ -11,7 +11,9 @@ carried on from it, so that no point is counted twice:
     q_t = argmin_q  E_q[ -log p(C_1, ..., C_t | w) ] + KL(q || q~_t)
 
 The authors' code for many heads makes a q_t of its own for each head, of that head's coreset alone;
-here, as in the algorithm, one q_t serves all heads.
+here, as in the algorithm, one q_t serves all heads. What has no posterior (point heads) has no KL
+that would hold it, and a few points would be fitted by maximum likelihood: it stays as training
+left it.
 """
 
 from __future__ import annotations
@@ -122,9 +124,13 @@ class CoresetVCL(VCL):
         """A copy of the model, trained on the coresets with the model's posterior as its prior."""
         model = deepcopy(self.model).train()
         network = model.network if isinstance(model, TaskModel) else model
-        for module in model.modules():
-            if isinstance(module, VariationalWeights):
-                module.sampler = None  # in the middle of a task, one that draws for its training
+        layers = [m for m in model.modules() if isinstance(m, VariationalWeights)]
+        for layer in layers:
+            layer.sampler = None  # in the middle of a task, one that draws for its training
+        held = {id(parameter) for layer in layers for parameter in layer.parameters()}
+        for parameter in model.parameters():
+            if id(parameter) not in held:
+                parameter.requires_grad_(False)  # no optimiser moves what has no gradient
         x, y, tasks = self.coreset
         heads = torch.unique(tasks).tolist()
         consolidate(network, heads)
