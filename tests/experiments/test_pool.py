@@ -17,6 +17,17 @@ def thirds(piece, tell):
     return 10 * piece
 
 
+def printed(piece, tell):
+    print(piece)
+    return piece
+
+
+def test_a_worker_prints_what_its_output_has_no_code_for(monkeypatch, capfd):
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    assert dict(in_workers(printed, ["→", "\udce9"], 2)) == {0: "→", 1: "\udce9"}
+    assert sorted(capfd.readouterr().out.split()) == [r"\u2192", r"\udce9"]
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_piece_is_done_once_and_told_of(jobs):
     told = []

@@ -46,6 +46,12 @@ def test_a_written_file_replaces_the_old_one_and_all_may_read_it(tmp_path: Path)
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_page_that_names_a_folder_of_odd_bytes_can_be_written_and_read(tmp_path: Path):
+    path = tmp_path / "page"
+    write_atomically(path, f"made of {os.fsdecode(b'caf' + bytes([0xE9]))} →")
+    assert path.read_text(encoding="utf-8") == r"made of caf\udce9 →"
+
+
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch):
     path = tmp_path / "file"
     write_atomically(path, "old")

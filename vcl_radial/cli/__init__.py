@@ -29,6 +29,7 @@ from vcl_radial.cli import (
 )
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
+from vcl_radial.experiments.processes import print_anything
 
 COMMANDS = (
     run,
@@ -50,6 +51,7 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
+    print_anything()
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:

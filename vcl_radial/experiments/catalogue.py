@@ -63,9 +63,11 @@ def load(kind: str, name: str) -> Entry:
     lies beside its class.
 
     Raises:
-        UserError: it is not there, not readable or not TOML.
+        UserError: it is not there, not readable or not TOML, or its name is not UTF-8.
     """
     path = _path(kind, name)
+    if not _is_unicode(path.stem):  # a spec holds it
+        raise UserError(f"{path}: the file's name is not valid UTF-8; rename it")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -108,7 +110,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
             True or False, which as a string would be true both times.
     """
     key, equals, value = text.partition("=")
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if not _is_unicode(text):
         raise UserError(f"--set {text!a}: is not valid UTF-8; write it in UTF-8")
     if not equals or not key.strip():
         raise UserError(f"--set {text!r}: write key=value, for example --set epochs=40")
@@ -120,6 +122,11 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return key.strip(), value
     # More than one key: the value holds a line break, which no TOML value on one line does.
     return key.strip(), table["value"] if len(table) == 1 else value
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it has no code that stands for a byte of another encoding."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def plan(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -86,9 +88,17 @@ class WorkerProcess:
         self.line.close()
 
 
+def print_anything() -> None:
+    """Print what the output's encoding lacks, as arrows or a path's odd bytes, as codes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def serve(line: Connection, do: Callable[[Any], Any]) -> None:
     """In the process: do what comes and send back what came of it, until the parent is gone."""
     threading.Thread(target=end_with_parent, daemon=True).start()
+    print_anything()
     while True:
         try:
             line.send(do(line.recv()))

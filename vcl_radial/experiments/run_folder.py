@@ -26,8 +26,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises:
         UserError: it cannot be written; names the file and why.
     """
+    if isinstance(content, str):
+        # A page names folders, and a folder's name need not be UTF-8: its odd bytes as codes.
+        content = content.encode(errors="backslashreplace")
     try:
-        atomic.write(path, content.encode() if isinstance(content, str) else content)
+        atomic.write(path, content)
     except OSError as error:
         raise not_written(path, error) from None
 
