@@ -8,7 +8,7 @@ import torch
 
 from vcl_radial import __version__, atomic
 from vcl_radial.cli import main
-from vcl_radial.experiments import report
+from vcl_radial.experiments import catalogue, report
 from vcl_radial.streams import DATA_VARIABLE
 
 DIGITS = "split-digits-multi-head"
@@ -35,7 +35,7 @@ def command(capsys, tmp_path: Path, monkeypatch):
 @pytest.fixture
 def no_report(monkeypatch):
     """Leave out the pictures, which take longer than the runs."""
-    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: set())
 
 
 def run(*arguments: str, jobs: str = "1") -> list[str]:
@@ -88,6 +88,24 @@ def test_a_diverged_run_is_told_of_while_the_others_finish(command):
     assert "wild seed 0   FAILED  [1 of 4]" in out
     assert Path("runs", "report", DIGITS, "heatmap-naive.png").is_file()
     assert not Path("runs", "report", DIGITS, "heatmap-wild.png").exists()
+
+
+def test_runs_that_their_report_passes_over_are_a_failure(command):
+    def code_of(method, *settings):
+        code, _, err = command(*run("--method", method, *TINY, *settings))
+        return code, [line for line in err if "occurs twice" in line]
+
+    # The third is named as the second is told from the first, and so their tables do not fit.
+    Path("naive (epochs=2).toml").write_text(catalogue.load("method", "naive").path.read_text())
+    for method, epochs in (("naive", 1), ("naive", 2)):
+        assert code_of(method, f"epochs={epochs}") == (0, [])
+    assert code_of("naive", "evaluate_on=validation") == (0, [])
+    code, (line,) = code_of("naive (epochs=2).toml", "epochs=2")
+    assert code == 1
+    assert line.startswith(f"passed over: {DIGITS}: ")
+    # Of the validation data, which are shown, nothing is missing.
+    code, (line,) = code_of("naive", "evaluate_on=validation")
+    assert code == 0
 
 
 def test_ctrl_c_says_how_to_go_on(command, monkeypatch, no_report):

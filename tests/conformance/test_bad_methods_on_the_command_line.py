@@ -55,7 +55,7 @@ def command(capsys, tmp_path, monkeypatch):
     """Call the command line where `theirs.py` lies; give exit code, output and error lines."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: set())
     handler = signal.getsignal(signal.SIGTERM)
     Path("theirs.py").write_text(METHODS)
     Path("broken.py").write_text("class Mine(:\n    pass\n")

@@ -24,7 +24,7 @@ RECIPE = 'description = "a method of theirs"\nstrategy = "theirs"\nposterior = "
 def command(capsys, tmp_path, monkeypatch):
     """Call the command line; give exit code, output and error lines."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: set())
     handler = signal.getsignal(signal.SIGTERM)
 
     def call(*arguments):

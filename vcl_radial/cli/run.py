@@ -84,6 +84,7 @@ def _run(options: argparse.Namespace) -> int:
 
     from vcl_radial.experiments.execute import Place
     from vcl_radial.experiments.report import write_report
+    from vcl_radial.experiments.run_folder import RunFolder
     from vcl_radial.experiments.runner import perform
 
     place = Place(
@@ -105,5 +106,6 @@ def _run(options: argparse.Namespace) -> int:
     if len(outcomes) == len(runs) and len(outcomes) == sum(map(len, faults.values())):
         return FAILED
     order = list(dict.fromkeys(run.method for run in runs))
-    write_report(options.out, options.out / "report", runs[0].benchmark, order)
-    return FAILED if faults else DONE
+    missing = write_report(options.out, options.out / "report", runs[0].benchmark, order)
+    unseen = any(RunFolder(options.out, run).path in missing for run in runs)
+    return FAILED if faults or unseen else DONE

@@ -38,7 +38,7 @@ def write_report(
     benchmark: str | None = None,
     first: Sequence[str] = (),
     command: str | None = None,
-) -> None:
+) -> set[Path]:
     """Write the report of each benchmark below a folder, print its table and where it lies.
 
     What cannot be shown is named on stderr and on the page, and the rest goes on.
@@ -51,6 +51,9 @@ def write_report(
         first: methods to show first, in this order; the others follow by name.
         command: what made the page, in words.
 
+    Returns:
+        The folders of finished runs that are not shown, as their benchmark could not be.
+
     Raises:
         UserError: there is nothing to show, or a file cannot be written.
     """
@@ -59,6 +62,7 @@ def write_report(
         print(f"passed over: {words}", file=sys.stderr)
     parts: list[_Part] = []
     used: set[str] = set()
+    missing: set[Path] = set()
     for name in sorted({run.benchmark for run in runs}):
         chosen = [run for run in runs if run.benchmark == name]
         chosen.sort(key=lambda run: _place(run.spec.method, first))
@@ -69,10 +73,12 @@ def write_report(
         except DataError as error:
             passed_over.append(f"{name}: {error}")
             print(f"passed over: {passed_over[-1]}", file=sys.stderr)
+            missing |= {run.path for run in chosen}
     if not parts:
         raise UserError(f"{folder}: holds no finished run that can be shown")
     page = to / ("index.html" if benchmark is None else f"{_file_name(benchmark)}.html")
     _write_page(page, parts, passed_over, folder, command)
+    return missing
 
 
 @dataclass(frozen=True)
