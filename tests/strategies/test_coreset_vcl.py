@@ -16,6 +16,7 @@ from vcl_radial.strategies.coreset_vcl import CoresetVCL
 OPTIONS = [
     {"coreset_size": 10, "coreset_epochs": 3},
     {"coreset_size": 10, "selection": "k-centre", "coreset_epochs": 3},
+    {"coreset_size": 10, "coreset_epochs": 1, "ml_epochs": 2},
 ]
 
 
@@ -65,6 +66,23 @@ def test_the_carried_posterior_never_sees_the_coreset(
         assert as_set(trained) | as_set(x) == as_set(torch.stack([each[0] for each in everything]))
         labels = {tuple(inputs.tolist()): label for inputs, label, _ in everything}
         assert y.tolist() == [labels[tuple(row)] for row in x.tolist()]
+
+
+def test_the_start_at_the_likelihood_is_that_of_ml_init_on_what_the_coreset_leaves(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    ends = {}
+    for ml_epochs in (None, 0, 3):
+        network, seen = make_network("gaussian"), Seen()
+        options = {} if ml_epochs is None else {"ml_epochs": ml_epochs}
+        vcl = make(
+            CoresetVCL, network, multi_head_stream, coreset_epochs=0, plugins=[seen], **options
+        )
+        train(vcl, list(multi_head_benchmark.train_stream)[:1])
+        ends[ml_epochs] = weights(vcl)
+        assert not as_set(torch.cat(seen.batches)) & as_set(vcl.coreset[0])
+    assert torch.equal(ends[None], ends[0])
+    assert not torch.equal(ends[3], ends[0])
 
 
 def test_fine_tuning_touches_the_prediction_alone(scenario, make_network):

@@ -13,7 +13,8 @@ carried on from it, so that no point is counted twice:
 The authors' code for many heads makes a q_t of its own for each head, of that head's coreset alone;
 here, as in the algorithm, one q_t serves all heads. What has no posterior (point heads) has no KL
 that would hold it, and a few points would be fitted by maximum likelihood: it stays as training
-left it.
+left it. The authors' code starts the first task's posterior from maximum likelihood: `ml_epochs`
+(theirs sees C_1 too, here D_1 - C_1 alone).
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
+from vcl_radial.strategies.ml_init_vcl import MLInitVCL
 from vcl_radial.strategies.task_model import TaskModel, log_predictive_of
-from vcl_radial.strategies.vcl import VCL
 from vcl_radial.streams import TensorBatches
 from vcl_radial.streams.coreset import coreset
 
 
-class CoresetVCL(VCL):
+class CoresetVCL(MLInitVCL):
     """VCL whose predictions come from a copy that was fine-tuned on points set aside.
 
     Args:
@@ -46,7 +47,8 @@ class CoresetVCL(VCL):
         selection: "random" or "k-centre"; see `vcl_radial.streams.coreset`.
         coreset_epochs: passes over the coresets before a prediction; `train_epochs` if not given.
         coreset_rate: the learning rates of these passes, as a multiple of those of training.
-        settings: those of `ContinualStrategy`.
+        ml_epochs: passes over the first task that train the means alone, before anything else.
+        settings: those of `MLInitVCL`.
 
     Raises:
         UserError: the selection is not known, a task has no more than `coreset_size` points, or
@@ -60,9 +62,10 @@ class CoresetVCL(VCL):
         selection: str = "random",
         coreset_epochs: int | None = None,
         coreset_rate: float = 1.0,
+        ml_epochs: int = 0,
         **settings: Any,
     ) -> None:
-        super().__init__(**settings)
+        super().__init__(ml_epochs=ml_epochs, **settings)
         self.coreset_size, self.selection = coreset_size, selection
         self.coreset_epochs = self.train_epochs if coreset_epochs is None else coreset_epochs
         if self.coreset_epochs < 0:
