@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+
+from vcl_radial.errors import UserError
 
 
 def cache_root() -> Path:
-    """The cache folder: `$XDG_CACHE_HOME/vcl_radial`, else `~/.cache/vcl_radial`."""
+    """The cache folder: `$XDG_CACHE_HOME/vcl_radial`, else `~/.cache/vcl_radial`.
+
+    A user without a home folder has one in the temporary folder.
+
+    Raises:
+        UserError: that one is somebody else's.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "vcl_radial"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "vcl_radial"
+    except RuntimeError:  # neither $HOME nor an entry for this user
+        return _temporary()
+
+
+def _temporary() -> Path:
+    """A cache folder that this user alone can write: code is loaded from it."""
+    folder = Path(tempfile.gettempdir()) / f"vcl_radial-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise UserError(f"{folder}: belongs to somebody else; set XDG_CACHE_HOME to your own")
+    return folder

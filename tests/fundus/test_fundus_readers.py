@@ -1,6 +1,7 @@
 """Every folder gives the same kind of table, and what is wrong with it is said in one line."""
 
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -259,6 +260,11 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(kaggle):
 def test_an_empty_folder_is_told_what_it_lacks(tmp_path, dataset, words):
     with pytest.raises(DataError, match=words):
         load_photographs(dataset, tmp_path)
+
+
+def test_a_file_below_the_home_of_nobody_is_told():
+    with pytest.raises(DataError, match=r"~no-such-user/retinamnist\.npz: no such file"):
+        load_photographs("retinamnist", Path("~no-such-user", "retinamnist.npz"))
 
 
 def test_a_table_without_a_folder_of_images(tmp_path):

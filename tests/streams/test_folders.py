@@ -1,6 +1,9 @@
+import os
 import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from urllib.error import URLError
 
@@ -41,6 +44,35 @@ def test_the_cache_follows_the_xdg_variable(
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_root() == tmp_path / ".cache" / "vcl_radial"
+
+
+def test_without_a_home_the_cache_is_in_the_temporary_folder_and_ones_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def homeless(*_: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"vcl_radial-{os.getuid()}"
+    assert cache_root() == cache_root() == folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    uid = os.getuid() + 1
+    (tmp_path / f"vcl_radial-{uid}").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    with pytest.raises(UserError, match=f"vcl_radial-{uid}: belongs to somebody else; set XDG_"):
+        cache_root()
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_a_folder_below_the_home_of_nobody_is_reported(
+    monkeypatch: pytest.MonkeyPatch, by_variable: bool
+) -> None:
+    named = Path("~no-such-user", "data")
+    monkeypatch.setenv(DATA_VARIABLE, str(named))
+    with pytest.raises(UserError, match=r"~no-such-user/data, the data folder.*, is not a folder"):
+        user_root(None if by_variable else named)
 
 
 def test_a_named_folder_that_does_not_exist_is_reported(tmp_path: Path) -> None:

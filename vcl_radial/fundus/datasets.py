@@ -20,7 +20,7 @@ from vcl_radial.fundus.readers import (
 )
 from vcl_radial.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.fundus.table import Photographs
-from vcl_radial.streams.folders import DATA_VARIABLE, user_root
+from vcl_radial.streams.folders import DATA_VARIABLE, expanded, user_root
 
 _EQUALISED = "cropped, padded to a square and equalised in contrast per channel by their source"
 
@@ -67,7 +67,7 @@ def load_photographs(
     if on_fault not in ("stop", "skip"):
         raise UserError(f'on_fault = {on_fault!r} is not known: choose "stop" or "skip"')
     if name == "retinamnist" and data_dir is not None and data_dir.suffix == ".npz":
-        return read_medmnist(data_dir.expanduser(), on_fault, tell)
+        return read_medmnist(expanded(data_dir), on_fault, tell)
     root = user_root(data_dir)
     if root is None:
         raise UserError(

@@ -33,14 +33,22 @@ def user_root(data_dir: Path | None) -> Path | None:
         UserError: The folder was named but does not exist.
     """
     if data_dir is not None:
-        root, origin = Path(data_dir).expanduser(), "the data folder"
+        root, origin = expanded(Path(data_dir)), "the data folder"
     elif variable := os.environ.get(DATA_VARIABLE):
-        root, origin = Path(variable).expanduser(), f"the data folder of {DATA_VARIABLE}"
+        root, origin = expanded(Path(variable)), f"the data folder of {DATA_VARIABLE}"
     else:
         return None
     if not root.is_dir():
         raise UserError(f"{root}, {origin}, is not a folder: create it or name another")
     return root
+
+
+def expanded(path: Path) -> Path:
+    """With a home folder in place of `~`; as it stands where nobody of that name is known."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def user_files(root: Path, folder: str | None) -> dict[str, Path]:
