@@ -94,6 +94,17 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
     assert "'steps' is none of step, peers, run, growth, kl, regression, lanes" in line
 
 
+def test_the_help_lists_what_each_section_measures_in_one_column(capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "--help"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line[:3].strip()]
+    places = set()
+    for name, words in SECTIONS.items():
+        (line,) = (line for line in lines if line.split()[:1] == [name])
+        places.add(line.index(f" {words}"))
+    assert len(places) == 1
+
+
 def test_a_section_joins_those_that_were_measured_before(tiny, capsys):
     to = tiny.scratch / "speed"
     for section in ("kl", "step"):

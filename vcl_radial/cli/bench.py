@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """The command and its arguments."""
+    widest = max(map(len, SECTIONS))
     parser = commands.add_parser(
         "bench",
         help="measure speed and memory",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Measure speed and memory on one thread or a GPU. Sections (default: all):\n"
-        + "\n".join(f"  {name:8}{words}" for name, words in SECTIONS.items()),
+        + "\n".join(f"  {name:{widest}}  {words}" for name, words in SECTIONS.items()),
     )
     parser.add_argument("sections", metavar="SECTION", nargs="*", type=_section)
     parser.add_argument(
