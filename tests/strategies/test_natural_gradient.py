@@ -286,7 +286,7 @@ def test_several_draws_in_a_step_quieten_ivons_gradient(
 
 def test_ivon_names_the_package_that_is_missing(make_network, monkeypatch):
     monkeypatch.setitem(sys.modules, "ivon", None)
-    with pytest.raises(UserError, match="pip install ivon-opt"):
+    with pytest.raises(UserError, match=r"pip install 'vcl-radial\[ivon\]'"):
         strategy(IVON, make_network(None))
 
 

@@ -77,7 +77,7 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
             self._optimizer_class = import_module("ivon").IVON
         except ImportError:
             raise UserError(
-                "strategy = 'ivon' needs the package ivon-opt: pip install ivon-opt"
+                "strategy = 'ivon' needs the package ivon-opt: pip install 'vcl-radial[ivon]'"
             ) from None
         self._ivon: Any = None
         self._parts: Sequence[WeightPosterior] = []
