@@ -1,4 +1,6 @@
 import hashlib
+import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +67,29 @@ def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(com
     assert code == 0
     assert out.split("\n\n")[1] == again.split("\n\n")[0].strip("\n")
     assert Path("elsewhere", DIGITS, "heatmaps.png").is_file()
+
+
+def test_an_output_without_arrows_and_a_folder_of_odd_bytes_end_no_command(command, monkeypatch):
+    out = os.fsdecode(b"caf\xe9")
+    latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", latin)
+    code, _, err = command(*run("--method", "naive", "--out", out, *TINY))
+    assert (code, err) == (0, [])
+    latin.flush()
+    printed = latin.buffer.getvalue().decode("latin-1")
+    assert "accuracy (%) \\u2191" in printed
+    page = Path(out, "report", f"{DIGITS}.html")
+    assert f"all of it on one page: caf\\udce9/report/{page.name}" in printed
+    assert r"caf\udce9" in page.read_text(encoding="utf-8")
+
+
+def test_a_file_whose_name_is_not_utf8_is_refused_before_the_work(command):
+    name = os.fsdecode(b"m\xe9.toml")
+    Path(name).write_text('strategy = "naive"\nposterior = "none"\n')
+    code, _, err = command(*run("--method", name))
+    words = r"vcl-radial: m\udce9.toml: the file's name is not valid UTF-8; rename it"
+    assert (code, err) == (1, [words])
+    assert not Path("runs").exists()
 
 
 def test_the_methods_compared_unless_named_are_radial_and_gaussian(command, no_report):
