@@ -15,13 +15,15 @@ is then the exact mean and precision, up to a relative 1 - beta2 in the precisio
 the term in the package's Hessian step that keeps it positive.
 
 A moving average that is long enough for the estimate's noise still holds beta2^t of the Hessian h_0
-that it starts with after the t steps of a task. Predictions draw from the optimiser's posterior, as
-the package has it; h_0 keeps its noise small. What is carried is the data's part, without h_0:
+that it starts with after the t steps of a task. The posterior that is carried is the package's, h_0
+and all: to every weight a task adds beta2^t / initial_noise^2 of precision, an L2 penalty. With
+`debias` predictions still draw from it, but what is carried is the data's part:
 
     h_data = max(0, (hessian - beta2^t h_0) / (1 - beta2^t))
     precision_t = precision_{t-1} + ess h_data
 
-so that a weight that no data touch keeps its prior, up to (1 - beta2) / 2 of ess h_0.
+so that a weight that no data touch keeps its prior, up to (1 - beta2) / 2 of ess h_0. In a task of
+hundreds of steps h_data is mostly the noise of the estimate.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
         train_samples: weight samples in a step, each with a backward pass of its own.
         beta2: decay of the Hessian. The estimate of a step is so noisy that it takes thousands of
             steps to average: a shorter decay lets the noise through.
+        debias: carry the data's part of the Hessian alone.
         settings: those of `NaturalGradientMemory` and `ContinualStrategy`.
 
     Raises:
@@ -67,12 +70,13 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
         initial_noise: float = 0.03,
         train_samples: int = 1,
         beta2: float | None = 0.999,
+        debias: bool = False,
         **settings: Any,
     ) -> None:
         if math.isinf(initial_noise):
             raise UserError("initial_noise = inf: IVON's first Hessian must be above 0")
         super().__init__(initial_noise=initial_noise, beta2=beta2, **settings)
-        self.draws = train_samples
+        self.draws, self.debias = train_samples, debias
         try:
             self._optimizer_class = import_module("ivon").IVON
         except ImportError:
@@ -146,7 +150,10 @@ class IVON(NaturalGradientMemory, ContinualStrategy):
 
     @torch.no_grad()
     def consolidate(self, experience: Any) -> None:
-        """Carry the means and what the data say of the precision; predictions keep their noise."""
+        """Make the posterior the prior, with `debias` what the data say of it."""
+        if not self.debias:
+            super().consolidate(experience)
+            return
         (group,) = self._ivon.param_groups
         left = group["beta2"] ** self._ivon.current_step
         # Of no step nothing is learnt.
