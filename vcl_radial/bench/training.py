@@ -126,17 +126,18 @@ class InMemoryLoop:
 
 
 class InBfloat16(nn.Module):
-    """A network that multiplies in bfloat16 (autocast); its weights and logits are float32."""
+    """A perceptron whose body multiplies in bfloat16 (autocast); weights and head are float32."""
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Sequential) -> None:
         super().__init__()
-        self.network = network
+        self.body, self.head = network[:-1], network[-1]
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits `[B, C]` of inputs `[B, ...]`."""
         with torch.autocast(x.device.type, torch.bfloat16):
-            logits: Tensor = self.network(x)
-        return logits.float()
+            features: Tensor = self.body(x)
+        logits: Tensor = self.head(features.float())
+        return logits
 
 
 def epochs_to_fill(seconds: float, epoch_seconds: float) -> int:
@@ -158,7 +159,6 @@ def perceptron(layers: Sequence[nn.Module]) -> nn.Sequential:
 
 def floor(training: Training) -> InMemoryLoop:
     """The floor of a training: its task, and its network with point estimates in plain PyTorch."""
-    network: nn.Module = perceptron([nn.Linear(*sizes) for sizes in training.layers])
-    if training.recipe.precision == "bfloat16":
-        network = InBfloat16(network)
-    return InMemoryLoop(network, training)
+    network = perceptron([nn.Linear(*sizes) for sizes in training.layers])
+    in_bfloat16 = training.recipe.precision == "bfloat16"
+    return InMemoryLoop(InBfloat16(network) if in_bfloat16 else network, training)
