@@ -68,11 +68,12 @@ def describe(device: str, threads: int, commits: Iterable[str | None] = ()) -> d
     }
 
 
-def engine(device: str) -> Engine:
-    """That of this process on a device."""
+def engines_with(known: Iterable[Engine], device: str) -> list[Engine]:
+    """Those that a checkpoint names, each once, and that of this process on a device."""
     from vcl_radial import native
 
-    return device, native.unavailable() is None
+    here = device, native.unavailable() is None
+    return list(dict.fromkeys([*((name, there) for name, there in known), here]))
 
 
 def tell_if_mixed(checkpoint: Path, engines: Sequence[Engine]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.environment import engine, loaded, tell_if_mixed
+from vcl_radial.experiments.environment import engines_with, loaded, tell_if_mixed
 from vcl_radial.experiments.run_folder import DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.experiments.specification import Run
 
@@ -169,7 +169,7 @@ def go_on(folder: RunFolder, run: Resumable, device: str) -> None:
     except DamagedCheckpoint:
         discard_damaged(folder.checkpoint)
         state = None
-    folder.engines = list(dict.fromkeys([*folder.engines, engine(device)]))
+    folder.engines = engines_with(folder.engines, device)
     if state is None:
         return
     tell_if_mixed(folder.checkpoint, folder.engines)

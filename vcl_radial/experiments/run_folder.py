@@ -115,7 +115,7 @@ class RunFolder:
         state = stored(self.checkpoint, self._stamp, "spec")
         if state is not None:
             self.commits = list(dict.fromkeys(state.pop("commits", [])))
-            self.engines = [(device, there) for device, there in state.pop("engines", [])]
+            self.engines = list(state.pop("engines", []))
         return state
 
     @property

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from vcl_radial.nn.convert import layer_settings
 from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
+from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.posteriors import Posterior
 
@@ -66,12 +66,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, ...]` under one draw of the weights."""
-        x = x.flatten(1)
-        if self.in_bfloat16:
-            with torch.autocast(x.device.type, torch.bfloat16):
-                features = self._features(x).float()
-        else:
-            features = self._features(x)
+        features = features_in(self._features, x.flatten(1), bfloat16=self.in_bfloat16)
         logits: Tensor = self.head(features, task)
         return logits
 

@@ -12,6 +12,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
 from vcl_radial.nn.convert import layer_settings
 from vcl_radial.nn.heads import make_heads
+from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
 
 _BLOCKS: Final = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
@@ -66,7 +67,7 @@ class VGG(nn.Module):
         first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
             published code 2, at a quarter of the work.
         precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
-            and the head stay as they are, since logits of 8 bits would rank photographs by ties.
+            and the head stay as they are.
     """
 
     def __init__(
@@ -103,12 +104,7 @@ class VGG(nn.Module):
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, classes]` of images `[B, channels, H, W]` under one draw of the weights."""
-        # Shapes alone, which tell a run's memory, have no autocast: float32 bounds it from above.
-        if self.in_bfloat16 and not x.is_meta:
-            with torch.autocast(x.device.type, torch.bfloat16):
-                features = self.features(x).float()
-        else:
-            features = self.features(x)
+        features = features_in(self.features, x, bfloat16=self.in_bfloat16)
         logits: Tensor = self.head(features, task)
         return logits
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vcl_radial.errors import UserError
 from vcl_radial.nn.convert import layer_settings, to_bayesian
 from vcl_radial.nn.heads import make_heads
+from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.outside import in_words
 from vcl_radial.posteriors import Posterior
@@ -61,9 +62,8 @@ class WithHeads(nn.Module):
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, *shape]` under one draw of the weights."""
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.in_bfloat16):
-            features = self.body(x)
-        logits: Tensor = self.head(features.float() if self.in_bfloat16 else features, task)
+        features = features_in(self.body, x, bfloat16=self.in_bfloat16)
+        logits: Tensor = self.head(features, task)
         return logits
 
 

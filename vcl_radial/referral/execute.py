@@ -64,8 +64,7 @@ def execute(
             "or delete it"
         )
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    engines = [(made_on, there) for made_on, there in state.get("engines", [])]
-    engines = list(dict.fromkeys([*engines, environment.engine(name)]))
+    engines = environment.engines_with(state.get("engines", []), name)
     if processes.is_first:
         environment.tell_if_mixed(folder.checkpoint, engines)
     processes.wait()
