@@ -151,7 +151,7 @@ def test_shipped_sweeps_are_valid_and_found_by_name() -> None:
         find("tune-radia")
 
 
-@pytest.mark.parametrize("which", ["", "-single-head", "-resplit"])
+@pytest.mark.parametrize("which", ["", "-single-head", "-second"])
 def test_the_two_tunings_differ_in_the_method_and_its_grouping_alone(which: str) -> None:
     radial, gaussian = (parsed(_table(f"tune-{n}{which}"), FILE) for n in ("radial", "gaussian"))
     same = {"description", "method", "search"}
