@@ -20,7 +20,8 @@ from vcl_radial.nn.weights import softplus
 from vcl_radial.posteriors import Gaussian
 
 FAMILIES = ["gaussian", "radial", "radial-eq44"]
-GROUPINGS = ["layer", "tensor", "unit"]
+STRETCHED = [("layer", False), ("tensor", False), ("unit", False), ("unit", True)]
+"""Groupings, and whether the KL is stretched."""
 N = 640
 
 needs_compiler = pytest.mark.skipif(
@@ -34,8 +35,11 @@ def _same_noise(monkeypatch):
     monkeypatch.setattr(native, "standard_normal", lambda out: out.normal_())
 
 
-def network(family, grouping, carried=True, dtype=torch.float64):
-    """Task 1's head still has the initial prior where the body has a carried one."""
+def network(family, grouping, carried=True, dtype=torch.float64, stretched=False):
+    """Task 1's head still has the initial prior where the body has a carried one.
+
+    A stretch, where wanted, is of all blocks but one.
+    """
     torch.manual_seed(0)
     settings = PosteriorSettings(family, grouping, initial_rho=-3.0)
     net = MLP(30, 3, hidden=(20, 10), posterior=settings)
@@ -46,6 +50,8 @@ def network(family, grouping, carried=True, dtype=torch.float64):
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
+        for block in blocks(net, [0, 1])[1:]:
+            block.stretch = torch.rand_like(block.mean) * 3 if stretched else None
     return net
 
 
@@ -84,21 +90,22 @@ def closed_form_steps(net, optimizer, steps, samples, dtype):
     closed_form.release()
 
 
-def course(steps, make_optimizer, family, grouping, carried, samples, dtype, n=20):
+def course(steps, make_optimizer, family, grouping, carried, stretched, samples, dtype, n=20):
     """Where all parameters are after some steps, and what they did not start with."""
-    net = network(family, grouping, carried, dtype)
+    net = network(family, grouping, carried, dtype, stretched)
     start = torch.cat([p.detach().flatten() for p in net.parameters()])
     steps(net, make_optimizer(net.parameters()), n, samples, dtype)
     return start, torch.cat([p.detach().flatten() for p in net.parameters()])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize(("grouping", "stretched"), STRETCHED)
 @pytest.mark.parametrize("carried", [False, True])
 @pytest.mark.parametrize("samples", [1, 3])
-def test_gradients_are_those_of_autograd(family, grouping, carried, samples):
+def test_gradients_are_those_of_autograd(family, grouping, carried, stretched, samples):
     """One step of gradient descent in float64 moves every parameter as autograd would."""
-    args = (lambda p: SGD(p, lr=0.1), family, grouping, carried, samples, torch.float64, 1)
+    make = lambda p: SGD(p, lr=0.1)  # noqa: E731
+    args = (make, family, grouping, carried, stretched, samples, torch.float64, 1)
     start, expected = course(plain_steps, *args)
     _, end = course(closed_form_steps, *args)
     assert ((expected - start) != 0).all()
@@ -107,14 +114,16 @@ def test_gradients_are_those_of_autograd(family, grouping, carried, samples):
 
 @needs_compiler
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize(("grouping", "stretched"), STRETCHED)
 @pytest.mark.parametrize("carried", [False, True])
 @pytest.mark.parametrize("samples", [1, 2])
 @pytest.mark.parametrize("amsgrad", [False, True])
-def test_the_compiled_step_runs_the_course_of_autograd(family, grouping, carried, samples, amsgrad):
+def test_the_compiled_step_runs_the_course_of_autograd(
+    family, grouping, carried, stretched, samples, amsgrad
+):
     """Adam in float32 against float64: as near as plain float32 comes, and a little more."""
     make = lambda p: Adam(p, lr=1e-3, amsgrad=amsgrad)  # noqa: E731
-    args = (make, family, grouping, carried, samples)
+    args = (make, family, grouping, carried, stretched, samples)
     start, plain = course(plain_steps, *args, torch.float32)
     _, compiled = course(closed_form_steps, *args, torch.float32)
     moved = (plain - start).abs()
@@ -126,9 +135,10 @@ def test_the_compiled_step_runs_the_course_of_autograd(family, grouping, carried
 
 @needs_compiler
 @pytest.mark.parametrize("shift", [0.0, 1e-4, 0.1, 3.0, 40.0, 500.0])
-def test_the_compiled_gradient_of_the_corrected_kl_is_that_of_its_formula(shift):
+@pytest.mark.parametrize("stretched", [False, True])
+def test_the_compiled_gradient_of_the_corrected_kl_is_that_of_its_formula(shift, stretched):
     """Adam's first moment is a tenth of the gradient: it is read off at every delta."""
-    net = network("radial", "unit", True, torch.float32)
+    net = network("radial", "unit", True, torch.float32, stretched)
     with torch.no_grad():
         for block in blocks(net, [0, 1]):
             block.prior_mean.copy_(block.mean - shift * block.prior_scale)
@@ -186,7 +196,7 @@ def test_the_compiled_softplus_keeps_up_with_rho():
 def test_without_a_compiler_any_adam_runs_the_course_of_autograd(fused, grouping, monkeypatch):
     monkeypatch.setattr(native.step, "library", lambda: None)
     make = lambda p: Adam(p, lr=1e-2, fused=fused)  # noqa: E731
-    args = (make, "radial", grouping, True, 1, torch.float64)
+    args = (make, "radial", grouping, True, False, 1, torch.float64)
     start, plain = course(plain_steps, *args)
     _, closed = course(closed_form_steps, *args)
     assert (plain - start).abs().median() > 1e-2

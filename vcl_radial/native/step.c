@@ -138,7 +138,8 @@ void vcl_draw(float *restrict first, float *restrict second, float *restrict noi
 
 /* --- the gradient of the divergence ------------------------------------------------------------- */
 
-/* With a = (mean - prior_mean) / prior_scale, s = scale / prior_scale, n2 = inv_A a^2, t = inv_S s^2:
+/* With a = stretch (mean - prior_mean) / prior_scale, s = scale / prior_scale, n2 = inv_A a^2,
+   t = inv_S s^2:
    dKL/da = a (a0 + a1 t),  dKL/ds = (t (s0 + s1 t + s2 n2) - 1) / s */
 typedef struct {
     float a0, a1, s0, s1, s2, inv_A, inv_S;
@@ -183,7 +184,7 @@ static Moments radius_moments(double x) {
 
 static Sums sums_of_group(const float *restrict mean, const float *restrict scale,
                           const float *restrict prior_mean, const float *restrict prior_scale,
-                          Count D) {
+                          const float *restrict stretch, Count D) {
     Sums sums = {0.0, 0.0, 0.0, 0.0};
     for (Count start = 0; start < D; start += CHUNK) {
         const Count end = start + CHUNK < D ? start + CHUNK : D;
@@ -191,7 +192,8 @@ static Sums sums_of_group(const float *restrict mean, const float *restrict scal
 #pragma omp simd reduction(+ : pA, pS, pm, pf)
         for (Count i = start; i < end; i++) {
             const float inverse = 1.0f / prior_scale[i];
-            const float a = (mean[i] - prior_mean[i]) * inverse, s = scale[i] * inverse;
+            const float per_shift = stretch ? stretch[i] * inverse : inverse;
+            const float a = (mean[i] - prior_mean[i]) * per_shift, s = scale[i] * inverse;
             const float a2 = a * a, s2 = s * s;
             pA += a2;
             pS += s2;
@@ -242,12 +244,13 @@ static Coefficients radial_coefficients(Sums sums, Count D) {
    the calls below is folded into a loop of its own. */
 static inline __attribute__((always_inline)) void
 step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *restrict grad,
-           const int amsgrad, const int given_scale, Sums *sums) {
+           const int amsgrad, const int given_scale, const int stretched, Sums *sums) {
     const Adam M = step->mean, R = step->rho;
     float *const restrict mean = M.value, *const restrict rho = R.value;
     float *const restrict scale = step->scale;
     const float *const restrict prior_mean = step->prior_mean;
     const float *const restrict prior_scale = step->prior_scale;
+    const float *const restrict stretch = step->stretch;
     const float *const restrict grad_scale = step->grad_scale;
     const float *const restrict noise = step->noise;
     const float beta1 = step->beta1, beta2 = step->beta2, epsilon = step->epsilon;
@@ -256,12 +259,13 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
 #pragma omp simd reduction(+ : pA, pS, pm, pf)
     for (Count i = at; i < at + n; i++) {
         const float sigma = scale[i], inverse = 1.0f / prior_scale[i];
-        const float a = (mean[i] - prior_mean[i]) * inverse, s = sigma * inverse;
+        const float per_shift = stretched ? stretch[i] * inverse : inverse;
+        const float a = (mean[i] - prior_mean[i]) * per_shift, s = sigma * inverse;
         const float n2 = c.inv_A * a * a, t = c.inv_S * s * s;
         const float kl_a = a * (c.a0 + c.a1 * t);
         const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - 1.0f) / s;
         const float g = grad[i - at];
-        const float g_mean = g + kl_factor * inverse * kl_a;
+        const float g_mean = g + kl_factor * per_shift * kl_a;
         const float g_scale = (given_scale ? grad_scale[i] : g * noise[i]) +
                               kl_factor * inverse * kl_s;
         const float g_rho = g_scale * sigmoid(rho[i]);
@@ -272,7 +276,7 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
         rho[i] = new_rho;
         scale[i] = new_scale;
         if (sums) { /* what the next step begins with, while it is at hand */
-            const float moved = (new_mean - prior_mean[i]) * inverse, next = new_scale * inverse;
+            const float moved = (new_mean - prior_mean[i]) * per_shift, next = new_scale * inverse;
             const float a2 = moved * moved, s2 = next * next;
             pA += a2;
             pS += s2;
@@ -288,22 +292,28 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
     }
 }
 
+#define FOLDED(AMSGRAD, GIVEN, STRETCHED)                                                          \
+    case AMSGRAD | GIVEN << 1 | STRETCHED << 2:                                                    \
+        if (sums) step_chunk(step, c, i, m, g, AMSGRAD, GIVEN, STRETCHED, sums);                   \
+        else step_chunk(step, c, i, m, g, AMSGRAD, GIVEN, STRETCHED, NULL);                        \
+        break;
+
 static void step_part(const Step *step, Coefficients c, Count at, Count n,
                       const float *restrict grad, Sums *sums) {
     const int amsgrad = step->mean.max_exp_avg_sq != NULL, given = step->grad_scale != NULL;
+    const int stretched = step->stretch != NULL;
     for (Count start = 0; start < n; start += CHUNK) {
         const Count i = at + start, m = start + CHUNK < n ? CHUNK : n - start;
         const float *g = grad + start;
-        if (sums) {
-            if (amsgrad && !given) step_chunk(step, c, i, m, g, 1, 0, sums);
-            else if (amsgrad) step_chunk(step, c, i, m, g, 1, 1, sums);
-            else if (!given) step_chunk(step, c, i, m, g, 0, 0, sums);
-            else step_chunk(step, c, i, m, g, 0, 1, sums);
-        } else {
-            if (amsgrad && !given) step_chunk(step, c, i, m, g, 1, 0, NULL);
-            else if (amsgrad) step_chunk(step, c, i, m, g, 1, 1, NULL);
-            else if (!given) step_chunk(step, c, i, m, g, 0, 0, NULL);
-            else step_chunk(step, c, i, m, g, 0, 1, NULL);
+        switch (amsgrad | given << 1 | stretched << 2) {
+            FOLDED(0, 0, 0)
+            FOLDED(1, 0, 0)
+            FOLDED(0, 1, 0)
+            FOLDED(1, 1, 0)
+            FOLDED(0, 0, 1)
+            FOLDED(1, 0, 1)
+            FOLDED(0, 1, 1)
+            FOLDED(1, 1, 1)
         }
     }
 }
@@ -318,7 +328,8 @@ void vcl_step(const Step *step) {
         if (step->divergence == KL_RADIAL) {
             if (!step->sums_known)
                 *sums = sums_of_group(step->mean.value + at, step->scale + at,
-                                      step->prior_mean + at, step->prior_scale + at, D);
+                                      step->prior_mean + at, step->prior_scale + at,
+                                      step->stretch ? step->stretch + at : NULL, D);
             c = radial_coefficients(*sums, D);
             *sums = (Sums){0.0, 0.0, 0.0, 0.0};
         }

@@ -91,6 +91,7 @@ typedef struct {
     Adam mean, rho;
     float *scale;                     /* softplus(rho), kept up to date */
     const float *prior_mean, *prior_scale;
+    const float *stretch;             /* of mean - prior_mean in the KL; null: none */
     const float *grad_first, *grad_second; /* of the mean NLL with respect to the weights drawn */
     const float *grad_scale;          /* null: that with respect to the weights * noise */
     const float *noise;               /* null if grad_scale is given */

@@ -71,6 +71,7 @@ class _Step(Structure):
         ("scale", c_void_p),
         ("prior_mean", c_void_p),
         ("prior_scale", c_void_p),
+        ("stretch", c_void_p),
         ("grad_first", c_void_p),
         ("grad_second", c_void_p),
         ("grad_scale", c_void_p),
@@ -138,6 +139,7 @@ class AdamBlock:
         rho: the rhos and theirs.
         prior: mean and scale of the prior.
         divergence: whose gradient is added.
+        stretch: multiplies the means' distances from the prior's in it; None: 1.
     """
 
     def __init__(
@@ -146,11 +148,12 @@ class AdamBlock:
         rho: tuple[Tensor, Moments],
         prior: tuple[Tensor, Tensor],
         divergence: Divergence,
+        stretch: Tensor | None = None,
     ) -> None:
         native = library()
         assert native is not None
         self._native = native
-        self._tensors = (mean, rho, prior)  # whose memory the addresses are of
+        self._tensors = (mean, rho, prior, stretch)  # whose memory the addresses are of
         groups, D = mean[0].shape
         self._summed = mean[0], rho[0], *prior
         self._left: tuple[int, ...] | None = None
@@ -160,7 +163,7 @@ class AdamBlock:
         self._step = _Step(
             *(_Adam(value.data_ptr(), *map(_address, moments)) for value, moments in (mean, rho)),
             None,
-            *map(_address, prior),
+            *map(_address, (*prior, stretch)),
             groups=groups,
             D=D,
             divergence=divergence,

@@ -114,6 +114,8 @@ class PosteriorBlock(nn.Module):
         self.register_buffer("prior_mean", torch.zeros_like(mean))
         self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
         self.carried = False
+        self.stretch: Tensor | None = None
+        """`[groups, D]`; multiplies the means' distances from the prior's in the KL, where set."""
         self._held_scale: Tensor | None = None
 
     @property
@@ -157,7 +159,12 @@ class PosteriorBlock(nn.Module):
 
     def kl(self) -> Tensor:
         """KL(q || p) summed over the groups, a scalar in nats."""
-        return self.posterior.kl(self.prior).sum()
+        q, p = self.posterior, self.prior
+        if self.stretch is not None:
+            # Seen from the prior's mean: added to it, a small distance would be rounded off.
+            q = self.family(self.stretch * (q.mean - p.mean), q.scale)
+            p = self.prior_family(torch.zeros_like(p.mean), p.scale)
+        return q.kl(p).sum()
 
     @torch.no_grad()
     def consolidate(self) -> None:

@@ -29,11 +29,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import kl_divergence, posterior_blocks
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.strategies.vcl import VCL
 
@@ -62,16 +60,6 @@ class GVCL(VCL):
         self.strength = strength
         self.first_scales: dict[str, Tensor] = {}
         """The scale of each block's first prior, by the block's name."""
-        self._stretch: dict[int, Tensor] = {}
-
-    def penalty(self) -> Tensor:
-        """KL_lambda(q || p) of the body and the heads in use, in nats."""
-        if self.strength == 1:
-            return kl_divergence(self.network, self.tasks)
-        blocks = posterior_blocks(self.network, self.tasks)
-        return torch.stack(
-            [stretched_kl(block, self._stretch[id(block)]) for block in blocks]
-        ).sum()
 
     def state_dict(self) -> dict[str, Any]:
         """As every strategy, and the first priors' scales."""
@@ -84,13 +72,22 @@ class GVCL(VCL):
 
     def _before_training_exp(self, **kwargs: Any) -> None:
         super()._before_training_exp(**kwargs)
-        self._stretch = {}
-        for name, block in self.network.named_modules():
-            if isinstance(block, PosteriorBlock):
-                if not block.carried:
-                    self.first_scales[name] = block.prior_scale.flatten()[0].clone()
+        for name, block in self._blocks_by_name():
+            if not block.carried:
+                self.first_scales[name] = block.prior_scale.flatten()[0].clone()
+            if self.strength != 1:
                 first = self.first_scales[name].to(block.prior_scale.device)
-                self._stretch[id(block)] = stretch(block, first, self.strength)
+                block.stretch = stretch(block, first, self.strength)
+
+    def _after_training_exp(self, **kwargs: Any) -> None:
+        # Before the consolidation: what is said of a finished task is said of its KL proper.
+        for _, block in self._blocks_by_name():
+            block.stretch = None
+        super()._after_training_exp(**kwargs)
+
+    def _blocks_by_name(self) -> list[tuple[str, PosteriorBlock]]:
+        modules = self.network.named_modules()
+        return [(name, m) for name, m in modules if isinstance(m, PosteriorBlock)]
 
 
 def stretch(block: PosteriorBlock, first_scale: Tensor, strength: float) -> Tensor:
@@ -101,9 +98,3 @@ def stretch(block: PosteriorBlock, first_scale: Tensor, strength: float) -> Tens
     """
     kept = (block.prior_noise() / first_scale).square().clamp(max=1)
     return (strength * (1 - kept) + kept).sqrt()
-
-
-def stretched_kl(block: PosteriorBlock, stretch: Tensor) -> Tensor:
-    """KL(q || p) with the mean's distance from the prior's multiplied by `stretch`, in nats."""
-    q, p = block.posterior, block.prior
-    return type(q)(p.mean + stretch * (q.mean - p.mean), q.scale).kl(p).sum()
