@@ -87,13 +87,16 @@ def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tmp_path: Path, c
     assert folder.fault() is None
 
 
-def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tmp_path: Path):
+def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tmp_path: Path, capsys):
     runs = [tiny_run(seed=seed) for seed in (0, 1)]
     with held([RunFolder(tmp_path, runs[0]).path]):
         one, two = perform(runs, Place(tmp_path), 1)
     assert one.fault is not None
     assert one.fault.startswith("another command is at work on this run")
     assert two.fault is None
+    shown = capsys.readouterr().out
+    assert "naive seed 0  left to another command  [1 of 2]" in shown
+    assert "FAILED" not in shown
     assert [outcome.fault for outcome in perform(runs, Place(tmp_path), 1)] == [None]
 
 

@@ -86,14 +86,16 @@ class Progress:
                 f"{event.accuracy:6.2f} %  {self._seconds(name)}"
             )
 
-    def end(self, run: Run, fault: str | None) -> None:
-        """Show that a run has ended."""
+    def end(self, run: Run, fault: str | None, elsewhere: bool = False) -> None:
+        """Show that a run has ended, or is left to another command that is at work on it."""
         name = _name(run)
         self._ended += 1
         self._done[name] = self._to_come[name]
         if self._bars and name in self._bar_of:
             self._bars.remove_task(self._bar_of.pop(name))
-        how = f"done in {self._seconds(name)}" if fault is None else "FAILED"
+        how = f"done in {self._seconds(name)}"
+        if fault is not None:
+            how = "left to another command" if elsewhere else "FAILED"
         self._say(f"{name:{self._width}}  {how}  [{self._ended} of {self._total}]")
 
     def _show_bars(self, name: str, event: Event) -> None:

@@ -48,7 +48,7 @@ def perform(
     at_once = min(len(todo), jobs * max(map(len, work)))
     with Progress(todo, jobs=at_once, kept=len(runs) - len(todo)) as progress:
         for outcome in carry_out(work, place, jobs, progress.show):
-            progress.end(outcome.run, outcome.fault)
+            progress.end(outcome.run, outcome.fault, outcome.elsewhere)
             outcomes.append(outcome)
     return outcomes
 

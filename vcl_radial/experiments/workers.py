@@ -12,7 +12,7 @@ from typing import Any
 from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import execute_lanes
-from vcl_radial.experiments.lock import held
+from vcl_radial.experiments.lock import AtWork, held
 from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve
 from vcl_radial.experiments.quiet import quiet
 from vcl_radial.experiments.run_folder import RunFolder, write_atomically
@@ -28,6 +28,8 @@ class Outcome:
 
     run: Run
     fault: str | None
+    elsewhere: bool = False
+    """whether the fault is that another command is at work on it"""
 
 
 def carry_out(
@@ -116,8 +118,8 @@ def _attempt(
             undone = [run for run in batch if RunFolder(place.out, run).fault() is not None]
             done = [Outcome(run, None) for run in batch if run not in undone]
             return done + (_attempt_held(undone, place, tell) if undone else [])
-    except UserError as error:  # somebody is at work
-        return [Outcome(run, str(error)) for run in batch]
+    except UserError as error:
+        return [Outcome(run, str(error), isinstance(error, AtWork)) for run in batch]
 
 
 def _attempt_held(
