@@ -266,22 +266,24 @@ def _fill_gradients(entries: list[tuple[_Drawn, float]]) -> None:
     for (family, prior_family), alike in families.items():
         blocks = [drawn.block for drawn, _ in alike]
         pairs = [
-            ((b.mean.detach() - b.prior_mean).mul_(_per_shift(b)), d.scale / b.prior_scale)
+            (
+                _stretched(b, (b.mean.detach() - b.prior_mean).div_(b.prior_scale)),
+                d.scale / b.prior_scale,
+            )
             for (d, _), b in zip(alike, blocks, strict=True)
         ]
         kl_gradients = family.kl_gradients(prior_family, pairs)
         for (drawn, factor), block, (kl_a, kl_s) in zip(alike, blocks, kl_gradients, strict=True):
             assert drawn.gradient is not None
             grad_mean, grad_scale = _both(drawn.gradient)
-            _add_grad(block.mean, kl_a.mul_(factor * _per_shift(block)).add_(grad_mean))
-            per_scale = factor / block.prior_scale
-            _add_grad(block.rho, kl_s.mul_(per_scale).add_(grad_scale).mul_(block.rho.sigmoid()))
+            per_nat = factor / block.prior_scale
+            _add_grad(block.mean, _stretched(block, kl_a.mul_(per_nat)).add_(grad_mean))
+            _add_grad(block.rho, kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid()))
 
 
-def _per_shift(block: PosteriorBlock) -> Tensor:
-    """What the KL multiplies the means' distances from the prior's by, `[groups, D]`."""
-    inverse = block.prior_scale.reciprocal()
-    return inverse if block.stretch is None else inverse.mul_(block.stretch)
+def _stretched(block: PosteriorBlock, along_means: Tensor) -> Tensor:
+    """Times the stretch of the block's KL, where it has one; in place."""
+    return along_means if block.stretch is None else along_means.mul_(block.stretch)
 
 
 def _add_grad(parameter: nn.Parameter, grad: Tensor) -> None:
