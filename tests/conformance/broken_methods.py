@@ -40,6 +40,28 @@ class Raises(Good):
         return super().penalty() / len(self.old)
 
 
+class Flattens(Good):
+    """It breaks in task 2, far from its cause."""
+
+    def consolidate(self, experience):
+        super().consolidate(experience)
+        weight = self.network.body[0].weight
+        weight.data = weight.data.flatten()
+
+
+class DoesNotSum(Good):
+    def penalty(self):
+        return super().penalty() * torch.ones(2)
+
+
+class BreaksAvalanche(Good):
+    """It breaks where nothing of its own is at work."""
+
+    def consolidate(self, experience):
+        super().consolidate(experience)
+        self.train_epochs = "many"
+
+
 class LacksAMethod(Good):
     def consolidate(self, experience):
         self.importance(experience)

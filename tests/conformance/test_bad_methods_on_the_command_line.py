@@ -16,6 +16,7 @@ import sys
 
 import torch
 from broken_methods import Good
+from vcl_radial.strategies import ContinualStrategy
 
 
 class DoesNotSum(Good):
@@ -33,6 +34,41 @@ class WantsItsOwnWay(Good):
         super().__init__(strength=strength, **settings)
         if strength > 5:
             raise ValueError("strength must be 5 at most")
+
+
+class TakesNoSettings(Good):
+    def __init__(self, *, strength=1.0):
+        super().__init__(strength=strength, **settings)
+
+
+class MakesNothing(Good):
+    def __init__(self, *, strength=1.0, **settings):
+        self.strength, self.old = strength, {}
+
+
+class PassesOnByPosition(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(settings)
+
+
+class PassesNothingOn(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__()
+
+
+class PassesItsOwnOn(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(strength=strength, **settings)
+
+
+class PassesItselfOn(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(self, **settings)
+
+
+class IsDerived(PassesNothingOn):
+    def __init__(self, *, more=1.0, **settings):
+        super().__init__(**settings)
 
 
 class Quits(Good):
@@ -199,6 +235,7 @@ def test_seeds_that_fail_alike_are_one_line(command):
     assert err[0].startswith("vcl-radial: bad seed 0, bad seed 1: AttributeError: ")
 
 
+PASS_ON = "take **settings and pass them on by super().__init__(**settings)"
 NAMED = [
     (
         "no_such:Mine",
@@ -251,6 +288,43 @@ NAMED = [
         "options.eval_samples is no option: a run gives eval_samples to every method",
     ),
     ("ewc", "gamma = 2", "options.gamma = 2 must be from 0 to 1"),
+    (
+        "theirs:TakesNoSettings",
+        "",
+        f": TakesNoSettings.__init__ (theirs.py) takes no 'model': {PASS_ON}",
+    ),
+    (
+        "theirs:MakesNothing",
+        "",
+        ": MakesNothing.__init__ (theirs.py) does not make the strategy: begin it with "
+        "super().__init__(**settings)",
+    ),
+    (
+        "theirs:PassesOnByPosition",
+        "",
+        f": PassesOnByPosition.__init__ (theirs.py) does not pass 'optimizer' on: {PASS_ON}",
+    ),
+    (
+        "theirs:PassesNothingOn",
+        "",
+        f": PassesNothingOn.__init__ (theirs.py) does not pass 'model' on: {PASS_ON}",
+    ),
+    (
+        "theirs:IsDerived",
+        "",
+        f": PassesNothingOn.__init__ (theirs.py) does not pass 'model' on: {PASS_ON}",
+    ),
+    (
+        "theirs:PassesItsOwnOn",
+        "strength = 2.0",
+        ": PassesItsOwnOn.__init__ (theirs.py) passes 'strength' on, which the class it is derived "
+        "from does not take: pass on no more than super().__init__(**settings)",
+    ),
+    (
+        "theirs:PassesItselfOn",
+        "",
+        ": PassesItselfOn.__init__ (theirs.py) passes 'model' on twice: **settings has it already",
+    ),
 ]
 
 

@@ -15,6 +15,19 @@ FAULTS = {
         r"in task 1: ZeroDivisionError: .*\(broken_methods.py, line \d+, in penalty",
     ),
     "LacksAMethod": ("runs", "AttributeError: 'LacksAMethod' object has no attribute 'importance'"),
+    "Flattens": (
+        "runs",
+        r"in task 1: Flattens: network.body.0.weight had shape \(32, 64\) and has \(2048,\) after "
+        r"task 1: write into parameters with copy_\(\)",
+    ),
+    "DoesNotSum": (
+        "runs",
+        r"in task 1: penalty\(\) of DoesNotSum gives shape \(2,\): sum it to one number",
+    ),
+    "BreaksAvalanche": (
+        "runs",
+        r"in task 2: BreaksAvalanche: TypeError: .*\((?!broken)\w+.py, line",
+    ),
     "OnlyWithManyHeads": ("runs", "^with one head for all tasks, in task 1: AttributeError"),
     "RaisesWhenMade": ("runs", r"when it is made: KeyError: 'capacity' \(broken_methods.py, line"),
     "PenaltyIsNaN": ("finite numbers", r"penalty\(\) is nan at the start of task 2"),

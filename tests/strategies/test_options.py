@@ -7,7 +7,9 @@ import pytest
 
 from vcl_radial.errors import UserError
 from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.options import check_types
+from vcl_radial.strategies.lwf import LwF
+from vcl_radial.strategies.options import check_types, own_options
+from vcl_radial.strategies.registry import built_in, find_strategy
 from vcl_radial.tracks.continual import make_network, make_strategy
 from vcl_radial.tracks.settings import Recipe
 
@@ -40,6 +42,11 @@ class Derived(Theirs):
         super().__init__(mode=mode, **settings)
 
 
+class DerivedFromLwF(LwF):
+    def __init__(self, *, share: float = 0.5, **settings: Any) -> None:
+        super().__init__(**settings)
+
+
 class Unknown(ContinualStrategy):
     def __init__(self, *, share: float, what: "Nothing", **settings: Any) -> None:
         super().__init__(**settings)
@@ -60,6 +67,8 @@ class Unknown(ContinualStrategy):
         ("lwf", {"strength": -1.0}, "strength = -1.0 must be at least 0"),
         ("lwf", {"strength": float("nan")}, "strength = nan must be at least 0"),
         ("vogn", {"damping": -1e-3}, "damping = -0.001 must be at least 0"),
+        ("vogn", {"damping": float("inf")}, "damping = inf must be a finite number"),
+        ("lwf", {"temperature": float("inf")}, "temperature = inf must be a finite number"),
         ("vogn", {"beta1": "high"}, "beta1 = 'high' must be a number"),  # of the class it is from
     ],
 )
@@ -92,3 +101,26 @@ def test_a_users_own_class_is_asked_for_its_annotations(strategy, options, words
 def test_what_has_no_annotation_or_one_of_no_meaning_is_let_through():
     check_types(Derived, {"mode": 3})
     check_types(Unknown, {"share": "much"})
+
+
+def floats(strategy):
+    annotations = {}
+    for each in reversed(strategy.__mro__):
+        annotations |= getattr(each.__init__, "__annotations__", {})
+    return [key for key in own_options(strategy) if "float" in str(annotations.get(key))]
+
+
+INFINITE = [(name, key) for name in built_in() for key in floats(find_strategy(name))]
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+@pytest.mark.parametrize(("name", "key"), INFINITE)
+def test_no_option_of_a_method_of_the_suite_is_infinite(name, key, value):
+    with pytest.raises(UserError, match=f"^options.{key} = {value} must be a finite number$"):
+        check_types(find_strategy(name), {key: value})
+
+
+def test_infinity_is_for_a_users_class_to_mean_and_not_for_what_it_inherits():
+    check_types(Theirs, {"share": float("inf")})
+    with pytest.raises(UserError, match=r"^options.strength = inf must be a finite number$"):
+        check_types(DerivedFromLwF, {"share": float("inf"), "strength": float("inf")})

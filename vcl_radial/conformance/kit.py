@@ -15,9 +15,9 @@ from vcl_radial.conformance.running import data, finite, learns, runs, shapes
 from vcl_radial.conformance.scale import penalty
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
-from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict
+from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, told
 from vcl_radial.experiments.quiet import quiet
-from vcl_radial.outside import in_words, is_named
+from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior, family
 from vcl_radial.tracks.settings import Recipe
 
@@ -107,4 +107,4 @@ def _outcome(name: str, look: Callable[[], str], own: type[Any]) -> Verdict:
     except Fault as fault:
         return Verdict(name, "fault", str(fault))
     except Exception as error:  # a user's class may fail in any way
-        return Verdict(name, "fault", in_words(error, own))
+        return Verdict(name, "fault", told(error, own))

@@ -8,9 +8,8 @@ from contextlib import suppress
 import torch
 
 from vcl_radial.conformance.subject import Record, Subject
-from vcl_radial.conformance.verdict import Fault
+from vcl_radial.conformance.verdict import Fault, told
 from vcl_radial.errors import Diverged
-from vcl_radial.outside import in_words
 
 CHANCE, ENOUGH = 50.0, 75.0
 """Per cent of two classes; 75 % of the 71 test inputs is four standard errors above chance."""
@@ -21,7 +20,7 @@ def runs(subject: Subject) -> str:
     faults: dict[str, list[str]] = {}
     for heads, record in _both(subject):
         if record.error is not None and not isinstance(record.error, Diverged):
-            words = f"{record.where}: {in_words(record.error, subject.method)}"
+            words = f"{record.where}: {told(record.error, subject.method)}"
             faults.setdefault(words, []).append(f"with {heads}")
     if faults:
         raise Fault("; ".join(f"{' and '.join(where)}, {w}" for w, where in faults.items()))

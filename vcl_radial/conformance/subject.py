@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from vcl_radial.conformance.penalty_view import PenaltyView, view_penalty
 from vcl_radial.conformance.trial import Trial
 from vcl_radial.conformance.verdict import NotApplicable
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.tracks.settings import Recipe
@@ -63,7 +64,7 @@ class Subject:
         except Exception:
             pass
 
-    def trial(self, heads: str = "multi", **settings: int) -> Trial:
+    def trial(self, heads: str = "multi", **settings: Any) -> Trial:
         """A fresh trial that is evaluated once, as a run begins: now all heads are there."""
         trial = Trial(self.recipe, heads, **({"epochs": SHORT} | settings))
         trial.evaluate()
@@ -111,9 +112,17 @@ class Subject:
         return not all(torch.equal(after[name], self.main.states[2][name]) for name in named)
 
     def _record(self, heads: str) -> Record:
+        record = self._recorded(heads)
+        if record.error is None or isinstance(record.error, VclRadialError):
+            return record
+        # It may have broken far from its cause, which a run would have seen before.
+        looked_at = self._recorded(heads, upkeep=True)
+        return looked_at if isinstance(looked_at.error, VclRadialError) else record
+
+    def _recorded(self, heads: str, upkeep: bool = False) -> Record:
         record = Record()
         try:
-            record.trial = trial = Trial(self.recipe, heads, epochs=SHORT)
+            record.trial = trial = Trial(self.recipe, heads, epochs=SHORT, upkeep=upkeep)
             trial.evaluate()
             record.look()
             for _ in trial.steps:

@@ -19,6 +19,7 @@ from torch import Tensor
 from vcl_radial.metrics import accuracy
 from vcl_radial.nn import MultiHead
 from vcl_radial.strategies.scores import Scores
+from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.streams import TensorStream, build_stream, to_avalanche
 from vcl_radial.tracks.continual import make_strategy
 from vcl_radial.tracks.networks import make_network
@@ -64,6 +65,8 @@ class Trial:
         heads: "multi" or "single".
         training_seed: of the batches and the weight samples; the first weights keep their seed.
         epochs: of each task, in place of the recipe's.
+        upkeep: look at the method as a run does, and stop as that does. The checks look closer, and
+            go on to what else there is.
         settings: more of the strategy's, such as `eval_every`.
     """
 
@@ -74,6 +77,7 @@ class Trial:
         *,
         training_seed: int = 0,
         epochs: int,
+        upkeep: bool = False,
         **settings: Any,
     ) -> None:
         self.flatten = recipe.network is None
@@ -89,7 +93,7 @@ class Trial:
             tensor_stream=self.tensors,
             device="cpu",
             evaluator=EvaluationPlugin(self.scores, loggers=[]),
-            plugins=[self.watch],
+            plugins=[self.watch, *([Upkeep()] if upkeep else [])],
             **settings,
         )
 

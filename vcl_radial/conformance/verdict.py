@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from vcl_radial.errors import VclRadialError
+from vcl_radial.outside import in_words
 
 Outcome = Literal["ok", "fault", "skipped"]
 
@@ -27,3 +32,24 @@ class Fault(Exception):
 
 class NotApplicable(Exception):
     """A check that says nothing about this method, or that another fault keeps from looking."""
+
+
+def told(error: Exception, own: type[Any]) -> str:
+    """An exception in one line; it begins with the class where no file of the user's was at work.
+
+    Args:
+        error: what was raised.
+        own: the class under check.
+    """
+    words = in_words(error, own)
+    modules = [sys.modules.get(each.__module__) for each in own.__mro__]
+    roots = ("vcl_radial", "avalanche", "torch")
+    files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}
+    at_work = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+    if isinstance(error, VclRadialError) or files & at_work:
+        return words
+    return f"{own.__name__}: {words}"
+
+
+def _root(module: Any) -> str:
+    return str(module.__name__).partition(".")[0]

@@ -25,7 +25,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.options import check_types, own_options, wrong_options
+from vcl_radial.strategies.options import check_types, own_options, require_base, wrong_options
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
@@ -241,7 +241,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     """The strategy of a recipe, `options` and all.
 
     Raises:
-        UserError: the strategy does not take these options.
+        UserError: the strategy does not take these options, or its constructor lacks what all have.
     """
     strategy = find_strategy(recipe.strategy)
     check_types(strategy, recipe.options)
@@ -271,6 +271,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         )
     except (TypeError, ValueError) as error:
         raise wrong_options(recipe.strategy, strategy, recipe.options, error) from error
+    require_base(made)
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
         made.model.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
     return made
