@@ -91,3 +91,32 @@ def test_own_data_are_told_the_data_folder(tmp_path):
 def test_what_is_wrong_is_one_line_that_names_the_key(settings, words):
     with pytest.raises(UserError, match=words):
         build_stream({"kind": "split", "dataset": "digits", **settings})
+
+
+MISTAKEN = """
+import dataclasses
+from vcl_radial.streams import split_stream
+
+
+def seen(data, **settings):
+    stream = split_stream(data, **settings)
+    return dataclasses.replace(stream, test=(*stream.test[:-1], stream.train[0][:7]))
+
+
+def others(data, **settings):
+    stream = split_stream(data, heads="single", **settings)
+    return dataclasses.replace(stream, task_classes=((0, 1), (2, 4), *stream.task_classes[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("seen", "7 rows of test are in train too"),
+        ("others", r"task 2 has labels \[3\] that its task_classes lack"),
+    ],
+)
+def test_an_own_stream_that_scores_other_than_it_says_is_refused(function, words, user_module):
+    user_module("mistaken_streams", MISTAKEN)
+    with pytest.raises(UserError, match=f"kind = 'mistaken_streams:{function}': {words}"):
+        build_stream({"kind": f"mistaken_streams:{function}", "dataset": "digits"})

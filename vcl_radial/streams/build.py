@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from vcl_radial import outside
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
@@ -61,4 +64,25 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         raise UserError(
             f"kind = {kind!r} gives {type(stream).__name__}, not a vcl_radial.streams.TensorStream"
         )
+    _check_tasks(stream, f"kind = {kind!r}")
     return stream
+
+
+def _check_tasks(stream: TensorStream, who: str) -> None:
+    """See that scores of a user's own stream will mean what they say.
+
+    Raises:
+        UserError: an input that is trained on is tested on too, or a task has other classes.
+    """
+    trained_on = torch.zeros(stream.n_rows, dtype=torch.bool)
+    trained_on[torch.cat(stream.train)] = True
+    held_out: dict[str, tuple[Tensor, ...]] = {"validation": stream.validation, "test": stream.test}
+    for name, parts in held_out.items():
+        if shared := int(trained_on[torch.cat(parts)].sum()):
+            raise UserError(f"{who}: {shared} rows of {name} are in train too: leave them out")
+    for task, classes in enumerate(stream.task_classes):
+        parts = (stream.train[task], stream.validation[task], stream.test[task])
+        if others := set(stream.gather_labels(torch.cat(parts)).tolist()) - set(classes):
+            raise UserError(
+                f"{who}: task {task + 1} has labels {sorted(others)} that its task_classes lack"
+            )
