@@ -1,6 +1,7 @@
 """What every test leaves as it found it."""
 
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ settings.load_profile("suite")
 
 @pytest.fixture(autouse=True)
 def _own_process():
-    """Runs and commands take over the threads, denormals and SIGTERM of the process."""
+    """Runs and commands take over threads, denormals, SIGTERM and where modules are sought."""
     threads, handler = torch.get_num_threads(), signal.getsignal(signal.SIGTERM)
+    path = list(sys.path)
     yield
+    sys.path[:] = path
     torch.set_num_threads(threads)
     torch.set_flush_denormal(False)
     signal.signal(signal.SIGTERM, handler)

@@ -33,14 +33,14 @@ def newcomers_folder(tmp_path, monkeypatch):
 
 def test_the_method_of_the_readme_is_in_order_and_runs_beside_the_others(newcomers_folder, capsys):
     (newcomers_folder / "my_methods.py").write_text(block("python", "class L2"))
-    (newcomers_folder / "l2.toml").write_text(block("toml", 'strategy = "my_methods:L2"'))
-    lines = block("sh", "--method l2.toml").splitlines()
+    (newcomers_folder / "my-l2.toml").write_text(block("toml", 'strategy = "my_methods:L2"'))
+    lines = block("sh", "--method my-l2.toml").splitlines()
     check, run = (line.split("#")[0].split()[1:] for line in lines)
     assert main(check) == 0
     assert " 0 faults, 0 skipped" in capsys.readouterr().out
     quick = ["--jobs", "1", "--seeds", "1", "--set", "epochs=2", "eval_samples=2", "hidden=[16]"]
     assert main([*run, *quick]) == 0
-    assert re.search(r"^l2 +1 ", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^my-l2 +1 ", capsys.readouterr().out, re.MULTILINE)
     namespace = {}
     exec(block("python", "def test_l2_conforms"), namespace)
     namespace["test_l2_conforms"]()

@@ -7,10 +7,24 @@ import importlib
 import sys
 import traceback
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from vcl_radial.errors import UserError, VclRadialError
+
+_settings_folders: list[str] = []
+
+
+def seek_beside(settings: Path) -> None:
+    """Seek what a file of settings names in its own folder too, after all other places.
+
+    Worker processes seek there as well, since they are given `sys.path`.
+    """
+    folder = str(settings.parent.resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)
+        _settings_folders.append(folder)
 
 
 def is_named(value: object) -> TypeGuard[str]:
@@ -27,12 +41,18 @@ def find(key: str, name: str, target: str | None = None) -> Any:
         target: `package.module:name`, where the name stands for that.
 
     Raises:
-        UserError: the module cannot be imported, or has nothing of that name.
+        UserError: the module cannot be imported, or has nothing of that name, or two folders have
+            a file of its name, of which Python would take the first for both.
     """
     # As with `python -m`: a user's file in the folder at work is found without installing it.
     if target is None and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     module_name, _, in_module = (target or name).partition(":")
+    file = f"{module_name.partition('.')[0]}.py"
+    beside = [folder for folder in _settings_folders if folder in sys.path]
+    there = [f for f in dict.fromkeys([str(Path.cwd()), *beside]) if Path(f, file).is_file()]
+    if target is None and len(there) > 1:
+        raise UserError(f"{key} = {name!r}: {file} is in {' and in '.join(there)}: rename one")
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may fail in any way
@@ -42,7 +62,9 @@ def find(key: str, name: str, target: str | None = None) -> Any:
         ) from error
     found = getattr(module, in_module, None)
     if found is None:
-        raise UserError(f"{key} = {name!r}: {module_name!r} has no {in_module!r}")
+        nearest = get_close_matches(in_module, dir(module), 1)
+        meant = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        raise UserError(f"{key} = {name!r}: {module_name!r} has no {in_module!r}{meant}")
     return found
 
 
@@ -133,4 +155,7 @@ def _where_sought(module_name: str, error: BaseException) -> str:
         return ""
     if module_name.endswith(".py"):
         return f"; write it without .py: {module_name.removesuffix('.py')!r}"
-    return "; run the command in the folder of its file, or name that folder in PYTHONPATH"
+    return (
+        "; put its file beside the .toml, or run the command in the folder of its file, or name "
+        "that folder in PYTHONPATH"
+    )

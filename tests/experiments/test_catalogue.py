@@ -225,3 +225,10 @@ def test_a_file_that_is_missing_a_folder_or_not_text_is_named(tmp_path: Path):
         with pytest.raises(UserError, match=words) as caught:
             load("method", str(path))
         assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["..toml", "...toml"])
+def test_a_file_whose_name_would_be_that_of_a_folder_above_is_refused(tmp_path: Path, name):
+    (tmp_path / name).write_text("")
+    with pytest.raises(UserError, match="the file's name is no name; rename it"):
+        plan(DIGITS, [str(tmp_path / name)], [0])

@@ -26,6 +26,8 @@ def test_finished_runs_are_not_run_again_and_this_is_said(tmp_path: Path, capsys
     assert perform(runs, Place(tmp_path), 1) == []
     assert "all 2 runs were finished before" in capsys.readouterr().out
     assert times(RunFolder(tmp_path, runs[0])) == before
+    perform(runs, Place(tmp_path, log=("tensorboard",)), 1)
+    assert "--log tensorboard: 2 runs were finished before without it" in capsys.readouterr().out
 
 
 def test_an_altered_result_is_named_and_only_its_run_is_done_again(tmp_path: Path, capsys):

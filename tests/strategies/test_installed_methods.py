@@ -61,6 +61,13 @@ def test_a_package_offers_its_method_and_the_recipe_beside_it(package):
     assert "their_package" not in sys.modules
 
 
+def test_a_packages_recipe_is_of_the_method_that_it_is_offered_for(package):
+    (package / "theirs.toml").write_text("posterior = 'none'\n")
+    assert catalogue.load("method", "theirs").recipe == {"posterior": "none", "strategy": "theirs"}
+    (package / "theirs.toml").write_text("strategy = 'their_package.methods:Theirs'\n")
+    assert catalogue.load("method", "theirs").recipe == {"strategy": "their_package.methods:Theirs"}
+
+
 @pytest.mark.parametrize(
     ("target", "file", "recipe"),
     [

@@ -123,3 +123,24 @@ def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
 def test_a_module_that_is_not_found_comes_with_the_mend(name, words):
     with pytest.raises(UserError, match=words):
         find_strategy(name)
+
+
+def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
+    (tmp_path / "beside_settings.py").write_text(
+        "from vcl_radial.strategies import ContinualStrategy\nclass Own(ContinualStrategy): ...\n"
+    )
+    with pytest.raises(UserError, match="put its file beside the"):
+        find_strategy("beside_settings:Own")
+    outside.seek_beside(tmp_path / "own.toml")
+    assert find_strategy("beside_settings:Own").__module__ == "beside_settings"
+    with pytest.raises(UserError, match="has no 'Owm'; did you mean 'Own'"):
+        find_strategy("beside_settings:Owm")
+
+
+def test_two_modules_of_one_name_beside_two_settings_are_refused(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "of_one_name.py").write_text("")
+        outside.seek_beside(tmp_path / folder / "own.toml")
+    with pytest.raises(UserError, match=r"of_one_name\.py is in .*a and in .*b: rename one"):
+        find_strategy("of_one_name:Own")

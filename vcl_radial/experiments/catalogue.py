@@ -60,14 +60,17 @@ def load(kind: str, name: str) -> Entry:
     """A TOML by its name, or a user's own by its path (ending in .toml).
 
     A name is that of a shipped one, or for a method that of an installed package's, whose recipe
-    lies beside its class.
+    lies beside its class, and has its strategy unless it says so itself. Modules that a user's own
+    file names are sought beside it.
 
     Raises:
-        UserError: it is not there, not readable or not TOML, or its name is not UTF-8.
+        UserError: it is not there, not readable or not TOML, or its name is no name or not UTF-8.
     """
     path = _path(kind, name)
     if not _is_unicode(path.stem):  # a spec holds it
         raise UserError(f"{path}: the file's name is not valid UTF-8; rename it")
+    if not path.stem.strip("."):  # runs are filed under it
+        raise UserError(f"{path}: the file's name is no name; rename it, for example to mine.toml")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -76,6 +79,11 @@ def load(kind: str, name: str) -> Entry:
         raise UserError(f"{path}: cannot be read: {error}") from None
     except ValueError as error:  # not TOML, or a number beyond Python's limits
         raise UserError(f"{path}: not valid TOML: {error}") from None
+    if name.endswith(".toml"):
+        outside.seek_beside(path)
+    elif kind == "method" and path.parent != folder(kind):
+        # A package's recipe is one of the method that it is offered for.
+        table.setdefault("strategy", name)
     return Entry(path.stem, path, table)
 
 
@@ -161,7 +169,7 @@ def plan(
         elif key == "evaluate_on":
             evaluate_on = value
         elif key == "options":
-            raise UserError("--set options: name one option, for example --set options.memory=200")
+            raise UserError("--set options: name one option, for example --set options.strength=3")
         else:
             overrides[key] = value
     entries: dict[str, Entry] = {}

@@ -34,6 +34,13 @@ def perform(
     """
     _check_output(place.out)
     todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
+    for logger in place.log:
+        folders = (RunFolder(place.out, run).path / logger for run in runs if run not in todo)
+        if without := sum(not folder.is_dir() for folder in folders):
+            print(
+                f"--log {logger}: {without} runs were finished before without it and have no "
+                "curves; choose another folder with --out to have them"
+            )
     if not todo:
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
