@@ -62,6 +62,20 @@ def test_a_layer_that_one_method_has_alone_is_drawn_for_it(layers):
     assert labels == {"body.0": {"naive"}, "head": {"naive", "radial-vcl"}}
 
 
+def test_a_prior_term_that_falls_below_zero_stays_within_its_panel(layers):
+    layers.loc[(layers["method"] == "naive") & (layers["task_trained"] > 1), "kl"] *= -40
+    figure = layer_movement(layers)
+    figure.canvas.draw()
+    first, _ = figure.axes[-2:]  # which alone has the labels of its row
+    assert {"−10⁴", "0", "1000"} <= {label.get_text() for label in first.get_yticklabels()}
+    for axes in figure.axes[-2:]:
+        assert all(
+            axes.bbox.padded(2).contains(*axes.transData.transform(point))
+            for line in axes.lines
+            for point in line.get_xydata()
+        )
+
+
 def test_two_benchmarks_are_refused(layers):
     with pytest.raises(DataError, match="one benchmark"):
         layer_movement(pd.concat([layers, layers.assign(benchmark="other")]))

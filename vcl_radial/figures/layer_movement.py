@@ -82,9 +82,17 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
             if column > 0:
                 axes.sharey(figure.axes[panel - column])
             of_layer = layers[layers["layer"] == names[column]]
+            quantity = QUANTITIES[row]
+            # Eq. 44 is no KL: it falls below zero.
+            signed = quantity.logarithmic and bool((layers[quantity.column] < 0).any())
             for method, runs in of_layer.groupby("method", sort=False):
-                _line(axes, runs, QUANTITIES[row], looks[str(method)])
-            _label(axes, QUANTITIES[row], first=column == 0, last=grid.is_lowest(panel))
+                _line(axes, runs, quantity, looks[str(method)], signed)
+            if signed:
+                sizes = layers[quantity.column].abs()
+                axes.set_yscale("symlog", linthresh=_power_below(sizes[sizes > 0].min()))
+            elif quantity.logarithmic:
+                axes.set_yscale("log")
+            _label(axes, quantity, first=column == 0, last=grid.is_lowest(panel))
             if row == 0:
                 axes.set_title(names[column], fontsize=TEXT_SIZE, fontweight="bold", loc="left")
         handles = _handles(figure)
@@ -110,7 +118,7 @@ def _handles(figure: Figure) -> dict[str, Artist]:
     return {str(line.get_label()): line for axes in reversed(figure.axes) for line in axes.lines}
 
 
-def _line(axes: Axes, runs: pd.DataFrame, quantity: Quantity, look: LineLook) -> None:
+def _line(axes: Axes, runs: pd.DataFrame, quantity: Quantity, look: LineLook, signed: bool) -> None:
     tasks = sorted(runs["task_trained"].unique())
     pairs = [
         mean_and_standard_error(runs.loc[runs["task_trained"] == task, quantity.column])
@@ -131,7 +139,7 @@ def _line(axes: Axes, runs: pd.DataFrame, quantity: Quantity, look: LineLook) ->
     )
     if not np.isnan(error).all():
         low = mean - error
-        if quantity.logarithmic:  # a band that reaches zero ends at the paper's edge
+        if quantity.logarithmic and not signed:  # a band that reaches zero ends at the paper's edge
             low = np.where(low > 0, low, np.minimum(mean, mean / 10))
         axes.fill_between(
             tasks, low, mean + error, color=look.style.colour, alpha=0.16, linewidth=0.0
@@ -140,7 +148,6 @@ def _line(axes: Axes, runs: pd.DataFrame, quantity: Quantity, look: LineLook) ->
 
 def _label(axes: Axes, quantity: Quantity, *, first: bool, last: bool) -> None:
     if quantity.logarithmic:
-        axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(_power))
         axes.yaxis.set_minor_formatter(FuncFormatter(partial(_within_a_decade, axes)))
         axes.tick_params(axis="y", which="minor", labelsize=SMALL_SIZE)
@@ -164,9 +171,13 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def _power(value: float, _: int) -> str:
     """A power of ten; a short number as such."""
-    if 1e-3 <= value <= 1e3:
-        return f"{value:g}"
-    return "10" + f"{np.log10(value):.0f}".translate(_RAISED)
+    if value == 0 or 1e-3 <= abs(value) <= 1e3:
+        return f"{value:g}".replace("-", "−")
+    return ("−10" if value < 0 else "10") + f"{np.log10(abs(value)):.0f}".translate(_RAISED)
+
+
+def _power_below(value: float) -> float:
+    return float(10.0 ** np.floor(np.log10(value)))
 
 
 def _within_a_decade(axes: Axes, value: float, _: int) -> str:
