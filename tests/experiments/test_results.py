@@ -136,6 +136,8 @@ def tidy_with(**changed: object) -> str:
         (tidy_with(task_evaluated=10**12), "it holds 1000000000000 tasks"),  # and no memory for it
         (tidy_with(task_evaluated="two"), "accuracy.csv: "),
         (tidy_with(task_trained=1), "occurs twice"),
+        (tidy_with(task_trained=77), "a task_trained that is not from 0 to 2"),
+        (tidy_with(task_trained=1e300), "a task_trained that is not from 0 to 2"),
         ("", "accuracy.csv: No columns"),
         ("\0\0", "accuracy.csv: "),
     ],
@@ -210,6 +212,62 @@ def test_a_reader_is_told_of_settings_shown_apart_and_of_commits_put_together(tm
     apart, together = notices(gather(tmp_path)[0])
     assert "radial-vcl have 2 different settings" in apart
     assert together == "runs of several commits are put together: naive"
+
+
+def test_a_reader_is_told_of_versions_put_together_that_no_commit_tells(tmp_path: Path):
+    old, new = ({"torch": "2.5", "vcl-radial": version} for version in ("0.1", "0.2"))
+    newer_torch = old | {"torch": "2.6"}
+    for method, commits, packages in (
+        ("naive", (None, None), (old, new)),
+        ("joint", (None, None), (old, old)),
+        ("radial-vcl", (None, "abc"), (old, new)),
+        ("gaussian-vcl", ("abc", "abc"), (old, newer_torch)),
+    ):
+        for seed in (0, 1):
+            environment = ENVIRONMENT | {"commit": commits[seed], "packages": packages[seed]}
+            finished(tmp_path, tiny_run(method, seed=seed), environment=environment)
+    assert notices(gather(tmp_path)[0]) == [
+        "runs of several commits are put together: radial-vcl",
+        "runs of several versions of vcl-radial are put together: naive, radial-vcl",
+        "runs of several versions of torch are put together: gaussian-vcl",
+    ]
+
+
+@pytest.mark.parametrize("with_spec", [True, False])
+def test_a_run_that_failed_is_told_of_with_its_reason(tmp_path: Path, with_spec):
+    finished(tmp_path, tiny_run(seed=0))
+    failed = RunFolder(tmp_path, tiny_run(seed=1))
+    failed.start()
+    if not with_spec:
+        (failed.path / "spec.toml").unlink()
+    text = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n'
+    (failed.path / "traceback.txt").write_text(f"{text}ValueError: no\n\tsuch \x1b[31mthing\n")
+    _, (line,) = gather(tmp_path)
+    assert line == (
+        rf"{failed.path}: failed: ValueError: no such \x1b[31mthing; mend it and run it again, or "
+        "delete the folder"
+    )
+
+
+def test_a_run_that_was_finished_after_it_had_failed_is_shown(tmp_path: Path):
+    folder = finished(tmp_path, tiny_run())
+    (folder.path / "traceback.txt").write_text("ValueError: no\n")
+    runs, passed_over = gather(tmp_path)
+    assert (len(runs), passed_over) == (1, [])
+
+
+def test_the_folder_of_a_run_itself_is_told_what_to_give(tmp_path: Path, monkeypatch):
+    folder = finished(tmp_path, tiny_run()).path
+    benchmark = tmp_path / folder.relative_to(tmp_path).parts[0]
+    words = f"is the folder of one run; give {benchmark}, its benchmark's"
+    with pytest.raises(UserError) as fault:
+        gather(folder)
+    assert str(fault.value) == f"{folder}: {words}"
+    monkeypatch.chdir(folder)
+    with pytest.raises(UserError) as fault:
+        gather(Path())
+    assert str(fault.value) == f".: {words}"
+    assert len(gather(benchmark)[0]) == 1
 
 
 def test_a_copy_of_a_run_is_not_counted_twice(tmp_path: Path):

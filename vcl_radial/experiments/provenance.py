@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vcl_radial.experiments.results import FinishedRun
+from vcl_radial.experiments.results import Environment, FinishedRun
 
 Facts = list[tuple[str, list[str]]]
 """A name, and the lines that are to be said of it."""
@@ -19,7 +19,7 @@ def behind(runs: Sequence[FinishedRun]) -> Facts:
     facts = [
         ("evaluated on", [f"{', '.join(_sorted(run.spec.evaluate_on for run in runs))} data"]),
         ("seeds", [", ".join(str(seed) for seed in sorted({run.spec.seed for run in runs}))]),
-        ("commit", [", ".join(_sorted(e.commit or "none (no checkout)" for e in environments))]),
+        ("commit", [", ".join(_commits(environments))]),
         (
             "device",
             _sorted(
@@ -33,6 +33,15 @@ def behind(runs: Sequence[FinishedRun]) -> Facts:
     if commands := _sorted(e.command for e in environments if e.command is not None):
         facts.append(("command", commands))
     return facts
+
+
+def _commits(environments: Sequence[Environment]) -> list[str]:
+    """Each commit; where there are several versions of this package, with its own."""
+    versions = [e.packages.get("vcl-radial") or "unknown" for e in environments]
+    commits = [e.commit or "none (no checkout)" for e in environments]
+    if len(set(versions)) == 1:
+        return _sorted(commits)
+    return _sorted(f"{c} of vcl-radial {v}" for c, v in zip(commits, versions, strict=True))
 
 
 def _sorted(words: Iterable[str]) -> list[str]:

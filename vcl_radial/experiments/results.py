@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.experiments.run_folder import finished_fault, read_spec
+from vcl_radial.experiments.workers import TRACEBACK
 from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
@@ -21,6 +25,8 @@ LAYER_COLUMNS = [
     "task_trained",
     *("layer", "kl", "moved", "noise", "noise_to_prior", "units_at_rest"),
 ]
+_LARGEST = 1e150
+"""A standard error takes squares, and those of larger numbers overflow; float32 ends far below."""
 
 Name = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -122,6 +128,9 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
 
 
 def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
+    whole = folder.resolve()  # its parents are asked for, and "." names none
+    if whole.name.startswith("seed-") and _is_of_a_run(whole):
+        return f"{folder}: is the folder of one run; give {whole.parent.parent}, its benchmark's"
     words = f"{folder}: holds no finished run; give a folder that was given to --out"
     if not passed_over:
         return words
@@ -135,11 +144,19 @@ def _read(path: Path) -> FinishedRun:
     Raises:
         DataError: it holds no finished run, or what no run of this suite writes.
     """
+    fault = finished_fault(path)
+    if fault == "not finished" and (reason := _failure(path)):
+        raise DataError(f"{path}: failed: {reason}; mend it and run it again, or delete the folder")
     if not (path / "spec.toml").exists():
         raise DataError(f"{path}: is not a run folder of this suite (it has no spec.toml)")
-    if (fault := finished_fault(path)) is not None:
-        mend = "; the command that began it goes on with it" if fault == "not finished" else ""
-        raise DataError(f"{path}: {fault.removeprefix(f'{path}/')}{mend}")
+    if fault is not None:
+        # What a run was refused for is not kept: the folder does not tell it from a run stopped.
+        mend = (
+            "; the command that began it goes on with it, or says why it cannot: then delete the "
+            "folder"
+        )
+        unfinished = fault == "not finished"
+        raise DataError(f"{path}: {fault.removeprefix(f'{path}/')}{mend if unfinished else ''}")
     file = "spec.toml"
     try:
         spec = _told(Spec, read_spec(path))
@@ -148,13 +165,28 @@ def _read(path: Path) -> FinishedRun:
         file = "accuracy.csv"
         tidy = pd.read_csv(io.StringIO((path / file).read_text()))
         _check_scores(tidy, len(environment.tasks))
-        layers = _layers(path / (file := "layers.csv"))
+        layers = _layers(path / (file := "layers.csv"), len(environment.tasks))
     except (OSError, ValueError, LookupError, TypeError, RecursionError, DataError) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{path}: is not a run folder of this suite ({file}: {words})") from None
     scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
     names = _visible(spec.benchmark) + scored_on, _visible(spec.method)
     return FinishedRun(path, spec, environment, tidy, layers, *names)
+
+
+def _is_of_a_run(path: Path) -> bool:
+    return any((path / name).exists() for name in ("spec.toml", TRACEBACK))
+
+
+def _failure(path: Path) -> str | None:
+    """What the traceback of a failed run ends with, in one line; None where none was left."""
+    try:
+        text = (path / TRACEBACK).read_text(errors="replace")
+    except OSError:
+        return None
+    # An exception's own words, which may be many lines, follow the indented ones of its frames.
+    words = re.split(r"^ .*$", text, flags=re.MULTILINE)[-1].split() or text.split("\n")[-2:]
+    return _visible(" ".join(words).strip()) or None
 
 
 def _visible(name: str) -> str:
@@ -189,25 +221,50 @@ def _check_scores(tidy: pd.DataFrame, tasks: int) -> None:
     named = tidy["task_evaluated"].max()
     if named != tasks:
         raise DataError(f"it holds {named} tasks, and environment.json names {tasks}")
+    if not tidy["task_trained"].isin(range(tasks + 1)).all():
+        raise DataError(f"it holds a task_trained that is not from 0 to {tasks}")
     if tidy["value"].isna().any():
         raise DataError("it holds a value that is not a number")
+    # A label that a network gives the probability 0 makes its NLL infinite; nothing else is.
+    _check_size(tidy.loc[(tidy["metric"] != "nll") | (tidy["value"] != math.inf), "value"])
     accuracies = tidy.loc[tidy["metric"] == "accuracy", "value"]
     if not accuracies.between(0.0, 100.0).all():
         raise DataError("it holds an accuracy that is not between 0 and 100 %")
     summary(tidy)
 
 
-def _layers(path: Path) -> pd.DataFrame | None:
+def _check_size(values: pd.Series[float]) -> None:
+    """Refuse numbers whose mean and standard error cannot be computed."""
+    beyond = values[values.abs() > _LARGEST]
+    if not beyond.empty:
+        raise DataError(f"it holds the {values.name} {beyond.iloc[0]:g}, which no run gives")
+
+
+def _layers(path: Path, tasks: int) -> pd.DataFrame | None:
     """A run's layers.csv, where there is one.
 
     Raises:
-        DataError: it has other columns.
+        DataError: it is damaged.
     """
     if not path.exists():
         return None
     table = pd.read_csv(io.StringIO(path.read_text()), dtype={"layer": str})
     if list(table.columns) != LAYER_COLUMNS:
         raise DataError(f"it has the columns {', '.join(map(str, table.columns))}")
+    if not table["task_trained"].isin(range(1, tasks + 1)).all():
+        raise DataError(f"it holds a task_trained that is not a task from 1 to {tasks}")
+    if table["layer"].isna().any():
+        raise DataError("it holds a row without a layer")
+    for name in LAYER_COLUMNS[2:]:
+        if not is_numeric_dtype(table[name]):
+            raise DataError(f"it holds a {name} that is not a number")
+        # A noise that has shrunk to 0 makes a KL or a ratio infinite, or nan, which is written as
+        # nothing: the run's scores are as good as any.
+        _check_size(table.loc[table[name] != math.inf, name])
+        if name not in ("kl", "units_at_rest") and (table[name] < 0).any():
+            raise DataError(f"it holds a {name} that is negative")
+    if not table["units_at_rest"].between(0, 100).all():
+        raise DataError("it holds units_at_rest that are not between 0 and 100 %")
     return table
 
 
@@ -302,17 +359,33 @@ def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
 def notices(runs: Sequence[FinishedRun]) -> list[str]:
     """What a reader of the tables of one benchmark has to know of its runs, a line each."""
     names: dict[str, set[str]] = {}
-    commits: dict[str, set[str]] = {}
     for run in runs:
         names.setdefault(_visible(run.spec.method), set()).add(run.method)
-        commits.setdefault(run.method, set()).add(run.environment.commit or "none")
     lines = [
         f"the runs of {method} have {len(apart)} different settings; they are shown apart, named "
         "after what differs"
         for method, apart in names.items()
         if len(apart) > 1
     ]
-    mixed = [method for method, different in commits.items() if len(different) > 1]
-    if mixed:
-        lines.append(f"runs of several commits are put together: {', '.join(mixed)}")
+    of_method: dict[str, list[Environment]] = {}
+    for run in runs:
+        of_method.setdefault(run.method, []).append(run.environment)
+    for what, told in (
+        ("commits", _commits),
+        ("versions of vcl-radial", _versions),
+        ("versions of torch", lambda e: {each.packages.get("torch") for each in e}),
+    ):
+        if mixed := [method for method, e in of_method.items() if len(told(e)) > 1]:
+            lines.append(f"runs of several {what} are put together: {', '.join(mixed)}")
     return lines
+
+
+def _commits(environments: Sequence[Environment]) -> set[str | None]:
+    return {each.commit for each in environments}
+
+
+def _versions(environments: Sequence[Environment]) -> set[str | None]:
+    """Those of this package, where commits do not tell all of it: an installed one has none."""
+    if None not in _commits(environments):
+        return set()
+    return {each.packages.get("vcl-radial") for each in environments}

@@ -1,0 +1,112 @@
+"""`layers.csv` and the scores: what no run writes is passed over, what one can write is not."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
+
+from vcl_radial import figures
+from vcl_radial.experiments.report import write_report
+from vcl_radial.experiments.results import COLUMNS, LAYER_COLUMNS, gather, layers_table
+from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.figures import layer_movement
+
+
+def layers_with(**changed: object) -> str:
+    """A made-up layers.csv of two tasks, a value of which is not what it should be."""
+    rows = [(task, layer, 3.0, 0.5, 0.1, 0.9, 50.0) for task in (1, 2) for layer in ("0", "head")]
+    table = pd.DataFrame(rows, columns=LAYER_COLUMNS).astype(object)
+    for column, value in changed.items():
+        table.loc[len(table) - 1, column] = value
+    return table.to_csv(index=False)
+
+
+def finished_with(out: Path, layers: str, **settings: object) -> RunFolder:
+    folder = finished(out, tiny_run("radial-vcl", **settings))
+    names = ("accuracy.csv", "metrics.json", "environment.json")
+    folder.finish({n: (folder.path / n).read_text() for n in names} | {"layers.csv": layers})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("layers", "words"),
+    [
+        (layers_with(kl="much"), "a kl that is not a number"),
+        (layers_with(kl=-1e300), "the kl -1e+300, which no run gives"),
+        (layers_with(moved=1e300), "the moved 1e+300, which no run gives"),
+        (layers_with(kl=-math.inf), "the kl -inf, which no run gives"),
+        (layers_with(noise=-0.1), "a noise that is negative"),
+        (layers_with(units_at_rest=101.0), "units_at_rest that are not between 0 and 100 %"),
+        (layers_with(units_at_rest=None), "units_at_rest that are not between 0 and 100 %"),
+        (layers_with(task_trained="two"), "a task_trained that is not a task from 1 to 2"),
+        (layers_with(task_trained=77), "a task_trained that is not a task from 1 to 2"),
+        (layers_with(task_trained=0), "a task_trained that is not a task from 1 to 2"),
+        (layers_with(task_trained=1.5), "a task_trained that is not a task from 1 to 2"),
+        (layers_with(task_trained=None), "a task_trained that is not a task from 1 to 2"),
+        (layers_with(layer=None), "a row without a layer"),
+        ("", "No columns"),
+    ],
+)
+def test_damaged_layers_are_passed_over_by_name(tmp_path: Path, layers, words):
+    finished_with(tmp_path, layers_with(), seed=1)
+    damaged = finished_with(tmp_path, layers, seed=0)
+    runs, (line,) = gather(tmp_path)
+    assert [run.spec.seed for run in runs] == [1]
+    assert line.startswith(f"{damaged.path}: is not a run folder of this suite (layers.csv: ")
+    assert words in line
+    assert len(line.splitlines()) == 1
+
+
+@pytest.mark.parametrize("value", [0.0, 3e38, math.inf, None])
+@pytest.mark.parametrize("column", ["kl", "moved", "noise", "noise_to_prior"])
+def test_what_a_run_can_write_of_a_layer_that_went_far_is_drawn(tmp_path: Path, column, value):
+    for seed in (0, 1):
+        finished_with(tmp_path, layers_with(**{column: value if seed else 3.0}), seed=seed)
+    runs, passed_over = gather(tmp_path)
+    assert (len(runs), passed_over) == (2, [])
+    table = layers_table(runs)
+    assert table is not None
+    layer_movement(table)
+
+
+def test_one_file_of_damaged_layers_does_not_take_other_benchmarks_their_page(
+    tmp_path: Path, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        figures, "save", lambda _, stem: [stem.with_suffix(s) for s in (".png", ".svg")]
+    )
+    damaged = finished_with(tmp_path, layers_with(kl="much"))
+    finished(tmp_path, tiny_run("naive", benchmark=SINGLE_HEAD))
+    write_report(tmp_path, tmp_path / "report")
+    assert f"passed over: {damaged.path}: " in capsys.readouterr().err
+    assert (tmp_path / "report" / SINGLE_HEAD / "summary.md").exists()
+    assert not (tmp_path / "report" / MULTI_HEAD).exists()
+
+
+def scores_with(metric: str, value: float) -> str:
+    rows = [(i, j, name, 50.0) for i in range(3) for j in (1, 2) for name in ("accuracy", metric)]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    table.loc[len(table) - 1, "value"] = value
+    return table.to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("nll", -math.inf), ("nll", 1e300), ("ece", math.inf), ("predicted_as_newest", -math.inf)],
+)
+def test_scores_that_no_run_gives_are_passed_over(tmp_path: Path, metric, value):
+    finished(tmp_path, tiny_run(seed=1))
+    finished(tmp_path, tiny_run(seed=0), tidy=scores_with(metric, value), environment=ENVIRONMENT)
+    runs, (line,) = gather(tmp_path)
+    assert [run.spec.seed for run in runs] == [1]
+    assert f"(accuracy.csv: it holds the value {value:g}, which no run gives)" in line
+
+
+def test_the_infinite_nll_of_a_label_held_impossible_is_a_score(tmp_path: Path):
+    for seed in (0, 1):
+        tidy = scores_with("nll", math.inf if seed else 0.5)
+        finished(tmp_path, tiny_run(seed=seed), tidy=tidy)
+    runs, passed_over = gather(tmp_path)
+    assert (len(runs), passed_over) == (2, [])
