@@ -25,7 +25,8 @@ def printed(piece, tell):
 def test_a_worker_prints_what_its_output_has_no_code_for(monkeypatch, capfd):
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     assert dict(in_workers(printed, ["→", "\udce9"], 2)) == {0: "→", 1: "\udce9"}
-    assert sorted(capfd.readouterr().out.split()) == [r"\u2192", r"\udce9"]
+    told = capfd.readouterr().out  # two processes may begin one line
+    assert r"\u2192" in told and r"\udce9" in told
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
