@@ -118,6 +118,17 @@ def test_a_diverged_lane_is_told_and_leaves_its_checkpoint_unfinished(tmp_path):
     assert RunFolder(tmp_path, runs[1]).fault() == "not finished"
 
 
+def test_what_an_attempt_ended_with_is_kept_in_the_folders_of_the_runs_it_concerns(tmp_path):
+    runs = [tiny_run("radial-vcl"), tiny_run("radial-vcl", learning_rate=1e30)]
+    good, wild = (RunFolder(tmp_path, run).path / "failed.txt" for run in runs)
+    good.parent.mkdir(parents=True)
+    good.write_text("an earlier attempt's\n")
+    faults = [outcome.fault for outcome in perform(runs, Place(tmp_path), jobs=1, lanes=2)]
+    assert faults[0] is None
+    assert not good.exists()
+    assert wild.read_text() == f"{faults[1]}\n"
+
+
 def test_a_fault_that_concerns_all_is_told_of_each(tmp_path):
     runs = seeds(2, batch_size=100_000)
     with pytest.raises(UserError, match="batch_size"):

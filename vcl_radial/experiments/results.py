@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.experiments.run_folder import finished_fault, read_spec
-from vcl_radial.experiments.workers import TRACEBACK
+from vcl_radial.experiments.workers import FAILED
 from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
@@ -146,17 +145,12 @@ def _read(path: Path) -> FinishedRun:
     """
     fault = finished_fault(path)
     if fault == "not finished" and (reason := _failure(path)):
-        raise DataError(f"{path}: failed: {reason}; mend it and run it again, or delete the folder")
+        raise DataError(f"{path}: failed: {reason}")
     if not (path / "spec.toml").exists():
         raise DataError(f"{path}: is not a run folder of this suite (it has no spec.toml)")
     if fault is not None:
-        # What a run was refused for is not kept: the folder does not tell it from a run stopped.
-        mend = (
-            "; the command that began it goes on with it, or says why it cannot: then delete the "
-            "folder"
-        )
-        unfinished = fault == "not finished"
-        raise DataError(f"{path}: {fault.removeprefix(f'{path}/')}{mend if unfinished else ''}")
+        mend = "; the command that began it goes on with it" if fault == "not finished" else ""
+        raise DataError(f"{path}: {fault.removeprefix(f'{path}/')}{mend}")
     file = "spec.toml"
     try:
         spec = _told(Spec, read_spec(path))
@@ -175,18 +169,16 @@ def _read(path: Path) -> FinishedRun:
 
 
 def _is_of_a_run(path: Path) -> bool:
-    return any((path / name).exists() for name in ("spec.toml", TRACEBACK))
+    return any((path / name).exists() for name in ("spec.toml", FAILED))
 
 
 def _failure(path: Path) -> str | None:
-    """What the traceback of a failed run ends with, in one line; None where none was left."""
+    """What the last attempt of a run ended with, in one line; None where it was stopped."""
     try:
-        text = (path / TRACEBACK).read_text(errors="replace")
+        text = (path / FAILED).read_text(errors="replace")
     except OSError:
         return None
-    # An exception's own words, which may be many lines, follow the indented ones of its frames.
-    words = re.split(r"^ .*$", text, flags=re.MULTILINE)[-1].split() or text.split("\n")[-2:]
-    return _visible(" ".join(words).strip()) or None
+    return _visible(" ".join(text.split())) or None
 
 
 def _visible(name: str) -> str:

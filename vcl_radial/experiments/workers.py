@@ -18,6 +18,9 @@ from vcl_radial.experiments.quiet import quiet
 from vcl_radial.experiments.run_folder import RunFolder, write_atomically
 from vcl_radial.experiments.specification import Run
 
+FAILED = "failed.txt"
+"""What the last attempt of an unfinished run ended with, in one line, in its folder."""
+
 TRACEBACK = "traceback.txt"
 """Of a fault in the code, in the folder of its run."""
 
@@ -127,9 +130,10 @@ def _attempt_held(
 ) -> list[Outcome]:
     """Carry a batch out and give the fault of each run in words, or None."""
     faults: Sequence[str | None]
-    for run in batch:
+    folders = [RunFolder(place.out, run).path for run in batch]
+    for left in (folder / name for folder in folders for name in (FAILED, TRACEBACK)):
         with suppress(OSError):  # of an earlier attempt
-            (RunFolder(place.out, run).path / TRACEBACK).unlink()
+            left.unlink()
     try:
         with quiet():
             if len(batch) > 1:
@@ -143,6 +147,10 @@ def _attempt_held(
         raise
     except (Exception, SystemExit) as error:  # a user's strategy may fail in any way
         faults = [_unexpected(error, run, place) for run in batch]
+    for folder, fault in zip(folders, faults, strict=True):
+        with suppress(UserError, OSError):  # a full disk has been told of, or will be
+            if fault is not None and any(folder.iterdir()):  # else the run was not begun
+                write_atomically(folder / FAILED, f"{fault}\n")
     return [Outcome(run, fault) for run, fault in zip(batch, faults, strict=True)]
 
 
