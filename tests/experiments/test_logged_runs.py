@@ -118,6 +118,12 @@ def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch):
         perform(tiny_run(), Place(tmp_path, log=("wandb",)))
 
 
+def test_a_variable_that_wandb_refuses_is_named(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "bogus")
+    with pytest.raises(UserError, match=r"--log wandb: \$WANDB_MODE: Input should be 'online'"):
+        perform(tiny_run(), Place(tmp_path, log=("wandb",)))
+
+
 def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path):
     run = tiny_run()
     folder = RunFolder(tmp_path, run).path

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from avalanche.evaluation.metrics import EpochAccuracy
 from avalanche.evaluation.metrics.loss import LossPluginMetric
 from avalanche.logging import TensorboardLogger, WandBLogger
+from pydantic import ValidationError
 from torch.nn.functional import cross_entropy
 from torch.utils.tensorboard import SummaryWriter
 
@@ -158,6 +159,10 @@ class _WandB(WandBLogger):
                 dir=folder,
                 params=params,
             )
+        except ValidationError as error:  # wandb reads its variables as settings
+            fault = error.errors()[0]
+            key = "_".join(str(part).upper() for part in fault["loc"])
+            raise UserError(f"--log wandb: $WANDB_{key}: {fault['msg']}") from None
         except (wandb.Error, OSError) as error:
             raise UserError(f"--log wandb: {' '.join(str(error).split())}") from None
         self.step, self.exp_count = run.iterations, run.tasks_done
