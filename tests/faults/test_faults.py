@@ -49,7 +49,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path):
     work, setting = run(methods=("naive",)), Setting(tmp_path, random.Random(0), FEW)
     place, counter = setting.place(), Counter()
     out = place / "out"
-    at = 15  # in the middle of writing the first checkpoint
+    at = 16  # in the middle of writing the first checkpoint
     end = struck(work, place, Moment("writing", at, 0), kill, counter)
     assert (end.code, counter.total) == (-9, at)
     assert any(path.name.startswith(".") for path in out.glob("**/*"))
