@@ -15,8 +15,7 @@ from pandas.api.types import is_numeric_dtype
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.experiments.run_folder import finished_fault, read_spec
-from vcl_radial.experiments.workers import FAILED
+from vcl_radial.experiments.run_folder import FAILED, finished_fault, read_spec
 from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]

@@ -19,6 +19,12 @@ from vcl_radial.experiments.specification import Run
 
 RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
 
+FAILED = "failed.txt"
+"""What the last attempt of an unfinished run ended with, in one line."""
+
+TRACEBACK = "traceback.txt"
+"""Of a fault in the code, whole."""
+
 
 def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a file so that it is there whole or not at all.

@@ -15,14 +15,8 @@ from vcl_radial.experiments.lanes import execute_lanes
 from vcl_radial.experiments.lock import AtWork, held
 from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve
 from vcl_radial.experiments.quiet import quiet
-from vcl_radial.experiments.run_folder import RunFolder, write_atomically
+from vcl_radial.experiments.run_folder import FAILED, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.experiments.specification import Run
-
-FAILED = "failed.txt"
-"""What the last attempt of an unfinished run ended with, in one line, in its folder."""
-
-TRACEBACK = "traceback.txt"
-"""Of a fault in the code, in the folder of its run."""
 
 
 @dataclass(frozen=True)

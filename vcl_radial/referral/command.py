@@ -21,8 +21,7 @@ from rich.table import Table
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.lock import AtWork, held
 from vcl_radial.experiments.pool import Tell, in_workers
-from vcl_radial.experiments.run_folder import write_atomically
-from vcl_radial.experiments.workers import TRACEBACK
+from vcl_radial.experiments.run_folder import TRACEBACK, write_atomically
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
