@@ -17,3 +17,8 @@ class DataError(UserError):
 
 class Diverged(VclRadialError):
     """The loss of a run stopped being a finite number."""
+
+
+def visible(text: str) -> str:
+    """A text on one line, every character of it to be seen: a control character as its code."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -23,6 +23,7 @@ from vcl_radial.referral import execute as execute_module
 from vcl_radial.referral.catalogue import RECIPES, method_names, plan
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
+from vcl_radial.referral.report.read import read_benchmarks
 from vcl_radial.referral.settings import DataSettings, Run
 
 
@@ -352,7 +353,24 @@ def test_a_run_that_another_command_is_at_or_that_breaks_leaves_the_others_alone
     assert "radial  seed 0: another command is at work on this run" in said
     assert "deterministic  seed 0: ZeroDivisionError: division by zero" in said
     assert "ZeroDivisionError" in (broken.path / "traceback.txt").read_text()
+    reason = (broken.path / "failed.txt").read_text()
+    assert reason.startswith("ZeroDivisionError: division by zero (")
+    assert reason.count("\n") == 1
     assert not busy.path.exists()
     monkeypatch.undo()
     assert command(*arguments) == 0
-    assert not (broken.path / "traceback.txt").exists()
+    assert not any((broken.path / name).exists() for name in ("failed.txt", "traceback.txt"))
+
+
+def test_the_report_tells_why_a_run_diverged(tmp_path, capsys, monkeypatch):
+    arguments = tiny(tmp_path, "radial", "deterministic")
+    assert command(*tiny(tmp_path, "radial")) == 0
+    with monkeypatch.context() as changed:
+        nan = torch.full((1, 1, 2), math.nan)
+        changed.setattr(execute_module, "predict", lambda *_, **__: nan)
+        assert command(*arguments) == 1
+    capsys.readouterr()
+    (left,) = tmp_path.glob("synthetic/deterministic/seed-*")
+    (one,) = read_benchmarks(tmp_path)
+    assert [method.label for method in one.methods] == ["radial"]
+    assert f"passed over: {left}: failed: predictions on" in capsys.readouterr().err

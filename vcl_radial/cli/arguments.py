@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, visible
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -24,8 +24,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Name the fault and leave with exit code 2."""
         # What was typed may hold line breaks; the message stays one line.
-        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
-        self.exit(MISUSED, f"{self.prog}: {line} (see {self.prog} --help)\n")
+        self.exit(MISUSED, f"{self.prog}: {visible(message)} (see {self.prog} --help)\n")
 
 
 def count(text: str) -> int:

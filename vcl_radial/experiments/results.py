@@ -14,8 +14,8 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from vcl_radial.errors import DataError, UserError
-from vcl_radial.experiments.run_folder import FAILED, finished_fault, read_spec
+from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.experiments.run_folder import FAILED, failure, finished_fault, read_spec
 from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
@@ -143,7 +143,7 @@ def _read(path: Path) -> FinishedRun:
         DataError: it holds no finished run, or what no run of this suite writes.
     """
     fault = finished_fault(path)
-    if fault == "not finished" and (reason := _failure(path)):
+    if fault == "not finished" and (reason := failure(path)):
         raise DataError(f"{path}: failed: {reason}")
     if not (path / "spec.toml").exists():
         raise DataError(f"{path}: is not a run folder of this suite (it has no spec.toml)")
@@ -163,26 +163,12 @@ def _read(path: Path) -> FinishedRun:
         words = " ".join(str(error).split())
         raise DataError(f"{path}: is not a run folder of this suite ({file}: {words})") from None
     scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
-    names = _visible(spec.benchmark) + scored_on, _visible(spec.method)
+    names = visible(spec.benchmark) + scored_on, visible(spec.method)
     return FinishedRun(path, spec, environment, tidy, layers, *names)
 
 
 def _is_of_a_run(path: Path) -> bool:
     return any((path / name).exists() for name in ("spec.toml", FAILED))
-
-
-def _failure(path: Path) -> str | None:
-    """What the last attempt of a run ended with, in one line; None where it was stopped."""
-    try:
-        text = (path / FAILED).read_text(errors="replace")
-    except OSError:
-        return None
-    return _visible(" ".join(text.split())) or None
-
-
-def _visible(name: str) -> str:
-    """A name on one line, every character of it to be seen: a control character as its code."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
 
 
 def _told(kind: type[Told], table: Any) -> Told:
@@ -351,7 +337,7 @@ def notices(runs: Sequence[FinishedRun]) -> list[str]:
     """What a reader of the tables of one benchmark has to know of its runs, a line each."""
     names: dict[str, set[str]] = {}
     for run in runs:
-        names.setdefault(_visible(run.spec.method), set()).add(run.method)
+        names.setdefault(visible(run.spec.method), set()).add(run.method)
     lines = [
         f"the runs of {method} have {len(apart)} different settings; they are shown apart, named "
         "after what differs"

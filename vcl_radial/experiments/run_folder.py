@@ -13,7 +13,7 @@ from typing import Any
 import tomli_w
 
 from vcl_radial import atomic
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, visible
 from vcl_radial.experiments.environment import Engine, loaded
 from vcl_radial.experiments.specification import Run
 
@@ -210,6 +210,15 @@ def finished_fault(path: Path, files: Sequence[str] = RESULT_FILES) -> str | Non
     except (OSError, ValueError, KeyError, TypeError):
         return f"{path / 'done'} is damaged"
     return None
+
+
+def failure(path: Path) -> str | None:
+    """What the last attempt of a run ended with, in one line; None where it was stopped."""
+    try:
+        text = (path / FAILED).read_text(errors="replace")
+    except OSError:
+        return None
+    return visible(" ".join(text.split())) or None
 
 
 def read_spec(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from rich.table import Table
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.lock import AtWork, held
 from vcl_radial.experiments.pool import Tell, in_workers
-from vcl_radial.experiments.run_folder import TRACEBACK, write_atomically
+from vcl_radial.experiments.run_folder import FAILED, TRACEBACK, write_atomically
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
@@ -190,8 +190,9 @@ def _run(
 
         if choices.processes.from_first(left_alone, torch.device(choices.device)):
             return
-        with suppress(OSError):  # of an earlier attempt
-            (folder.path / TRACEBACK).unlink()
+        for left in (FAILED, TRACEBACK):
+            with suppress(OSError):  # of an earlier attempt
+                (folder.path / left).unlink()
         _train(folder, sites, choices, console, place)
 
 
@@ -235,6 +236,8 @@ def _train(
                 command=choices.command,
             )
         except Diverged as error:
+            if choices.processes.is_first:
+                write_atomically(folder.path / FAILED, f"{error}\n")
             console.print(f"{run.name} diverged: {error}  {place}", markup=False)
             return
         except UserError:
@@ -247,6 +250,7 @@ def _train(
 
             text = "".join(traceback.format_exception(error))
             write_atomically(folder.path / TRACEBACK, text)
+            write_atomically(folder.path / FAILED, f"{in_words(error)}\n")
             words = f"{in_words(error)}; the traceback is in {folder.path / TRACEBACK}"
             console.print(f"{run.name}: {words}  {place}", markup=False)
             return

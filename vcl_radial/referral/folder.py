@@ -7,6 +7,8 @@ scores.csv, calibration.csv, history.csv, environment.json
 weights.pt         the selected weights of every member after every site; not of a run that is
                    scored on validation data: of such there are many, each for its score alone
 done               checksums of all these; written last
+failed.txt         what the last attempt ended with, where it failed; a fault in the code has a
+                   traceback.txt beside it
 """
 
 from __future__ import annotations
