@@ -42,13 +42,13 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(
     assert [*dict.fromkeys(r["section"] for r in rows)] == list(SECTIONS)
     assert all(float(r["low"]) <= float(r["median"]) <= float(r["high"]) for r in rows)
     text = (to / "README.md").read_text()
-    assert "`vcl-radial bench step peers run growth kl regression lanes --quick`" in text
+    assert "`vcl-radial bench step peers methods run growth kl regression lanes --quick`" in text
     assert "random 28x28 images of 10 classes" in text
     assert "random 28x28 images of 10 classes" in out
     for name in SECTIONS:
         assert f"## {name}: {SECTIONS[name]}" in text
         assert f"\n{name}: {SECTIONS[name]}\n" in out
-    for picture in ("step", "peers", "growth", "kl", "regression", "lanes", "lanes-jobs"):
+    for picture in {*SECTIONS, "lanes-jobs"} - {"run"}:
         assert f"]({picture}.png)" in text
         assert all((to / f"{picture}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
 
@@ -91,7 +91,7 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
         main(["bench", "steps"])
     assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "'steps' is none of step, peers, run, growth, kl, regression, lanes" in line
+    assert "'steps' is none of step, peers, methods, run, growth, kl, regression, lanes" in line
 
 
 def test_the_help_lists_what_each_section_measures_in_one_column(capsys):

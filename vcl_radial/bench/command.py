@@ -26,6 +26,7 @@ _EPOCH = "One training epoch, {}"
 _RATIOS = {
     "step": ("ratio to the floor", _EPOCH),
     "peers": ("ratio to gaussian-vcl", _EPOCH),
+    "methods": ("a task of 20 epochs, ratio to naive", "What a method costs: {}"),
     "regression": ("ratio to radial, compiled", "A step of a lane, {}"),
 }
 _GROWTH = {"growth": "Cost of a training step", "kl": "Cost of the radial KL"}
@@ -96,11 +97,12 @@ def _write_page(to: Path) -> list[str]:
 
 def _measures() -> dict[str, Callable[[Setting], Result]]:
     """The sections; imported where warnings are held back, since Avalanche comes with them."""
-    from vcl_radial.bench import growth, kl, lanes, peers, regression, step, whole_run
+    from vcl_radial.bench import every_method, growth, kl, lanes, peers, regression, step, whole_run
 
     return {
         "step": step.measure,
         "peers": peers.measure,
+        "methods": every_method.measure,
         "run": whole_run.measure,
         "growth": growth.measure,
         "kl": kl.measure,

@@ -3,6 +3,7 @@
 SECTIONS = {
     "step": "a training epoch against the floor, the same network without any of this suite",
     "peers": "a training epoch of other Bayesian layers and loaders against ours",
+    "methods": "a task with every method, against fine-tuning",
     "run": "a whole `vcl-radial run` in its parts",
     "growth": "time and memory over width, depth, channels, weight samples, batch, tasks",
     "kl": "the corrected radial KL against forward passes, linear and convolution",

@@ -17,13 +17,15 @@ class Sizes:
 
     Attributes:
         repeats: rounds that count, unless told otherwise.
-        slow_repeats: at most so many where a round takes minutes (`run`, `growth`).
+        slow_repeats: at most so many where a round takes minutes.
         epochs: epochs of one call of `train()` in `step` and `peers`.
         unit_seconds: how long a measured unit of `growth` and `kl` should last.
         train_images: of each class of the synthetic stand-in for Fashion-MNIST.
         test_images: likewise.
         recipe: keys of the recipes that are not as in `baselines/`.
-        run: the same for the whole runs.
+        methods: that are held against `naive`, itself among them; None for all there are.
+        methods_recipe: keys of their recipes, whatever `baselines/` says.
+        run: those of the whole runs that are not as in `baselines/`.
         run_methods: the methods of the whole runs.
         width: of the hidden layers where it is not the width that grows.
         growth_images: training images of each class in `growth`.
@@ -52,6 +54,10 @@ class Sizes:
     train_images: int = 6000
     test_images: int = 1000
     recipe: Mapping[str, Any] = field(default_factory=dict)
+    methods: tuple[str, ...] | None = None
+    methods_recipe: Mapping[str, Any] = field(
+        default_factory=lambda: {"hidden": [1000], "batch_size": 256, "epochs": 4}
+    )
     run: Mapping[str, Any] = field(default_factory=dict)
     run_methods: tuple[str, ...] = ("radial-vcl", "gaussian-vcl")
     width: int = 200
@@ -85,6 +91,8 @@ QUICK = Sizes(
     slow_repeats=1,
     epochs=2,
     unit_seconds=0.02,
+    methods=("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal"),
+    methods_recipe={"hidden": [100], "batch_size": 1024, "epochs": 2},
     run={"epochs": 1, "eval_samples": 4},
     run_methods=("radial-vcl",),
     growth_images=512,
