@@ -10,7 +10,7 @@ from copy import deepcopy
 
 from vcl_radial.bench.setting import Result, Row, Setting, row
 from vcl_radial.bench.timing import interleaved
-from vcl_radial.bench.training import Training
+from vcl_radial.bench.training import TWO_TASKS, Training
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.catalogue import names
 
@@ -74,7 +74,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _training(method: str, setting: Setting) -> Training:
-    keys = {"train_samples": 1, **setting.sizes.methods_recipe}
+    keys = {**TWO_TASKS, "train_samples": 1, **setting.sizes.methods_recipe}
     return Training(method, keys, setting.images, setting.device, setting.clock)
 
 

@@ -1,0 +1,175 @@
+"""The proximal step against its definition, and what it does at the tip."""
+
+import math
+
+import pytest
+import torch
+from learners import make, score, train, weights
+from torch.optim import SGD, Adam, RMSprop
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP, PosteriorBlock, PosteriorSettings, posterior_blocks
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.strategies.proximal_vcl import ProximalVCL, draw_back, slope
+from vcl_radial.strategies.vcl import VCL
+
+D = 50
+
+
+class ByAutograd(VCL):
+    """VCL whose penalty only autograd can see through."""
+
+    def penalty(self):
+        return super().penalty() * 1.0
+
+
+def carried(family: str, groups: int = 3) -> PosteriorBlock:
+    """A block whose prior has scales that differ, and whose means are still the prior's."""
+    generator = torch.Generator().manual_seed(0)
+    settings = PosteriorSettings(family=family, initial_noise=0.1)
+    block = PosteriorBlock(torch.randn(groups, D, generator=generator).double(), settings)
+    with torch.no_grad():
+        block.rho += 0.3 * torch.randn(groups, D, generator=generator)
+    block.consolidate()
+    return block
+
+
+def moved(block: PosteriorBlock, distance: float) -> torch.Tensor:
+    """Move the means so far along a random ray, in the prior's scales; the ray."""
+    ray = torch.randn(block.mean.shape, generator=torch.Generator().manual_seed(1)).double()
+    ray /= torch.linalg.vector_norm(ray, dim=-1, keepdim=True)
+    with torch.no_grad():
+        block.mean += distance * ray * block.prior_scale
+    return ray
+
+
+def distances(block: PosteriorBlock) -> torch.Tensor:
+    shift = (block.mean.detach() - block.prior_mean) / block.prior_scale
+    return torch.linalg.vector_norm(shift, dim=-1, keepdim=True)
+
+
+@pytest.mark.parametrize("family", ["radial", "radial-eq44", "gaussian"])
+@pytest.mark.parametrize("distance", [0.3, 2.0, 30.0])
+def test_the_slope_is_that_of_the_kl_along_the_ray(family, distance):
+    block = carried(family)
+    ray = moved(block, distance)
+    found = slope(block, ray, torch.full((3, 1), distance).double())
+    values = []
+    for step in (-1e-4, 1e-4):
+        mean = block.mean.detach() + step * ray * block.prior_scale
+        values.append(block.family(mean, block.scale()).kl(block.prior))
+    torch.testing.assert_close(found.squeeze(-1), (values[1] - values[0]) / 2e-4, rtol=1e-4, atol=0)
+
+
+def test_only_the_corrected_radial_prior_has_a_tip():
+    tips = {}
+    for family in ("radial", "radial-eq44", "gaussian"):
+        block = carried(family, groups=1)
+        with torch.no_grad():  # equal scales, as in the module's formula
+            block.rho.fill_(block.rho.mean())
+        block.consolidate()
+        tips[family] = slope(block, moved(block, 0.0), torch.zeros(1, 1).double()).item()
+    assert tips["radial"] == pytest.approx(math.sqrt(math.pi / 2) * (D - 1), rel=1 / D)
+    assert tips["radial-eq44"] < 1e-3
+    assert tips["gaussian"] < 1e-3
+
+
+@pytest.mark.parametrize("rate", [1e-5, 1e-3])
+def test_a_step_minimises_what_it_says(rate):
+    block = carried("radial")
+    ray = moved(block, 2.0)
+    before, weight = torch.full((3, 1), 1.5).double(), 0.7
+    metric = (ray.square() * block.prior_scale.square()).sum(-1, keepdim=True) / rate
+    tangent = weight * slope(block, ray, before)
+    draw_back(block, before, weight, SGD([block.mean], lr=rate))
+    r = torch.linspace(0, 3, 30_001).double()
+    objective = metric / 2 * (r - 2.0).square() + tangent * r
+    best = r[objective.argmin(-1, keepdim=True)]
+    torch.testing.assert_close(distances(block), best, rtol=0, atol=1e-4)
+    assert (best < 2).all()
+
+
+def test_a_group_stays_where_it_was_until_it_is_pulled_harder_than_it_is_held():
+    for distance, rests in ((1e-3, True), (3.0, False)):
+        block = carried("radial")
+        moved(block, distance)
+        draw_back(block, torch.zeros(3, 1).double(), 1e-5, SGD([block.mean], lr=1.0))
+        assert torch.equal(block.mean, block.prior_mean) == rests
+
+
+def test_a_block_that_has_not_moved_stays_a_number():
+    block = carried("radial")
+    draw_back(block, torch.zeros(3, 1).double(), 1e-5, SGD([block.mean], lr=1.0))
+    assert torch.equal(block.mean, block.prior_mean)
+
+
+@pytest.mark.parametrize("amsgrad", [True, False])
+def test_the_metric_is_the_one_in_which_adam_has_stepped(amsgrad):
+    """A first step of Adam is of the length lr: gradient and rate give it back."""
+    block = carried("radial")
+    gradient = torch.rand(block.mean.shape, dtype=torch.float64) + 0.1
+    optimizer = Adam([block.mean], lr=0.01, amsgrad=amsgrad)
+    block.mean.grad = gradient.clone()
+    optimizer.step()
+    step = block.prior_mean - block.mean.detach()
+    ray = step / block.prior_scale
+    ray /= torch.linalg.vector_norm(ray, dim=-1, keepdim=True)
+    metric = (ray.square() * block.prior_scale.square() * gradient / step).sum(-1, keepdim=True)
+    expected = distances(block) - 1e-3 * slope(block, -ray, distances(block)) / metric
+    draw_back(block, distances(block), 1e-3, optimizer)
+    torch.testing.assert_close(distances(block), expected.clamp(min=0), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("family", ["radial", "gaussian"])
+def test_with_a_weight_of_nothing_it_is_vcl(
+    family, make_network, multi_head_stream, multi_head_benchmark
+):
+    tasks = list(multi_head_benchmark.train_stream)[:2]
+    ours, vcl = (
+        make(method, make_network(family), multi_head_stream, penalty_weight=0.0)
+        for method in (ProximalVCL, ByAutograd)
+    )
+    for each in (ours, vcl):
+        train(each, tasks)
+    torch.testing.assert_close(weights(ours), weights(vcl), rtol=0, atol=1e-6)
+
+
+def test_a_body_that_is_held_rests_exactly_and_the_new_head_learns(
+    make_network, multi_head_stream, multi_head_benchmark
+):
+    first, second = list(multi_head_benchmark.train_stream)[:2]
+    resting = {}
+    for weight in (1e-6, 1e-2):
+        network = make_network("radial")
+        strategy = make(
+            ProximalVCL,
+            network,
+            multi_head_stream,
+            train_epochs=10,
+            penalty_weight=1e-2,
+            optimizer=lambda model: Adam(model.parameters(), lr=1e-2),
+        )
+        train(strategy, [first])
+        body = [block.mean for block in posterior_blocks(strategy.network, [])]
+        before = [mean.detach().clone() for mean in body]
+        strategy.penalty_weight = weight
+        train(strategy, [second])
+        resting[weight] = all(map(torch.equal, body, before))
+        assert score(strategy, [second]) > 90
+    assert resting == {1e-6: False, 1e-2: True}
+
+
+def test_a_posterior_without_a_closed_form_is_refused(multi_head_stream):
+    network = MLP(64, 2, hidden=(8,), posterior=RDPSettings("row"))
+    with pytest.raises(UserError, match="posterior = 'radial'"):
+        make(ProximalVCL, network, multi_head_stream)
+
+
+def test_another_optimiser_is_refused(make_network, multi_head_stream):
+    with pytest.raises(UserError, match="Adam or SGD, not of RMSprop"):
+        make(
+            ProximalVCL,
+            make_network("radial"),
+            multi_head_stream,
+            optimizer=lambda model: RMSprop(model.parameters()),
+        )
