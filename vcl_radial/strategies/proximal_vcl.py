@@ -14,7 +14,7 @@ with r_0 the distance before the step, w = penalty_weight / N, and h the optimis
 the ray, h = sum_i n_i^2 prior_scale_i^2 / rate_i. (The tangent at r_0 lies above k but for the
 curvature of r^2/2: D is large, and k grows as a logarithm.) For squared distances this is a step of
 weight decay that is decoupled from Adam's moments; with a tip a group stays exactly where it was
-until the data pull harder than the prior holds (Parikh and Boyd 2014, section 6.5.4).
+until the data pull harder than the prior holds (Parikh and Boyd 2014, section 6.5).
 """
 
 from __future__ import annotations
