@@ -76,6 +76,20 @@ def test_a_prior_term_that_falls_below_zero_stays_within_its_panel(layers):
         )
 
 
+def test_what_rests_exactly_stays_within_its_panel(layers):
+    layers.loc[layers["task_trained"] > 1, "moved"] = 0.0
+    figure = layer_movement(layers)
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    bottom, top = axes.get_ylim()
+    for line in axes.lines:
+        assert all(bottom <= value <= top for value in line.get_ydata())
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox()
+    assert drawn.width < 2 * width
+    assert drawn.height < 2 * height
+
+
 def test_two_benchmarks_are_refused(layers):
     with pytest.raises(DataError, match="one benchmark"):
         layer_movement(pd.concat([layers, layers.assign(benchmark="other")]))

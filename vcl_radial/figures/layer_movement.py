@@ -83,8 +83,8 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
                 axes.sharey(figure.axes[panel - column])
             of_layer = layers[layers["layer"] == names[column]]
             quantity = QUANTITIES[row]
-            # Eq. 44 is no KL: it falls below zero.
-            signed = quantity.logarithmic and bool((layers[quantity.column] < 0).any())
+            # Eq. 44 is no KL: it falls below zero. What rests exactly has moved by 0.
+            signed = quantity.logarithmic and bool((layers[quantity.column] <= 0).any())
             for method, runs in of_layer.groupby("method", sort=False):
                 _line(axes, runs, quantity, looks[str(method)], signed)
             if signed:
