@@ -3,7 +3,7 @@
 With the scales held, the KL of a group to its carried prior is a function k(r) of how far its mean
 has gone, r = ||a|| with a = (mean - prior_mean) / prior_scale. A radial posterior's has a tip,
 
-    k'(0) = sqrt(pi / 2) (D - 1) / sqrt(S) > 0,    S = mean(s^2), for equal scales s
+    k'(0) ~ sqrt(pi / 2) (D - 1) / sqrt(S) > 0,    S = mean(s^2), for equal scales s
 
 where a gradient step does not come to rest. Here the optimiser steps along the gradient of the NLL
 to a', r' = ||a'||, and the KL then draws the group back along that ray:
@@ -41,7 +41,7 @@ class ProximalVCL(VCL):
 
     Raises:
         UserError: the posterior's KL has no gradient in closed form, or the optimiser is neither
-            Adam nor SGD without momentum.
+            Adam nor SGD.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -61,15 +61,14 @@ class ProximalVCL(VCL):
     def optimizer_step(self) -> None:
         """Step without the KL's gradient of the carried means, then draw these back."""
         weight = self.penalty_weight / len(self.adapted_dataset)
-        carried = [block for block in self._blocks if block.carried]
-        before = []
-        for block in carried:
-            assert block.mean.grad is not None
-            shift = _shift(block)
-            before.append(_distance(shift))
-            block.mean.grad.sub_(_kl_gradient(block, shift) / block.prior_scale, alpha=weight)
+        before = {}
+        for block in self._blocks:
+            if block.carried and block.mean.grad is not None:
+                shift = _shift(block)
+                before[block] = _distance(shift)
+                block.mean.grad.sub_(_kl_gradient(block, shift) / block.prior_scale, alpha=weight)
         super().optimizer_step()
-        for block, distance in zip(carried, before, strict=True):
+        for block, distance in before.items():
             draw_back(block, distance, weight, self.optimizer)
 
 
