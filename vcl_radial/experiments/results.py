@@ -15,7 +15,13 @@ from pandas.api.types import is_numeric_dtype
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError, visible
-from vcl_radial.experiments.run_folder import FAILED, failure, finished_fault, read_spec
+from vcl_radial.experiments.run_folder import (
+    FAILED,
+    failure,
+    finished_fault,
+    read_spec,
+    unfinished,
+)
 from vcl_radial.metrics import summary
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
@@ -143,13 +149,11 @@ def _read(path: Path) -> FinishedRun:
         DataError: it holds no finished run, or what no run of this suite writes.
     """
     fault = finished_fault(path)
-    if fault == "not finished" and (reason := failure(path)):
-        raise DataError(f"{path}: failed: {reason}")
-    if not (path / "spec.toml").exists():
+    failed = fault == "not finished" and failure(path) is not None
+    if not failed and not (path / "spec.toml").exists():
         raise DataError(f"{path}: is not a run folder of this suite (it has no spec.toml)")
     if fault is not None:
-        mend = "; the command that began it goes on with it" if fault == "not finished" else ""
-        raise DataError(f"{path}: {fault.removeprefix(f'{path}/')}{mend}")
+        raise DataError(unfinished(path, fault))
     file = "spec.toml"
     try:
         spec = _told(Spec, read_spec(path))

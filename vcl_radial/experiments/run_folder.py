@@ -212,6 +212,15 @@ def finished_fault(path: Path, files: Sequence[str] = RESULT_FILES) -> str | Non
     return None
 
 
+def unfinished(path: Path, fault: str) -> str:
+    """What `finished_fault` found, in a line for whoever reads many folders."""
+    if fault != "not finished":
+        return f"{path}: {fault.removeprefix(f'{path}/')}"
+    if (reason := failure(path)) is not None:
+        return f"{path}: failed: {reason}"
+    return f"{path}: {fault}; the command that began it goes on with it"
+
+
 def failure(path: Path) -> str | None:
     """What the last attempt of a run ended with, in one line; None where it was stopped."""
     try:

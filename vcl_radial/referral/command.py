@@ -248,10 +248,10 @@ def _train(
                 raise
             from vcl_radial.outside import in_words
 
-            text = "".join(traceback.format_exception(error))
+            text, words = "".join(traceback.format_exception(error)), in_words(error)
             write_atomically(folder.path / TRACEBACK, text)
-            write_atomically(folder.path / FAILED, f"{in_words(error)}\n")
-            words = f"{in_words(error)}; the traceback is in {folder.path / TRACEBACK}"
+            write_atomically(folder.path / FAILED, f"{words}\n")
+            words += f"; the traceback is in {folder.path / TRACEBACK}"
             console.print(f"{run.name}: {words}  {place}", markup=False)
             return
     minutes = (time.monotonic() - started) / 60

@@ -88,7 +88,7 @@ def draw_back(block: PosteriorBlock, before: Tensor, weight: float, optimizer: O
     stiffness = block.prior_scale.square() / _rates(block.mean, optimizer)
     metric = (ray.square() * stiffness).sum(-1, keepdim=True)
     drawn = weight * slope(block, ray, before) / metric
-    # A group that has not moved has no ray, and 0 / 0 of it is kept.
+    # A group that has not moved has no ray, and its 0 / 0 is no number.
     kept = (1 - drawn / now).clamp(min=0).nan_to_num(nan=0.0)
     block.mean.copy_(block.prior_mean + kept * (block.mean - block.prior_mean))
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.experiments.run_folder import failure
+from vcl_radial.experiments.run_folder import unfinished
 from vcl_radial.referral.folder import fault_of, read_spec
 from vcl_radial.referral.settings import Run
 
@@ -163,12 +163,8 @@ def _read(path: Path) -> Finished | None:
         raise
     if run.evaluate_on != "test":
         return None
-    fault = fault_of(path)
-    if fault == "not finished" and (reason := failure(path)):
-        raise UserError(f"{path}: failed: {reason}")
-    if fault is not None:
-        mend = "; the command that began it goes on with it" if fault == "not finished" else ""
-        raise UserError(f"{path}: {fault.removeprefix(f'{path}/')}{mend}")
+    if (fault := fault_of(path)) is not None:
+        raise UserError(unfinished(path, fault))
     return Finished(run, path, _facts(path))
 
 
