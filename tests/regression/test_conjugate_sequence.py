@@ -68,6 +68,18 @@ def test_slices_follow_the_first_principal_component_and_divide_the_rows():
         assert before.max() < after.min() + 0.2
 
 
+def test_where_the_rows_lie_does_not_decide_along_what_they_are_sliced():
+    """The component is that of centred rows: their covariance, not their second moment."""
+    torch.manual_seed(0)
+    x = torch.randn(40, 3).double() * torch.tensor([0.1, 3.0, 0.1])
+    axis = torch.from_numpy(np.linalg.eigh(np.cov(x.T.numpy()))[1][:, -1])
+    expected = torch.tensor_split((x @ axis * axis[1].sign()).argsort(), 4)
+    for offset in ([0.0, 0.0, 0.0], [100.0, 0.0, -50.0]):
+        found = slices(x + torch.tensor(offset), 4)
+        for part, rows in zip(found, expected, strict=True):
+            assert torch.equal(part, rows)
+
+
 def test_the_linear_model_ends_where_all_rows_at_once_do_and_has_not_been_there_before():
     recipe = Recipe(method="linear")
     data = toy()

@@ -120,6 +120,46 @@ def test_the_metric_is_the_one_in_which_adam_has_stepped(amsgrad):
     torch.testing.assert_close(distances(block), expected.clamp(min=0), rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("family", ["radial", "radial-eq44", "gaussian"])
+def test_the_optimiser_steps_along_the_gradient_of_the_likelihood_alone(
+    family, make_network, multi_head_stream, multi_head_benchmark
+):
+    """Where the likelihood is flat, nothing is left of the gradient of a carried mean."""
+    whole, left = [], []
+
+    class Recording(SGD):
+        def step(self, closure=None):
+            left[:] = [block.mean.grad.clone() for block in strategy._blocks]
+            return super().step(closure)
+
+    class WithoutData(ProximalVCL):
+        def criterion(self):
+            return self.penalty() / len(self.adapted_dataset)
+
+        def optimizer_step(self):
+            whole[:] = [(block.carried, block.mean.grad.clone()) for block in self._blocks]
+            super().optimizer_step()
+
+        def _before_training_exp(self, **settings):
+            super()._before_training_exp(**settings)
+            for block in self._blocks:
+                moved(block, 2.0)
+
+    strategy = make(
+        WithoutData,
+        make_network(family),
+        multi_head_stream,
+        train_mb_size=1000,
+        optimizer=lambda model: Recording(model.parameters(), lr=1e-6),
+    )
+    train(strategy, list(multi_head_benchmark.train_stream)[:2])
+    assert {carried for carried, _ in whole} == {True, False}
+    for (carried, before), after in zip(whole, left, strict=True):
+        expected = torch.zeros_like(before) if carried else before
+        scale = before.abs().max().item()
+        torch.testing.assert_close(after, expected, rtol=0, atol=1e-4 * scale)
+
+
 @pytest.mark.parametrize("family", ["radial", "gaussian"])
 def test_with_a_weight_of_nothing_it_is_vcl(
     family, make_network, multi_head_stream, multi_head_benchmark
