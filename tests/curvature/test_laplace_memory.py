@@ -10,13 +10,13 @@ from vcl_radial.strategies import ContinualStrategy
 
 
 class Remembering(LaplaceMemory, ContinualStrategy):
-    tasks = [0]
+    tasks = (0,)
 
 
 @pytest.mark.parametrize("precision", [0.25, 3.0])
 @pytest.mark.parametrize("carried", [False, True])
 def test_the_penalty_is_minus_the_log_of_the_prior_density(precision, carried):
-    """In nats, up to a constant: where no task has been, and beside weights that one has trained."""
+    """In nats, up to a constant: before the first task, and beside weights that one trained."""
     torch.manual_seed(0)
     network = MLP(3, 2, hidden=(4,), multi_head=False, posterior=None)
     strategy = Remembering(
@@ -39,7 +39,7 @@ def test_the_penalty_is_minus_the_log_of_the_prior_density(precision, carried):
     for _ in range(2):
         with torch.no_grad():
             for weight in network.parameters():
-                weight += torch.randn_like(weight)
+                weight.add_(torch.randn_like(weight))
         values.append((strategy.penalty().detach(), minus_log_density()))
     (before, expected_before), (after, expected_after) = values
     torch.testing.assert_close(after - before, expected_after - expected_before)
