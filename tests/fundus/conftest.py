@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.streams.folders import DATA_VARIABLE
+from vcl_radial.data_files import DATA_VARIABLE
 
 
 @pytest.fixture

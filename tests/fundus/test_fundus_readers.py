@@ -8,6 +8,7 @@ import pytest
 from fundus_helpers import noise_picture
 from PIL import Image
 
+from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.fundus import (
     FUNDUS_DATASETS,
@@ -18,7 +19,6 @@ from vcl_radial.fundus import (
     read_kaggle,
 )
 from vcl_radial.fundus.labels import read_labels
-from vcl_radial.streams.folders import DATA_VARIABLE
 
 
 def write_csv(path, header, rows):

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
+from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.regression.data import UCI_FOLDERS, Split, Standardiser, load_data
-from vcl_radial.streams.folders import DATA_VARIABLE
 
 needs_uci = pytest.mark.skipif(
     not (os.environ.get(DATA_VARIABLE) and Path(os.environ[DATA_VARIABLE], "uci").is_dir()),

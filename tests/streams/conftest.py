@@ -5,8 +5,8 @@ import pytest
 import torch
 from idx_files import write_idx
 
+from vcl_radial.data_files import IDX_NAMES
 from vcl_radial.streams import DATA_VARIABLE, ImageData
-from vcl_radial.streams.folders import IDX_NAMES
 
 N_CLASSES = 10
 

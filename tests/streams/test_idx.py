@@ -7,8 +7,9 @@ import pytest
 import torch
 from idx_files import idx_bytes, write_idx
 
+from vcl_radial.data_files import find_idx
 from vcl_radial.errors import DataError
-from vcl_radial.streams.idx import find_idx, read_idx
+from vcl_radial.streams.idx import read_idx
 
 IMAGES = torch.arange(2 * 3 * 5, dtype=torch.uint8).reshape(2, 3, 5)
 
@@ -125,3 +126,13 @@ def test_the_compressed_file_is_found_before_the_extracted_one(tmp_path: Path) -
     assert find_idx(tmp_path, "images") == plain
     compressed = write_idx(tmp_path / "images.gz", IMAGES)
     assert find_idx(tmp_path, "images") == compressed
+
+
+def test_a_cut_gzip_file_is_reported_with_what_could_be_read_of_it(tmp_path: Path) -> None:
+    images = torch.randint(0, 256, (100, 28, 28), dtype=torch.uint8)
+    path = tmp_path / "images.gz"
+    path.write_bytes(gzip.compress(idx_bytes(images))[:50_000])
+    with pytest.raises(DataError, match=r"truncated \(its gzip stream ends early, after ") as error:
+        read_idx(path, 3)
+    read, whole = (int(n) for n in re.findall(r"after (\d+) of (\d+) bytes", str(error.value))[0])
+    assert 40_000 < read < whole == 100 * 28 * 28 + 16

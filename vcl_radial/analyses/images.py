@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from vcl_radial.analyses.analysis import Setting
+from vcl_radial.data_files import user_root
 from vcl_radial.streams.datasets import load_dataset
-from vcl_radial.streams.folders import user_root
 from vcl_radial.streams.preparation import standardised
 
 TRAIN, TEST = 1500, 1000

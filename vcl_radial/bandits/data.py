@@ -21,8 +21,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from vcl_radial.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams.folders import DATA_VARIABLE, user_root
 from vcl_radial.streams.tensors import tensors_checksum
 
 MUSHROOM_ACTIONS = ("leave it", "eat it")

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from vcl_radial.bench.setting import Images
 from vcl_radial.cache import cache_root
+from vcl_radial.data_files import IDX_NAMES, user_files, user_root
 from vcl_radial.errors import DataError
-from vcl_radial.streams.folders import IDX_NAMES, user_files, user_root
 
 
 def fashion_or_noise(

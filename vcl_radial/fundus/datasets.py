@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from vcl_radial.data_files import DATA_VARIABLE, expanded, user_root
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.fundus.medmnist import read_medmnist
@@ -20,7 +21,6 @@ from vcl_radial.fundus.readers import (
 )
 from vcl_radial.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.fundus.table import Photographs
-from vcl_radial.streams.folders import DATA_VARIABLE, expanded, user_root
 
 _EQUALISED = "cropped, padded to a square and equalised in contrast per channel by their source"
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vcl_radial import outside
+from vcl_radial.data_files import user_root
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.fundus import (
     FundusData,
@@ -28,7 +29,6 @@ from vcl_radial.fundus import (
 from vcl_radial.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.referral.parts import parts_of
 from vcl_radial.referral.settings import DataSettings, Run
-from vcl_radial.streams.folders import user_root
 
 Scored = tuple[str, FundusData, NDArray[np.int64]]
 """Name, photographs and rows of something that is scored on."""

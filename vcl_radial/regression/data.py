@@ -18,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vcl_radial.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams.folders import DATA_VARIABLE, user_root
 from vcl_radial.streams.tensors import tensors_checksum
 
 UCI_FOLDERS = {

@@ -1,10 +1,10 @@
 """Task sequences as Avalanche benchmarks cut from whole tensors."""
 
+from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.streams.batches import TensorBatches, TensorLoading
 from vcl_radial.streams.benchmark import to_avalanche
 from vcl_radial.streams.build import build_stream
 from vcl_radial.streams.datasets import DATASETS, checksum, load_dataset
-from vcl_radial.streams.folders import DATA_VARIABLE
 from vcl_radial.streams.idx import read_idx
 from vcl_radial.streams.image_data import ImageData
 from vcl_radial.streams.permuted import permuted_stream

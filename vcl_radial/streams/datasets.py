@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from vcl_radial import outside
+from vcl_radial.data_files import IDX_NAMES, PUBLISHED_FOLDERS, required_root, user_files, user_root
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
-from vcl_radial.streams.folders import DATA_VARIABLE, IDX_NAMES, cached_files, user_files, user_root
+from vcl_radial.streams.folders import cached_files
 from vcl_radial.streams.idx import read_idx
 from vcl_radial.streams.image_data import ImageData
 
@@ -24,14 +25,12 @@ _TEST_EVERY = 5
 class _Published:
     """A data set in torchvision's layout; SHA-256 of the uncompressed files, as in `IDX_NAMES`."""
 
-    folder: str
     class_names: tuple[str, ...]
     sha256: tuple[str, str, str, str]
 
 
 _PUBLISHED = {
     "fashion-mnist": _Published(
-        folder="FashionMNIST",
         class_names=(
             "T-shirt/top",
             "Trouser",
@@ -52,7 +51,6 @@ _PUBLISHED = {
         ),
     ),
     "mnist": _Published(
-        folder="MNIST",
         class_names=tuple(str(digit) for digit in range(10)),
         sha256=(
             "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -111,10 +109,10 @@ def _load_published(name: str, data_dir: Path | None) -> ImageData:
     published = _PUBLISHED[name]
     root = user_root(data_dir)
     if root is None:
-        files = cached_files(published.folder)
+        files = cached_files(PUBLISHED_FOLDERS[name])
         mend = "delete it and run again, or copy the published file there"
     else:
-        files = user_files(root, published.folder)
+        files = user_files(root, PUBLISHED_FOLDERS[name])
         mend = "copy the published file there"
     train_x, train_y, test_x, test_y = (
         read_idx(files[idx_name], 3 if "images" in idx_name else 1, sha256=sha256, mend=mend)
@@ -148,12 +146,7 @@ def _load_own(name: str, data_dir: Path | None) -> ImageData:
 
 
 def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
-    root = user_root(data_dir)
-    if root is None:
-        raise UserError(
-            f'dataset = "{name}" needs a data folder: name the folder that holds '
-            f"{', '.join(IDX_NAMES)} (or .gz), or set {DATA_VARIABLE}"
-        )
+    root = required_root(name, data_dir)
     files = user_files(root, None)
     train_x, train_y = _read_pair(files[IDX_NAMES[0]], files[IDX_NAMES[1]])
     test_x, test_y = _read_pair(files[IDX_NAMES[2]], files[IDX_NAMES[3]])

@@ -23,18 +23,6 @@ _UNSIGNED_BYTE = 0x08
 _CHUNK = 1 << 20
 
 
-def find_idx(folder: Path, name: str) -> Path | None:
-    """Return the file `name.gz` or else `name` in `folder`; None if neither is there.
-
-    The compressed file comes first because it is the published one: a plain file beside it was
-    extracted from it, perhaps not to the end.
-    """
-    for candidate in (folder / f"{name}.gz", folder / name):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
 def read_idx(
     path: Path,
     dimensions: int,
@@ -59,6 +47,8 @@ def read_idx(
     """
     contents, complete = _read_bytes(path, mend)
     header = 4 + 4 * dimensions
+    if not complete:
+        raise DataError(f"{path} is truncated ({_cut_off(contents, header)}): {mend}")
     if len(contents) < header:
         raise DataError(
             f"{path} is truncated (expected at least {header} bytes, found {len(contents)}): {mend}"
@@ -76,8 +66,6 @@ def read_idx(
         raise DataError(
             f"{path} is {state} (expected {expected} bytes, found {len(contents)}): {mend}"
         )
-    if not complete:
-        raise DataError(f"{path} is truncated (the end of the gzip stream is missing): {mend}")
     if expected == header:
         raise DataError(f"{path} holds no values (shape {shape}): {mend}")
     if sha256 is not None and (found := hashlib.sha256(contents).hexdigest()) != sha256:
@@ -93,15 +81,25 @@ def _read_bytes(path: Path, mend: str) -> tuple[bytearray, bool]:
     contents = bytearray()
     try:
         with _open(path) as file:
-            while chunk := file.read(_CHUNK):
+            # `read` would lose all of a chunk whose end is missing.
+            while chunk := file.read1(_CHUNK):
                 contents += chunk
-    except EOFError:  # what was read tells the caller how much is missing
+    except EOFError:  # what was read says how much is missing
         return contents, False
     except (gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path} is damaged ({error}): {mend}") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): {mend}") from error
     return contents, True
+
+
+def _cut_off(contents: bytearray, header: int) -> str:
+    """How much of a gzip stream without its end could be read."""
+    whole = ""
+    if len(contents) >= header:
+        shape = struct.unpack(f">{header // 4 - 1}I", contents[4:header])
+        whole = f" of {header + math.prod(shape)}"
+    return f"its gzip stream ends early, after {len(contents)}{whole} bytes of contents"
 
 
 def _open(path: Path) -> BufferedIOBase:

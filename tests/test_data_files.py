@@ -1,0 +1,169 @@
+"""The layout of a user's data folder, before anything is read."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.data_files import DATA_VARIABLE, IDX_NAMES, check_data, folder_name, image_files
+from vcl_radial.errors import DataError, UserError
+
+
+def lay_out(root: Path, *names: str) -> Path:
+    """Empty files; those whose names end in `/` are folders."""
+    for name in names:
+        path = root / name
+        (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            path.touch()
+    return root
+
+
+def ten_of_each(root: Path, *classes: str) -> Path:
+    return lay_out(root, *(f"{name}/{k}.png" for name in classes for k in range(10)))
+
+
+def test_data_are_checked_without_pytorch():
+    program = (
+        "import sys; from vcl_radial.data_files import check_data; check_data('digits', None);"
+        "print([m for m in ('torch', 'torchvision', 'numpy', 'PIL') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert done.stdout.strip() == b"[]"
+
+
+def test_class_folders_of_train_and_test_are_the_classes_by_name(tmp_path):
+    lay_out(
+        tmp_path,
+        *("train/dog/b.png", "train/dog/a.JPG", "train/Cat/1.webp", "train/dog/more/c.bmp"),
+        *("test/dog/9.png", "test/Cat/8.png"),
+    )
+    files = image_files(tmp_path)
+    assert files.class_names == ("Cat", "dog")
+    assert [[path.name for path in images] for images in files.train] == [
+        ["1.webp"],
+        ["a.JPG", "b.png", "c.bmp"],
+    ]
+    assert [[path.name for path in images] for images in files.test] == [["8.png"], ["9.png"]]
+    assert len(files) == 6
+
+
+def test_a_folder_of_classes_is_split_by_the_share_within_each_class(tmp_path):
+    files = image_files(ten_of_each(tmp_path, "a", "b"), test_share=0.3)
+    for name, train, test in zip(("a", "b"), files.train, files.test, strict=True):
+        assert (len(train), len(test)) == (7, 3)
+        assert sorted(train + test) == sorted((tmp_path / name).iterdir())
+
+
+def test_the_split_depends_on_the_seed_and_not_on_other_classes(tmp_path):
+    ten_of_each(tmp_path, "a", "b")
+    first = image_files(tmp_path, seed=1)
+    assert first == image_files(tmp_path, seed=1)
+    assert first.test != image_files(tmp_path, seed=2).test
+    ten_of_each(tmp_path, "Aardvark")
+    assert image_files(tmp_path, seed=1).test[1:] == first.test
+
+
+def test_every_class_keeps_an_image_on_both_sides_whatever_the_share(tmp_path):
+    ten_of_each(tmp_path, "a", "b")
+    for share, n in ((0.001, 1), (0.999, 9)):
+        assert [len(t) for t in image_files(tmp_path, test_share=share).test] == [n, n]
+
+
+def test_hidden_files_do_not_count_and_files_of_another_kind_are_left_out(tmp_path):
+    ten_of_each(tmp_path, "a", "b")
+    lay_out(tmp_path, "a/notes.txt", "a/.hidden.png", ".git/x.png", "__MACOSX/a.png", "README")
+    files = image_files(tmp_path)
+    assert files.class_names == ("a", "b")
+    assert len(files) == 20
+    assert files.left_out == (tmp_path / "a" / "notes.txt",)
+
+
+def test_a_class_may_be_called_train(tmp_path):
+    assert image_files(ten_of_each(tmp_path, "bus", "train")).class_names == ("bus", "train")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ((), "{root} holds no class folder: put the images of each class into a folder of its own"),
+        (("1.png", "2.png"), "{root} holds 2 images, but no class folder: put"),
+        (("a/1.png", "a/2.png"), "{root} holds one class only, a: add another one"),
+        (("a/", "b/notes.txt"), "{root} holds no image (a file that ends in .jpg, .jpeg, .png"),
+        (("a/1.png", "a/2.png", "b/"), "{root}/b holds no image"),
+        (("a/1.png", "b/1.png", "b/2.png"), "{root}/a holds one image, 1.png: a class needs two"),
+        (("train/a/1.png", "train/b/1.png"), "{root} has train/CLASS folders, but no test: add"),
+        (
+            ("train/", "test/a/1.png", "test/b/1.png"),
+            "{root} has test/CLASS folders, but no class folder in train: add {root}/train/CLASS/",
+        ),
+        (("train/1.png", "test/1.png"), "{root}/train holds 1 images, but no class folder: put"),
+        (
+            ("train/a/1.png", "train/b/1.png", "test/a/1.png", "test/b/1.png", "test/c/1.png"),
+            "{root}/test/c is a class that {root}/train lacks: add {root}/train/c with its images",
+        ),
+        (
+            ("train/a/1.png", "train/b/1.png", "train/c/1.png", "test/a/1.png", "test/c/1.png"),
+            "{root}/train/b is a class that {root}/test lacks: add {root}/test/b with its images",
+        ),
+        (
+            ("train/a/1.png", "train/b/1.png", "test/a/", "test/b/1.png"),
+            "{root}/test/a holds no image",
+        ),
+    ],
+)
+def test_a_folder_that_is_not_laid_out_as_it_has_to_be_is_reported(tmp_path, names, words):
+    root = tmp_path / "mine"
+    root.mkdir()
+    lay_out(root, *names)
+    with pytest.raises(DataError) as error:
+        check_data("image-folder", root)
+    assert str(error.value).startswith(words.format(root=root))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_must_not_be_read_is_reported(tmp_path):
+    ten_of_each(tmp_path, "a", "b")
+    (tmp_path / "b").chmod(0)
+    with pytest.raises(DataError, match=f"{tmp_path}/b cannot be read .Permission denied."):
+        image_files(tmp_path)
+    (tmp_path / "b").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [("image-folder", "train/CLASS/"), ("idx-folder", "train-images-idx3-ubyte, ")],
+)
+def test_data_of_a_folder_need_one(dataset, words, tmp_path, monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    with pytest.raises(UserError, match=f"{words}.* with --data-dir, or set {DATA_VARIABLE}"):
+        check_data(dataset, None)
+    with pytest.raises(UserError, match=f"{tmp_path}/absent, the data folder, is not a folder"):
+        check_data(dataset, tmp_path / "absent")
+
+
+def test_idx_files_that_are_missing_are_named_with_the_folder_that_was_given(tmp_path):
+    with pytest.raises(DataError) as error:
+        check_data("idx-folder", tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path} lacks {', '.join(f'{name}[.gz]' for name in IDX_NAMES)}: copy them there, or "
+        "name another data folder with --data-dir"
+    )
+
+
+def test_published_data_are_missed_in_a_folder_that_was_given_only(tmp_path, monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    check_data("mnist", None)  # they will be downloaded
+    check_data("digits", tmp_path)
+    with pytest.raises(DataError, match=f"{tmp_path}/MNIST/raw lacks .*: copy the published files"):
+        check_data("mnist", tmp_path)
+
+
+def test_data_of_a_folder_are_named_after_it(tmp_path, monkeypatch):
+    assert folder_name("mnist", tmp_path) is None
+    assert folder_name("idx-folder", tmp_path) == tmp_path.name
+    monkeypatch.chdir(tmp_path)
+    assert folder_name("image-folder", Path()) == tmp_path.name
