@@ -2,13 +2,17 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint faults build clean
+.PHONY: demo test test-all lint faults build clean
 
 demo: .venv/installed  ## radial against Gaussian VCL on split-digits, in under a minute
 	$(BIN)/vcl-radial run split-digits-multi-head --seeds 3
 
-test: .venv/installed  ## the test suite
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+test: .venv/installed  ## the tests, but for those that need data or start processes: 4 minutes
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n logical -m "not data and not processes"
+
+# MARKED="data or processes" runs those alone.
+test-all: .venv/installed  ## every test; those of published data where VCL_RADIAL_DATA is set
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n logical $(if $(MARKED),-m "$(MARKED)")
 
 lint: .venv/installed  ## ruff, and mypy strict on the package
 	$(BIN)/ruff check .

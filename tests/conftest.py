@@ -1,5 +1,6 @@
-"""What every test leaves as it found it."""
+"""What every test leaves as it found it, and the published data, for tests that ask for them."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -8,9 +9,38 @@ import pytest
 import torch
 from hypothesis import settings
 
+from vcl_radial.data_files import DATA_VARIABLE
+
 # Examples are the same in every run, and a slow machine is no fault of theirs.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
+
+DATA = os.environ.get(DATA_VARIABLE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests that ask for the published data are marked, so that they can be left out."""
+    for item in items:
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_data():
+    """No other test meets the data of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(DATA_VARIABLE, raising=False)
+        yield
+
+
+@pytest.fixture
+def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with the published files."""
+    if not DATA:
+        pytest.skip(f"{DATA_VARIABLE} does not name a folder with the published files")
+    monkeypatch.setenv(DATA_VARIABLE, DATA)
+    return Path(DATA)
 
 
 @pytest.fixture(autouse=True)

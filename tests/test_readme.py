@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from vcl_radial.cli import main
-from vcl_radial.streams import DATA_VARIABLE
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -142,10 +141,5 @@ def test_the_avalanche_example_of_the_readme_runs_on_split_fashion(
 
 
 @pytest.fixture
-def fashion_mnist_root():
-    import os
-
-    root = os.environ.get(DATA_VARIABLE)
-    if not root:
-        pytest.skip(f"{DATA_VARIABLE} is not set: real FashionMNIST is not here")
-    return Path(root) / "FashionMNIST" / "raw"
+def fashion_mnist_root(real_data):
+    return real_data / "FashionMNIST" / "raw"

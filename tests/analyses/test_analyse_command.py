@@ -3,7 +3,6 @@ import json
 import math
 import os
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
@@ -30,7 +29,6 @@ from vcl_radial.cli import analyse
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianLinear, PointLinear
-from vcl_radial.streams import DATA_VARIABLE
 
 
 def call(*words):
@@ -49,7 +47,6 @@ def small_network(posterior, drop):
 @pytest.fixture
 def tiny(monkeypatch):
     """Sizes at which an analysis takes a second."""
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
     monkeypatch.setattr(images, "TRAIN", 120)
     monkeypatch.setattr(images, "TEST", 60)
     monkeypatch.setattr(soap_bubble, "_NUMBERS", 3e4)
@@ -242,11 +239,7 @@ def test_a_data_folder_without_images_is_said(tmp_path):
         images.load_images(Setting(data_dir=tmp_path / "none"))
 
 
-@pytest.mark.skipif(
-    not (Path(os.environ.get(DATA_VARIABLE, ".")) / "FashionMNIST").is_dir(),
-    reason=f"{DATA_VARIABLE} names no folder with Fashion-MNIST",
-)
-def test_fashion_images_are_averaged_and_standardised():
+def test_fashion_images_are_averaged_and_standardised(real_data):
     found = images.load_images(Setting())
     assert found.train_x.shape == (1500, 14 * 14)
     assert found.test_x.shape == (1000, 14 * 14)

@@ -3,8 +3,6 @@ import gzip
 import numpy as np
 import pytest
 
-from vcl_radial.streams import DATA_VARIABLE
-
 OCCUPATIONS = [f"Job-{letter}" for letter in "ABCDEFGHIJKLMN"]
 
 
@@ -14,9 +12,8 @@ def write_table(path, header, rows):
 
 
 @pytest.fixture
-def data_dir(tmp_path, monkeypatch):
+def data_dir(tmp_path):
     """A data folder with small sets that look like the published ones."""
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
     folder = tmp_path / "data" / "bandits"
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)

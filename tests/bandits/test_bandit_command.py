@@ -82,6 +82,7 @@ def test_games_on_other_rows_are_not_taken_for_those_that_were_played(call, tmp_
     assert report.read_bytes() != before
 
 
+@pytest.mark.processes
 def test_jobs_do_not_change_the_numbers(call, tmp_path, data_dir):
     code, _, _ = call("statlog", *FEW[:-1], "2")
     assert code == 0
@@ -180,34 +181,56 @@ def test_ours_stand_beside_the_published():
     assert mean_and_deviation([1.0, 3.0]) == (2.0, pytest.approx(2**0.5))
 
 
+TWO_GAMES = """
+import functools, os, sys, time
+from pathlib import Path
+from vcl_radial.bandits import runner
+
+play_unit = runner.play_unit
+
+@functools.wraps(play_unit)
+def play_or_wait(unit, data_dir):
+    "The games of the first two seeds end, all others last for ever."
+    if unit.seed < 2:
+        return play_unit(unit, data_dir)
+    (Path(__file__).parent / f"{os.getpid()}.waiting").touch()
+    while True:
+        time.sleep(0.1)
+
+runner.play_unit = play_or_wait  # in the workers too, which import this module
+if __name__ == "__main__":
+    from vcl_radial.cli import main
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.processes
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_command_keeps_its_finished_games_and_leaves_no_worker(how, tmp_path, data_dir):
+    program = tmp_path / "two_games.py"
+    program.write_text(TWO_GAMES)
     words = ["bandit", "statlog", "--runs", "40", "--method", "greedy", "--jobs", "2"]
-    environment = os.environ | {DATA_VARIABLE: str(data_dir), "PYTHONPATH": str(ROOT)}
     out = tmp_path / "out"
     child = subprocess.Popen(
-        [sys.executable, "-m", "vcl_radial", *words, "--out", str(out)],
-        env=environment,
+        [sys.executable, program, *words, "--out", out],
+        env=os.environ | {DATA_VARIABLE: str(data_dir), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 300
-    while not list(out.rglob("seed-*.json")):
+    while len(list(tmp_path.glob("*.waiting"))) < 2:
         assert child.poll() is None, child.communicate()
-        assert time.monotonic() < deadline
         time.sleep(0.05)
+    finished = sorted(out.rglob("seed-*.json"))
+    assert len(finished) == 2
     child.send_signal(how)
     # The output ends when the last of its writers does: the workers have it too.
-    _, err = child.communicate(timeout=300)
+    _, err = child.communicate()
     if how == signal.SIGTERM:
         assert child.returncode == 130, err
         assert err.splitlines()[-1].endswith("goes on from what is finished")
         assert "Traceback" not in err
-    finished = list(out.rglob("seed-*.json"))
-    assert 0 < len(finished) < 40
-    time.sleep(0.5)
-    assert list(out.rglob("seed-*.json")) == finished
+    assert sorted(out.rglob("seed-*.json")) == finished
 
 
 def test_a_result_that_cannot_be_written_is_said(tmp_path):

@@ -1,18 +1,10 @@
 import gzip
-import os
-from pathlib import Path
 
 import pytest
 import torch
 
 from vcl_radial.bandits.data import DATASETS, load_table
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams import DATA_VARIABLE
-
-REAL = pytest.mark.skipif(
-    not (Path(os.environ.get(DATA_VARIABLE, ".")) / "bandits").is_dir(),
-    reason=f"{DATA_VARIABLE} names no folder with bandits/",
-)
 
 
 def test_words_become_one_hot_columns_and_the_label_is_not_among_them(data_dir):
@@ -42,7 +34,6 @@ def test_adults_with_a_missing_value_are_left_out(data_dir):
     assert bool(torch.isfinite(table.contexts).all())  # constant columns too
 
 
-@REAL
 @pytest.mark.parametrize(
     ("name", "shape", "counts"),
     [
@@ -51,7 +42,7 @@ def test_adults_with_a_missing_value_are_left_out(data_dir):
         ("adult", (45222, 92), {}),
     ],
 )
-def test_the_published_sets_have_the_published_sizes(name, shape, counts):
+def test_the_published_sets_have_the_published_sizes(name, shape, counts, real_data):
     table = load_table(name)
     assert table.contexts.shape == shape
     found = torch.bincount(table.labels, minlength=table.actions)

@@ -5,7 +5,6 @@ import pytest
 from vcl_radial.bench import setting
 from vcl_radial.bench.data import noise
 from vcl_radial.bench.setting import Setting, Sizes
-from vcl_radial.streams import DATA_VARIABLE
 
 TINY = Sizes(
     repeats=2,
@@ -38,10 +37,9 @@ TINY = Sizes(
 
 
 @pytest.fixture(autouse=True)
-def _no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The data of this machine are not met."""
+def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """No data were downloaded before."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
-import os
 from pathlib import Path
 
 import pytest
-
-from vcl_radial.data_files import DATA_VARIABLE
 
 
 @pytest.fixture
@@ -20,9 +17,9 @@ def told():
 
 
 @pytest.fixture
-def retinopathy() -> Path:
+def retinopathy(real_data: Path) -> Path:
     """The folder of real photographs."""
-    folder = Path(os.environ.get(DATA_VARIABLE, "/nowhere")) / "retinopathy"
+    folder = real_data / "retinopathy"
     if not folder.is_dir():
-        pytest.skip(f"{DATA_VARIABLE} does not name a folder with retinopathy/ in it")
+        pytest.skip(f"{folder} is not a folder")
     return folder

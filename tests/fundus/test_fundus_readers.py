@@ -273,8 +273,7 @@ def test_a_table_without_a_folder_of_images(tmp_path):
         read_aptos(tmp_path)
 
 
-def test_all_but_the_synthetic_set_need_a_folder(monkeypatch):
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+def test_all_but_the_synthetic_set_need_a_folder():
     for name in FUNDUS_DATASETS[1:]:
         with pytest.raises(UserError, match=f"name it, or set {DATA_VARIABLE}"):
             load_photographs(name)

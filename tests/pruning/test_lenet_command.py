@@ -11,7 +11,6 @@ from vcl_radial.nn import kl_divergence
 from vcl_radial.pruning import lenet, lenet_report, lenet_training
 from vcl_radial.pruning.lenet_training import LeNetUnit, load_images, train
 from vcl_radial.pruning.lenet_training import prune as prune_network
-from vcl_radial.streams import DATA_VARIABLE
 
 TINY = ["--dataset", "digits", "--device", "cpu"]
 SETTINGS = ["epochs=2", "samples=2", "tolerance=4.0", "learning_rate=3e-3"]
@@ -22,11 +21,6 @@ def call(*words):
     prune.add(parser.add_subparsers(parser_class=Parser))
     options = parser.parse_args(["prune", "lenet", *TINY, *map(str, words)])
     return options.command(options)
-
-
-@pytest.fixture(autouse=True)
-def _no_data(monkeypatch):
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
 
 
 def test_a_batch_of_more_images_than_there_are_is_refused(tmp_path):

@@ -33,6 +33,7 @@ def in_two_processes(out, cache):
     )
 
 
+@pytest.mark.processes
 def test_two_processes_learn_what_one_learns(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -17,7 +17,6 @@ TINY = ["--jobs", "1", "--splits", "2", "--set", "steps=3", "eval_samples=2"]
 def command(capsys, tmp_path, monkeypatch):
     """Call the command in an empty folder without data; give its output."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("VCL_RADIAL_DATA", raising=False)
 
     def call(*arguments):
         parser = Parser()

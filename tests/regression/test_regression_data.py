@@ -1,18 +1,9 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.regression.data import UCI_FOLDERS, Split, Standardiser, load_data
-
-needs_uci = pytest.mark.skipif(
-    not (os.environ.get(DATA_VARIABLE) and Path(os.environ[DATA_VARIABLE], "uci").is_dir()),
-    reason=f"needs uci/ in {DATA_VARIABLE}",
-)
 
 
 @pytest.fixture
@@ -69,16 +60,14 @@ def test_a_damaged_folder_is_refused_in_words_that_name_the_file(folder, file, c
     assert "\n" not in str(error.value)
 
 
-def test_a_set_that_is_nowhere_is_refused(tmp_path, monkeypatch):
+def test_a_set_that_is_nowhere_is_refused(tmp_path):
     with pytest.raises(DataError, match="bostonHousing"):
         load_data("boston", tmp_path)
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
     with pytest.raises(UserError, match="--data-dir"):
         load_data("boston")
 
 
-def test_diabetes_needs_no_files_and_its_splits_divide_the_rows(monkeypatch):
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+def test_diabetes_needs_no_files_and_its_splits_divide_the_rows():
     data = load_data("diabetes")
     assert data.x.shape == (442, 10)
     assert len(data.splits) == 20
@@ -87,8 +76,7 @@ def test_diabetes_needs_no_files_and_its_splits_divide_the_rows(monkeypatch):
     assert len({tuple(split.test.tolist()) for split in data.splits}) == 20
 
 
-@needs_uci
-def test_the_nine_sets_have_the_published_sizes():
+def test_the_nine_sets_have_the_published_sizes(real_data):
     sizes = {
         "boston": (506, 13, 20, 50),
         "concrete": (1030, 8, 20, 50),

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import pytest
@@ -43,11 +42,3 @@ def no_user_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "vcl_radial"
-
-
-@pytest.fixture
-def real_data() -> Path:
-    """The folder with the published files."""
-    if DATA_VARIABLE not in os.environ:
-        pytest.skip(f"{DATA_VARIABLE} does not name a folder with the published files")
-    return Path(os.environ[DATA_VARIABLE])

@@ -83,18 +83,20 @@ def test_a_key_is_searched_with_the_methods_that_it_is_for(searched) -> None:
 def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load, asked, seen = prepare._load, [], []
+    load, asked, seen = prepare.load_photographs, [], []
 
-    def drawn(name, settings, *others):
+    def drawn(name, *others, **settings):
+        """Drawn photographs under the published set's name."""
         asked.append(name)
-        return load("synthetic", settings, *others)
+        return load("synthetic", *others, **settings)
 
     def images(self, rows):
         seen.extend(np.asarray(rows).tolist())
         return original(self, rows)
 
     original = FundusData.images
-    monkeypatch.setattr(prepare, "_load", drawn)
+    monkeypatch.setattr(prepare, "load_photographs", drawn)
+    monkeypatch.setattr(prepare, "_checksum", prepare._checksum.__wrapped__)  # remember nothing
     (plan,) = plans_of(**{**TINY, "benchmark": "eyepacs", "method": "radial"})
     sites = prepare.prepare(plan.base.data)
     untouched = set(sites[0].split.test.tolist())

@@ -23,7 +23,10 @@ if __name__ == "__main__":
     sys.exit(options.command(options))
 """
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc"),
+]
 
 
 def test_a_killed_worker_is_replaced_and_a_killed_sweep_goes_on_to_the_same_table(

@@ -81,6 +81,7 @@ def _wait_for(url: str) -> None:
             return
 
 
+@pytest.mark.processes
 def test_the_table_is_the_same_whatever_the_database_and_a_sweep_goes_on_there(
     server: str, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_the_table_is_the_same_whatever_the_database_and_a_sweep_goes_on_there(
     assert trials_bytes(tmp_path / "server", "whole") == trials_bytes(tmp_path / "sqlite")
 
 
+@pytest.mark.processes
 def test_the_study_of_another_folder_is_left_alone(server: str, tmp_path: Path) -> None:
     means = Means(jobs=1, storage=server)
     changes = {"search__learning_rate": [0.5], "trials": 1}

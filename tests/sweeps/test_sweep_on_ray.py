@@ -13,6 +13,7 @@ from vcl_radial.sweeps.command import Means, sweep
 from vcl_radial.sweeps.on_ray import RayExecutor
 
 pytest.importorskip("ray", reason="Ray is not installed (the extra `ray`)")
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +6,7 @@ import torch
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn.weights import PosteriorBlock
-from vcl_radial.streams import DATA_VARIABLE, build_stream
+from vcl_radial.streams import build_stream
 from vcl_radial.tracks import networks
 from vcl_radial.tracks.continual import ContinualRun, optimizer_for
 from vcl_radial.tracks.networks import make_network
@@ -166,9 +165,7 @@ def test_a_network_without_a_posterior_has_plain_parameters_only():
     assert not any(isinstance(module, PosteriorBlock) for module in network.modules())
 
 
-def test_real_fashion_mnist_is_learnt_from_its_published_files():
-    if DATA_VARIABLE not in os.environ:
-        pytest.skip(f"{DATA_VARIABLE} does not name a folder with the published files")
+def test_real_fashion_mnist_is_learnt_from_its_published_files(real_data):
     stream = StreamSettings(dataset="fashion-mnist")
     settings = recipe(
         strategy="naive", posterior="none", hidden=[16], batch_size=128, drop_last=True
