@@ -75,6 +75,12 @@ def test_the_metrics_can_be_computed_again_from_the_tidy_scores(never_interrupte
     assert json.loads((folder.path / "metrics.json").read_text()) == summary(tidy(folder))
 
 
+def test_the_metrics_of_a_head_for_each_task_lack_forward_transfer(never_interrupted):
+    folder = never_interrupted(tiny_run("radial-vcl"))
+    metrics = json.loads((folder.path / "metrics.json").read_text())
+    assert metrics == summary(tidy(folder)) | {"forward_transfer": None}
+
+
 def test_the_spec_in_the_folder_is_the_run_and_has_its_digest(never_interrupted):
     run = tiny_run("radial-vcl")
     spec = tomllib.loads((never_interrupted(run).path / "spec.toml").read_text())

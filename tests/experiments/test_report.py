@@ -116,7 +116,7 @@ def test_a_benchmark_whose_runs_do_not_fit_together_is_named_and_the_others_show
 
 
 def test_a_report_of_which_nothing_can_be_shown_is_one_line(tmp_path: Path, monkeypatch):
-    def damaged(*_args):
+    def damaged(*_args, **_settings):
         raise DataError("a fault")
 
     finished(tmp_path, tiny_run())

@@ -117,14 +117,30 @@ def test_the_leaderboard_by_hand(two_seeds, make_run):
     by_name = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
     assert [row[0] for row in rows] == ["radial-vcl", "naive"]  # best accuracy first
     radial = by_name["radial-vcl"]
-    assert radial["accuracy (%)"] == "94.75 (best) ± 1.25"
-    assert radial["forgetting"] == "6.50 (best) ± 1.50"
+    assert radial["accuracy (%)"] == "94.75 ± 1.25"
+    assert radial["forgetting"] == "6.50 ± 1.50"
     assert radial["NLL (nats)"] == "1.895 ± 0.025"
-    assert radial["training (s)"] == "10.0 (best) ± 0.0"
+    assert radial["training (s)"] == "10.0 ± 0.0"
     assert radial["parameters"] == "1,234"
     assert radial["seeds"] == "2"
     assert by_name["naive"]["accuracy (%)"] == "73.50"
-    assert by_name["naive"]["NLL (nats)"] == "1.470 (best)"
+    assert by_name["naive"]["NLL (nats)"] == "1.470"
+
+
+def test_the_leaderboard_marks_the_best_and_says_what_that_means(make_run):
+    runs = [
+        make_run(method, seed, [[50.0, 50.0], [90.0 + gain, 50.0], [80.0 + gain + seed, 91.0]])
+        for method, gain in (("a", 0.0), ("b", 5.0))
+        for seed in range(6)
+    ]
+    page = page_of(pd.concat(runs))
+    header, *rows = cells_of(page, "board")
+    cells = {row[0]: row[header.index("accuracy (%)")] for row in rows}
+    assert cells == {"a": "86.75 ± 0.38", "b": "89.25 (best) ± 0.38"}
+    assert "not shown to be worse than the best (exact sign-flip test, p ≥ 0.05, at" in page
+    few = page_of(pd.concat(runs[:5] + runs[6:11]))
+    assert "(best)" not in few
+    assert "Nothing is marked as best: that takes at least 6 seeds in pairs." in few
 
 
 def test_what_is_not_known_is_left_out_or_a_dash(many):

@@ -43,8 +43,9 @@ def test_every_score_of_a_run_has_its_column(results):
     columns = summary_table(results).columns.tolist()
     scores = list(summary(results[(results["method"] == "radial-vcl") & (results["seed"] == 0)]))
     assert columns[:3] == ["benchmark", "method", "seeds"]
-    assert columns[3::2] == scores
+    assert columns[3:-1:2] == scores
     assert columns[4::2] == [f"{score}_se" for score in scores]
+    assert columns[-1] == "best"
 
 
 def test_markdown_by_hand(results):
@@ -55,11 +56,19 @@ def test_markdown_by_hand(results):
         "| radial-vcl | 2 | 94.75 ± 1.25 | 6.50 ± 1.50 | 98.00 ± 0.50 | -6.50 ± 1.50 "
         "| 4.00 ± 1.00 | 92.00 ± 2.00 | 1.895 ± 0.025 | 18.95 ± 0.25 |\n"
         "| joint | 1 | 98.50 | – | – | – | – | – | 1.970 | 19.70 |\n"
+        "\nNothing is marked as best: that takes at least 6 seeds in pairs.\n"
     )
 
 
+def test_with_a_head_for_each_task_there_is_no_forward_transfer(results):
+    table = summary_table(results, multi_head=True)
+    assert table["forward_transfer"].isna().all()
+    assert "FWT" not in to_markdown(table) + to_text(table)
+
+
 def test_the_text_for_a_terminal_is_aligned(results):
-    lines = to_text(summary_table(results)).splitlines()
+    *lines, legend = to_text(summary_table(results)).splitlines()
+    assert legend == "Nothing is marked as best: that takes at least 6 seeds in pairs."
     assert len(lines) == 4
     assert len({len(line) for line in lines}) == 1
     assert lines[2].startswith("radial-vcl  ")
@@ -79,8 +88,8 @@ def test_csv_gives_the_table_back_in_full_precision(results):
     assert header == table.columns.tolist()
     for cells, (_, row) in zip(rows, table.iterrows(), strict=True):
         assert cells[:3] == [row["benchmark"], row["method"], str(row["seeds"])]
-        numbers = [float(cell) if cell else math.nan for cell in cells[3:]]
-        np.testing.assert_array_equal(numbers, row.iloc[3:].to_numpy(dtype=float))
+        numbers = [float(cell) if cell else math.nan for cell in cells[3:-1]]
+        np.testing.assert_array_equal(numbers, row.iloc[3:-1].to_numpy(dtype=float))
 
 
 def test_methods_keep_the_order_in_which_they_appear(make_run):

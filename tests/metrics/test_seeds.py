@@ -59,13 +59,23 @@ def test_five_seeds_that_agree_give_the_smallest_p_that_five_can():
     assert sign_flip_test([-1.0, -2.0, -0.5, -3.0, -0.1]) == 2 / 2**5
 
 
+def test_forty_seeds_that_agree_give_the_smallest_p_that_forty_can():
+    assert sign_flip_test([1.0 + 0.01 * seed for seed in range(40)]) == 2 / 2**40
+
+
+def test_many_seeds_without_a_difference_give_a_p_near_that_of_a_normal():
+    d = np.random.default_rng(1).normal(0.2, 1.0, 40)
+    normal = 2 * stats.norm.sf(abs(d.sum()) / np.sqrt((d**2).sum()))
+    assert sign_flip_test(d) == pytest.approx(normal, abs=0.01)
+
+
 def test_no_difference_at_all_gives_one():
     assert sign_flip_test([0.0, 0.0, 0.0]) == 1.0
 
 
 def test_without_or_with_too_many_seeds_there_is_no_exact_test():
     assert math.isnan(sign_flip_test([]))
-    assert math.isnan(sign_flip_test([1.0] * 21))
+    assert math.isnan(sign_flip_test([1.0] * 41))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

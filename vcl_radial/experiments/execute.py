@@ -188,13 +188,14 @@ def finish(folder: RunFolder, run: Resumable, place: Place, tasks: Sequence[str]
     from vcl_radial.metrics import summary
 
     tidy = run.accuracy()
+    scores = summary(tidy, multi_head=folder.run.stream.multi_head)
     where = environment.describe(place.device, place.threads, folder.commits)
     layers = run.movement()
     folder.finish(
         ({} if layers.empty else {"layers.csv": layers.to_csv(index=False)})
         | {
             "accuracy.csv": tidy.to_csv(index=False),
-            "metrics.json": json.dumps(summary(tidy), indent=2) + "\n",
+            "metrics.json": json.dumps(scores, indent=2) + "\n",
             "environment.json": json.dumps(
                 where
                 | environment.of_engines(folder.engines)

@@ -101,7 +101,8 @@ def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
 
     name, tasks = runs[0].benchmark, runs[0].environment.tasks
     results, costs, layers = results_table(runs), runs_costs(runs), layers_table(runs)
-    table = figures.summary_table(results)
+    multi_head = runs[0].multi_head
+    table = figures.summary_table(results, multi_head=multi_head)
     lines = notices(runs)
     for line in lines:
         print(f"{name}: {line}", file=sys.stderr)
@@ -116,8 +117,9 @@ def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
         },
         facts=behind(runs),
         notices=lines,
+        multi_head=multi_head,
     )
-    files = figures.report_files(results, costs, tasks, behind(runs))
+    files = figures.report_files(results, costs, tasks, behind(runs), multi_head=multi_head)
     if layers is not None:
         files["layers.csv"] = figures.to_csv(layers)
     for file, content in files.items():

@@ -97,6 +97,11 @@ class FinishedRun:
     benchmark: str
     method: str
 
+    @property
+    def multi_head(self) -> bool:
+        """Whether each task has a head of its own."""
+        return bool(self.spec.stream.get("heads", "multi") == "multi")
+
 
 def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
     """All finished runs below a folder, by benchmark, method and seed, and what was passed over.

@@ -9,7 +9,8 @@ import pandas as pd
 
 from vcl_radial.figures.layout import task_names
 from vcl_radial.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, number
-from vcl_radial.figures.tables import SCORES, printed
+from vcl_radial.figures.scores import SCORES
+from vcl_radial.figures.tables import printed
 
 Rows = list[list[str]]
 

@@ -56,7 +56,7 @@ def in_words(seeds: int, difference: float, p: float) -> str:
     Args:
         seeds: How many differences it was made of.
         difference: Their mean.
-        p: The p-value; nan above 20 seeds.
+        p: The p-value; nan above 40 seeds.
 
     Returns:
         A few words.

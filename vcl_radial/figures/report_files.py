@@ -19,7 +19,7 @@ from vcl_radial.figures.tables import (
     heading_text,
     markdown,
     seed_table,
-    summary_table,
+    summarised,
     to_csv,
     to_markdown,
 )
@@ -35,6 +35,8 @@ def report_files(
     costs: pd.DataFrame,
     tasks: Sequence[str],
     facts: Sequence[tuple[str, Sequence[str]]],
+    *,
+    multi_head: bool = False,
 ) -> dict[str, str]:
     """The tables of one benchmark by the names of their files.
 
@@ -43,6 +45,7 @@ def report_files(
         costs: What they cost, as `seed_table` takes it.
         tasks: The names of its tasks.
         facts: What stands behind the numbers: a name, and what is to be said.
+        multi_head: Whether each task has a head of its own; then there is no forward transfer.
 
     Returns:
         `results.csv` (the tidy tables), `summary.csv`, `differences.csv`, `matrices.csv`,
@@ -52,8 +55,8 @@ def report_files(
     Raises:
         DataError: A table is damaged or a run is not finished.
     """
-    summary = summary_table(results, costs)
-    by_seed = seed_table(results, costs)
+    by_seed = seed_table(results, costs, multi_head=multi_head)
+    summary = summarised(by_seed)
     differences = paired_differences(results, method_names(results)[0])
     name = heading_text(benchmark_name(results))
     matrices = [

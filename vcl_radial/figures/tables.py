@@ -4,87 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from textwrap import fill
 
 import pandas as pd
 
 from vcl_radial.errors import DataError
+from vcl_radial.figures.marks import best_methods, legend
 from vcl_radial.figures.over_seeds import check_columns, number
+from vcl_radial.figures.scores import COSTS, SCORES
 from vcl_radial.metrics import mean_and_standard_error, summary
 
 
-@dataclass(frozen=True)
-class Score:
-    """How a score is headed, printed and read.
-
-    Attributes:
-        heading: of its column; the arrow points to better.
-        decimals: as many as are printed.
-        better: "higher", "lower", or None where neither is.
-        meaning: in a few words.
-        counted: a whole number that is the same for all seeds of a method.
-    """
-
-    heading: str
-    decimals: int
-    better: Literal["higher", "lower"] | None
-    meaning: str
-    counted: bool = False
-
-
-SCORES = {
-    "average_accuracy": Score(
-        "accuracy (%) ↑", 2, "higher", "accuracy of the final network, averaged over all tasks"
-    ),
-    "forgetting": Score(
-        "forgetting ↓", 2, "lower", "points that earlier tasks fell from their best"
-    ),
-    "learning_accuracy": Score(
-        "learnt (%) ↑", 2, "higher", "accuracy on each task right after it was trained"
-    ),
-    "backward_transfer": Score(
-        "BWT ↑", 2, "higher", "backward transfer: points that later tasks added to earlier ones"
-    ),
-    "forward_transfer": Score(
-        "FWT ↑", 2, "higher", "forward transfer: points that earlier tasks added to later ones"
-    ),
-    "minimum_accuracy": Score(
-        "min-ACC (%) ↑", 2, "higher", "worst accuracy of earlier tasks after they were learnt"
-    ),
-    "recency_bias": Score(
-        "recency bias (%) ↓", 2, "lower", "images of earlier tasks taken for the newest task's"
-    ),
-    "average_nll": Score(
-        "NLL (nats) ↓", 3, "lower", "negative log-likelihood of the final network, over all tasks"
-    ),
-    "average_ece": Score(
-        "ECE (%) ↓", 2, "lower", "expected calibration error of the final network, over all tasks"
-    ),
-    "training_seconds": Score("training (s) ↓", 1, "lower", "seconds of training, on one device"),
-    "evaluation_seconds": Score(
-        "evaluation (s) ↓", 1, "lower", "seconds of evaluation, on one device"
-    ),
-    "parameters": Score(
-        "parameters",
-        0,
-        None,
-        "numbers that the final network trains; a Gaussian weight has two",
-        counted=True,
-    ),
-}
-"""The scores of `metrics.summary`, then what a run costs, in the order of tables."""
-
-COSTS = ("training_seconds", "evaluation_seconds", "parameters")
-
-
-def seed_table(results: pd.DataFrame, costs: pd.DataFrame | None = None) -> pd.DataFrame:
+def seed_table(
+    results: pd.DataFrame, costs: pd.DataFrame | None = None, *, multi_head: bool = False
+) -> pd.DataFrame:
     """Every score of every run.
 
     Args:
         results: Tidy tables of many finished runs, with `benchmark, method, seed`.
         costs: What the runs cost: `benchmark, method, seed` and the columns of `COSTS`; nan where
             it is not known.
+        multi_head: Whether each task has a head of its own; then there is no forward transfer.
 
     Returns:
         One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and
@@ -100,7 +40,10 @@ def seed_table(results: pd.DataFrame, costs: pd.DataFrame | None = None) -> pd.D
     for (benchmark, method), runs in results.groupby(keys[:2], sort=False):
         for seed, run in runs.groupby("seed", sort=True):
             row: dict[str, object] = {"benchmark": benchmark, "method": method, "seed": seed}
-            rows.append(row | _scores(f"{benchmark}, {method}, seed {seed}", run))
+            try:
+                rows.append(row | summary(run, multi_head=multi_head))
+            except DataError as error:
+                raise DataError(f"{benchmark}, {method}, seed {seed}: {error}") from error
     scores = [name for name in SCORES if name not in COSTS]
     table = pd.DataFrame(rows, columns=[*keys, *scores]).astype(dict.fromkeys(scores, float))
     if costs is None:
@@ -108,44 +51,63 @@ def seed_table(results: pd.DataFrame, costs: pd.DataFrame | None = None) -> pd.D
     return table.merge(costs[[*keys, *COSTS]], on=keys, how="left", validate="one_to_one")
 
 
-def summary_table(results: pd.DataFrame, costs: pd.DataFrame | None = None) -> pd.DataFrame:
+def summary_table(
+    results: pd.DataFrame, costs: pd.DataFrame | None = None, *, multi_head: bool = False
+) -> pd.DataFrame:
     """Every score of every method, over its seeds.
 
     Args:
         results: Tidy tables of many finished runs, with `benchmark, method, seed`.
         costs: As in `seed_table`.
+        multi_head: As in `seed_table`.
 
     Returns:
         One row per benchmark and method, in the order in which they first appear, with the
         columns `benchmark, method, seeds` and, for each score of `seed_table`, the mean under
-        that name and its standard error under `<name>_se`. Undefined scores are nan.
+        that name and its standard error under `<name>_se`. Undefined scores are nan. The last
+        column, `best`, names the scores in which no method is shown to be better
+        (`marks.best_methods`), with spaces between them.
 
     Raises:
         DataError: A table is damaged or a run is not finished; the message names the run.
     """
-    by_seed = seed_table(results, costs)
+    return summarised(seed_table(results, costs, multi_head=multi_head))
+
+
+def summarised(by_seed: pd.DataFrame) -> pd.DataFrame:
+    """`summary_table` of what `seed_table` returned."""
     names = [name for name in SCORES if name in by_seed]
     rows: list[dict[str, object]] = []
-    for (benchmark, method), runs in by_seed.groupby(["benchmark", "method"], sort=False):
-        row: dict[str, object] = {"benchmark": benchmark, "method": method, "seeds": len(runs)}
-        for name in names:
-            row[name], row[f"{name}_se"] = mean_and_standard_error(runs[name].dropna())
-        rows.append(row)
+    for benchmark, all_runs in by_seed.groupby("benchmark", sort=False):
+        best = best_methods(all_runs)
+        for method, runs in all_runs.groupby("method", sort=False):
+            row: dict[str, object] = {"benchmark": benchmark, "method": method, "seeds": len(runs)}
+            for name in names:
+                row[name], row[f"{name}_se"] = mean_and_standard_error(runs[name].dropna())
+            marked = [name for name in names if method in best.get(name, ())]
+            rows.append(row | {"best": " ".join(marked)})
     columns = [column for name in names for column in (name, f"{name}_se")]
-    return pd.DataFrame(rows, columns=["benchmark", "method", "seeds", *columns])
+    return pd.DataFrame(rows, columns=["benchmark", "method", "seeds", *columns, "best"])
 
 
 def to_markdown(table: pd.DataFrame) -> str:
-    """The table as Markdown, with cells such as `98.73 ± 0.12`.
+    """The table as Markdown, with cells such as `98.73 ± 0.12`; marked ones are bold.
 
     Args:
         table: What `summary_table` returned.
 
     Returns:
-        Text that ends with a line break. The benchmark is left out where there is only one, and
+        Text that ends with a line break: the table, and where there are several methods, a line
+        below it that says what is marked. The benchmark is left out where there is only one, and
         so are scores that no method has.
     """
-    return markdown(_cells(table))
+    rows, marked = _cells(table)
+    cells = [
+        [f"**{cell}**" if is_best else cell for cell, is_best in zip(*pair, strict=True)]
+        for pair in zip(rows, marked, strict=True)
+    ]
+    line = legend(table, "**Bold**")
+    return markdown(cells) + (f"\n{heading_text(line)}\n" if line else "")
 
 
 def markdown(
@@ -166,15 +128,23 @@ def markdown(
 
 
 def to_text(table: pd.DataFrame) -> str:
-    """The table for a terminal, in aligned columns.
+    """The table for a terminal, in aligned columns; marked cells have a star.
 
     Args:
         table: What `summary_table` returned.
 
     Returns:
-        Text that ends with a line break, with the columns of `to_markdown`.
+        Text that ends with a line break, with the columns and the last line of `to_markdown`.
     """
-    rows = _cells(table)
+    rows, marked = _cells(table)
+    stars = [any(column) for column in zip(*marked, strict=True)]
+    rows = [
+        [
+            f"{cell} {'*' if is_best else ' '}" if star and i > 0 else cell
+            for cell, is_best, star in zip(*triple, stars, strict=True)
+        ]
+        for i, triple in enumerate(zip(rows, marked, strict=True))
+    ]
     numbers = _numeric_columns(rows[0])
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     rows.insert(1, ["─" * width for width in widths])
@@ -185,7 +155,8 @@ def to_text(table: pd.DataFrame) -> str:
             for cell, width, is_number in zip(row, widths, numbers, strict=True)
         ]
         lines.append("  ".join(cells).rstrip() + "\n")
-    return "".join(lines)
+    line = legend(table, "*")
+    return "".join(lines) + (fill(line, 100) + "\n" if line else "")
 
 
 def to_csv(table: pd.DataFrame) -> str:
@@ -198,13 +169,6 @@ def to_csv(table: pd.DataFrame) -> str:
         Text that ends with a line break.
     """
     return str(table.to_csv(index=False, lineterminator="\n"))
-
-
-def _scores(run_name: str, run: pd.DataFrame) -> dict[str, float | None]:
-    try:
-        return summary(run)
-    except DataError as error:
-        raise DataError(f"{run_name}: {error}") from error
 
 
 def printed(name: str, mean: float, error: float = math.nan) -> str:
@@ -236,16 +200,19 @@ def _as_markdown(cell: str) -> str:
     return heading_text(cell).replace("|", "\\|")
 
 
-def _cells(table: pd.DataFrame) -> list[list[str]]:
-    """Header and rows as they are printed."""
+def _cells(table: pd.DataFrame) -> tuple[list[list[str]], list[list[bool]]]:
+    """Header and rows as they are printed, and which of their cells are marked as best."""
     names = ["benchmark"] if table["benchmark"].nunique() > 1 else []
     names += ["method", "seeds"]
     columns = [[name, *(str(value) for value in table[name])] for name in names]
+    marks = [[False] * (len(table) + 1) for _ in names]
     for name, score in SCORES.items():
         if name in table and not table[name].isna().all():
             pairs = zip(table[name], table[f"{name}_se"], strict=True)
             columns.append([score.heading, *(printed(name, m, se) for m, se in pairs)])
-    return [list(row) for row in zip(*columns, strict=True)]
+            marks.append([False, *(name in best.split() for best in table["best"])])
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return rows, [list(row) for row in zip(*marks, strict=True)]
 
 
 def _numeric_columns(header: list[str]) -> list[bool]:

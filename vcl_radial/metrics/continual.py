@@ -148,6 +148,11 @@ def forward_transfer(tidy: pd.DataFrame) -> float | None:
     Lopez-Paz & Ranzato, "Gradient episodic memory" (NeurIPS 2017), Eq. 4. Their baseline, the
     network at random initialisation, is row 0.
 
+    It has a meaning only where all tasks share their outputs. With a head for each task, R[j-1, j]
+    and R[0, j] are both the accuracies of a head that was never trained: their difference is the
+    noise of its random weights, some points wide, whatever the tasks before. `summary` leaves it
+    out there.
+
     Args:
         tidy: The tidy table of one run.
 
@@ -244,11 +249,12 @@ def average_ece(tidy: pd.DataFrame) -> float | None:
     return float(_run_matrix(tidy, "ece")[-1].mean()) if _holds(tidy, "ece") else None
 
 
-def summary(tidy: pd.DataFrame) -> dict[str, float | None]:
+def summary(tidy: pd.DataFrame, *, multi_head: bool = False) -> dict[str, float | None]:
     """Every score of one run by its name; None where a score is not defined.
 
     Args:
         tidy: The tidy table of one run.
+        multi_head: Whether each task has a head of its own; then there is no forward transfer.
 
     Returns:
         The values of all functions above under their names, in the order of tables.
@@ -261,7 +267,7 @@ def summary(tidy: pd.DataFrame) -> dict[str, float | None]:
         "forgetting": forgetting(tidy),
         "learning_accuracy": learning_accuracy(tidy),
         "backward_transfer": backward_transfer(tidy),
-        "forward_transfer": forward_transfer(tidy),
+        "forward_transfer": None if multi_head else forward_transfer(tidy),
         "minimum_accuracy": minimum_accuracy(tidy),
         "recency_bias": recency_bias(tidy),
         "average_nll": average_nll(tidy),

@@ -93,6 +93,11 @@ class StreamSettings(Settings):
     split_seed: Annotated[int, Field(ge=0)] = 0
     checksum: str | None = None
 
+    @property
+    def multi_head(self) -> bool:
+        """Whether each task has a head of its own."""
+        return self.heads == "multi"
+
 
 class Recipe(RecipeSettings):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""

@@ -12,7 +12,8 @@ import pandas as pd
 from vcl_radial.figures.accuracy_scale import AccuracyScale, accuracy_scale
 from vcl_radial.figures.detail_tables import signed
 from vcl_radial.figures.over_seeds import number
-from vcl_radial.figures.tables import SCORES, printed
+from vcl_radial.figures.scores import SCORES
+from vcl_radial.figures.tables import printed
 
 LEFT_OUT = ("forward_transfer", "evaluation_seconds")
 """Scores that stand in the table of single runs and in the files only."""
@@ -33,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A mean and its spread as text, the number to sort by, and whether it is the best."""
+    """A mean and its spread as text, the number to sort by, and whether it is marked as best."""
 
     mean: str
     spread: str
@@ -88,11 +89,10 @@ def board(summary: pd.DataFrame, by_seed: pd.DataFrame) -> Board:
         for key in keys
     ]
     scale = accuracy_scale(by_seed["average_accuracy"])
-    best = {key: _best(summary, key) for key in keys}
     rows = [
         _row(
             record,
-            [_cell(record, key, best[key]) for key in keys],
+            [_cell(record, key) for key in keys],
             list(by_seed.loc[by_seed["method"] == record["method"], "average_accuracy"]),
             scale,
         )
@@ -132,19 +132,10 @@ def sort_key(value: float) -> str:
     return "" if math.isnan(value) else repr(float(value)).replace("inf", "Infinity")
 
 
-def _best(summary: pd.DataFrame, key: str) -> str | None:
-    """The best value as it is printed: what cannot be told apart in print is equally good."""
-    better = SCORES[key].better
-    low, high = (printed(key, float(end)) for end in (summary[key].min(), summary[key].max()))
-    if better is None or low == high:
-        return None
-    return high if better == "higher" else low
-
-
-def _cell(record: Mapping[Hashable, Any], key: str, best: str | None) -> Cell:
+def _cell(record: Mapping[Hashable, Any], key: str) -> Cell:
     value, error = float(record[key]), float(record[f"{key}_se"])
     mean, _, spread = printed(key, value, error).partition(" ± ")
-    return Cell(mean, spread, sort_key(value), mean == best)
+    return Cell(mean, spread, sort_key(value), key in record["best"].split())
 
 
 def _row(

@@ -19,13 +19,14 @@ from vcl_radial.figures.detail_tables import (
 )
 from vcl_radial.figures.differences import paired_differences
 from vcl_radial.figures.layout import task_names
+from vcl_radial.figures.marks import legend
 from vcl_radial.figures.over_seeds import all_over_seeds, method_names
 from vcl_radial.figures.page import charts as drawing
 from vcl_radial.figures.page.board import STRIP_HEIGHT, STRIP_WIDTH, board
 from vcl_radial.figures.page.board import differences as against
 from vcl_radial.figures.page.heatmaps import heatmaps
 from vcl_radial.figures.page.looks import looks
-from vcl_radial.figures.tables import markdown, seed_table, summary_table, to_csv, to_markdown
+from vcl_radial.figures.tables import markdown, seed_table, summarised, to_csv, to_markdown
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -57,6 +58,7 @@ class Section:
         details: Its methods behind their numbers, by name.
         facts: What stands behind the numbers: a name, and what is to be said.
         notices: Lines that a reader has to know.
+        multi_head: Whether each task has a head of its own; then there is no forward transfer.
     """
 
     results: pd.DataFrame
@@ -65,6 +67,7 @@ class Section:
     details: Mapping[str, Detail]
     facts: Sequence[tuple[str, Sequence[str]]]
     notices: Sequence[str] = ()
+    multi_head: bool = False
 
 
 def html_page(
@@ -126,8 +129,8 @@ def _shown(section: Section, number: int) -> dict[str, Any]:
     results = section.results
     summaries = all_over_seeds(results)
     tasks = task_names(section.tasks, max(s.tasks for s in summaries))
-    by_seed = seed_table(results, section.costs)
-    summary = summary_table(results, section.costs)
+    by_seed = seed_table(results, section.costs, multi_head=section.multi_head)
+    summary = summarised(by_seed)
     methods = method_names(results)
     differences = paired_differences(results, methods[0])
     look = looks(methods, level={s.method for s in summaries if s.joint})
@@ -139,6 +142,7 @@ def _shown(section: Section, number: int) -> dict[str, Any]:
         "look": look,
         "methods": methods,
         "board": board(summary, by_seed),
+        "legend": legend(summary, "Marked"),
         "charts": drawing.charts(summaries, tasks),
         "heatmaps": heatmaps(summaries),
         "tasks": tasks,

@@ -1,0 +1,75 @@
+"""The scores of a comparison: how each is headed, printed and read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a score is headed, printed and read.
+
+    Attributes:
+        heading: of its column; the arrow points to better.
+        decimals: as many as are printed.
+        better: "higher", "lower", or None where neither is.
+        meaning: in a few words.
+        counted: a whole number that is the same for all seeds of a method.
+    """
+
+    heading: str
+    decimals: int
+    better: Literal["higher", "lower"] | None
+    meaning: str
+    counted: bool = False
+
+    @property
+    def name(self) -> str:
+        """The heading without unit and arrow."""
+        return self.heading.partition(" (")[0].rstrip(" ↑↓")
+
+
+SCORES = {
+    "average_accuracy": Score(
+        "accuracy (%) ↑", 2, "higher", "accuracy of the final network, averaged over all tasks"
+    ),
+    "forgetting": Score(
+        "forgetting ↓", 2, "lower", "points that earlier tasks fell from their best"
+    ),
+    "learning_accuracy": Score(
+        "learnt (%) ↑", 2, "higher", "accuracy on each task right after it was trained"
+    ),
+    "backward_transfer": Score(
+        "BWT ↑", 2, "higher", "backward transfer: points that later tasks added to earlier ones"
+    ),
+    "forward_transfer": Score(
+        "FWT ↑", 2, "higher", "forward transfer: points that earlier tasks added to later ones"
+    ),
+    "minimum_accuracy": Score(
+        "min-ACC (%) ↑", 2, "higher", "worst accuracy of earlier tasks after they were learnt"
+    ),
+    "recency_bias": Score(
+        "recency bias (%) ↓", 2, "lower", "images of earlier tasks taken for the newest task's"
+    ),
+    "average_nll": Score(
+        "NLL (nats) ↓", 3, "lower", "negative log-likelihood of the final network, over all tasks"
+    ),
+    "average_ece": Score(
+        "ECE (%) ↓", 2, "lower", "expected calibration error of the final network, over all tasks"
+    ),
+    "training_seconds": Score("training (s) ↓", 1, "lower", "seconds of training, on one device"),
+    "evaluation_seconds": Score(
+        "evaluation (s) ↓", 1, "lower", "seconds of evaluation, on one device"
+    ),
+    "parameters": Score(
+        "parameters",
+        0,
+        None,
+        "numbers that the final network trains; a Gaussian weight has two",
+        counted=True,
+    ),
+}
+"""The scores of `metrics.summary`, then what a run costs, in the order of tables."""
+
+COSTS = ("training_seconds", "evaluation_seconds", "parameters")
