@@ -187,8 +187,8 @@ def test_methods_with_several_settings_have_pictures_of_their_own(tmp_path: Path
     finished(tmp_path, tiny_run(hidden=[8], **{"options.x": "a b"}))
     write_report(tmp_path, tmp_path / "report")
     stems = {path.stem for path in (tmp_path / "report" / MULTI_HEAD).glob("heatmap-*.png")}
-    same = "heatmap-naive_hidden=_8-8_options.x=a_b"
-    assert stems == {same, f"{same}-2", f"{same}-3", "heatmap-naive_hidden=_8_options.x=a_b"}
+    same = "heatmap-naive_hidden=8-8_options.x=a_b"
+    assert stems == {same, f"{same}-2", f"{same}-3", "heatmap-naive_hidden=8_options.x=a_b"}
 
 
 def test_other_task_sequences_get_a_report_of_their_own(tmp_path: Path, no_pictures):
@@ -196,7 +196,7 @@ def test_other_task_sequences_get_a_report_of_their_own(tmp_path: Path, no_pictu
         finished(tmp_path, tiny_run(**{"stream.tasks": tasks}))
     write_report(tmp_path, tmp_path / "report")
     names = {path.name for path in (tmp_path / "report").iterdir() if path.is_dir()}
-    assert names == {f"{MULTI_HEAD}_stream.tasks=5", f"{MULTI_HEAD}_stream.tasks=2"}
+    assert names == {f"{MULTI_HEAD}_tasks=5", f"{MULTI_HEAD}_tasks=2"}
 
 
 def test_a_disk_that_is_full_when_pictures_are_written_is_one_line(tmp_path: Path, monkeypatch):

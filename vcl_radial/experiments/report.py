@@ -200,10 +200,11 @@ def _place(method: str, first: Sequence[str]) -> int:
 
 def _file_name(name: str) -> str:
     """A name with its settings, as a file name: `radial-vcl_epochs=5_hidden=8-8`."""
-    words = re.sub(r"(?<=\d), (?=\d)", "-", name)
+    words = re.sub(r"[][(){}'\"]", " ", name).replace(": ", "=")
+    words = re.sub(r"(?<=\d), (?=\d)", "-", words).replace("= ", "=")
     stem = re.sub(r"[^\w.=-]+", "_", words).strip("_").lstrip(".")
     # A file system counts bytes; some room is left for what is put before and after.
-    return stem.encode()[:100].decode(errors="ignore") or "unnamed"
+    return stem.encode()[:80].decode(errors="ignore") or "unnamed"
 
 
 def _unused(stem: str, used: Container[str]) -> str:

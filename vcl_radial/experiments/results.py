@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -15,6 +15,7 @@ from pandas.api.types import is_numeric_dtype
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.experiments.labels import Settings, flat, labels, shipped_classes
 from vcl_radial.experiments.run_folder import (
     FAILED,
     failure,
@@ -129,11 +130,23 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
         raise UserError(_nothing_in(folder, passed_over))
     # Other tasks or other data are another measurement, other settings of a recipe or code another
     # method.
-    words = _what_differs(runs, ("stream",), lambda run: (run.benchmark, run.spec.evaluate_on))
-    runs = [replace(r, benchmark=r.benchmark + w) for r, w in zip(runs, words, strict=True)]
-    words = _what_differs(runs, ("recipe", "code"), lambda run: (run.benchmark, run.method))
-    runs = [replace(r, method=r.method + w) for r, w in zip(runs, words, strict=True)]
+    names = labels([_stream_settings(run) for run in runs], "data")
+    runs = [replace(run, benchmark=name) for run, name in zip(runs, names, strict=True)]
+    names = labels([_recipe_settings(run) for run in runs], "code")
+    runs = [replace(run, method=name) for run, name in zip(runs, names, strict=True)]
     return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+
+
+def _stream_settings(run: FinishedRun) -> Settings:
+    stream = flat(run.spec.stream)
+    checksum = stream.pop("checksum", None)
+    return Settings(run.benchmark, run.benchmark, stream, checksum)
+
+
+def _recipe_settings(run: FinishedRun) -> Settings:
+    group = run.benchmark, run.method
+    shipped = shipped_classes(run.spec.method)
+    return Settings(group, run.method, flat(run.spec.recipe), run.spec.code, shipped)
 
 
 def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
@@ -278,53 +291,6 @@ def _put_together(
     return pd.concat(named, ignore_index=True)[["benchmark", "method", "seed", *columns]]
 
 
-def _what_differs(
-    runs: Sequence[FinishedRun], tables: Sequence[str], group: Callable[[FinishedRun], Hashable]
-) -> list[str]:
-    """For each run, what tells it from others of its group in these tables of the spec, or ""."""
-    settings = [_flat({table: getattr(run.spec, table) for table in tables}) for run in runs]
-    groups: dict[Hashable, list[int]] = {}
-    for place, run in enumerate(runs):
-        groups.setdefault(group(run), []).append(place)
-    texts = [""] * len(runs)
-    for members in groups.values():
-        found = _told_apart([settings[place] for place in members])
-        for place, text in zip(members, found, strict=True):
-            texts[place] = f" ({text})" if text else ""
-    return texts
-
-
-def _told_apart(tables: Sequence[Mapping[str, Any]]) -> list[str]:
-    """For each table, its values of the keys that differ: other values are other words."""
-    keys = _differing(tables)
-    plain, quoted = (
-        [
-            ", ".join(f"{key.removeprefix('recipe.')}={word(table.get(key))}" for key in keys)
-            for table in tables
-        ]
-        for word in (str, repr)
-    )
-    # Without quotes, true and "True" are one word.
-    return plain if len(set(plain)) == len(set(quoted)) else quoted
-
-
-def _differing(tables: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The keys that do not have one value in all tables."""
-    keys = sorted({key for table in tables for key in table})
-    return [key for key in keys if len({repr(table.get(key)) for table in tables}) > 1]
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested table with dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
-
-
 def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """What runs cost: `benchmark, method, seed`, seconds and parameters; nan where not known."""
     rows = [
@@ -344,14 +310,14 @@ def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
 
 def notices(runs: Sequence[FinishedRun]) -> list[str]:
     """What a reader of the tables of one benchmark has to know of its runs, a line each."""
-    names: dict[str, set[str]] = {}
+    named: dict[str, list[FinishedRun]] = {}
     for run in runs:
-        names.setdefault(visible(run.spec.method), set()).add(run.method)
+        named.setdefault(visible(run.spec.method), []).append(run)
     lines = [
-        f"the runs of {method} have {len(apart)} different settings; they are shown apart, named "
-        "after what differs"
-        for method, apart in names.items()
-        if len(apart) > 1
+        f"the runs of {method} have {count} different settings; they are shown apart, named "
+        f"after what differs{_newest_code(of_name)}"
+        for method, of_name in named.items()
+        if (count := len({run.method for run in of_name})) > 1
     ]
     of_method: dict[str, list[Environment]] = {}
     for run in runs:
@@ -364,6 +330,14 @@ def notices(runs: Sequence[FinishedRun]) -> list[str]:
         if mixed := [method for method, e in of_method.items() if len(told(e)) > 1]:
             lines.append(f"runs of several {what} are put together: {', '.join(mixed)}")
     return lines
+
+
+def _newest_code(runs: Sequence[FinishedRun]) -> str:
+    """Which of several versions of a user's files is the newest."""
+    dated = [(run.environment.finished, run.spec.code) for run in runs if run.spec.code]
+    if len({code for _, code in dated}) < 2:
+        return ""
+    return f" (the newest code is {max(dated)[1][:6]})"
 
 
 def _commits(environments: Sequence[Environment]) -> set[str | None]:
