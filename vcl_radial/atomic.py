@@ -14,7 +14,7 @@ except ImportError:  # a system with other locks: what a killed write left stays
     flock = None  # type: ignore[assignment]
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes | memoryview) -> None:
     """Replace a file, and remove what killed writers of it left behind.
 
     A writer holds a lock on its temporary file; one that nobody holds belongs to nobody.

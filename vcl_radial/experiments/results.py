@@ -84,8 +84,9 @@ class FinishedRun:
         tidy: the scores, with the columns of accuracy.csv.
         layers: what the layers of the posterior did, with the columns of layers.csv; None of a
             method without one.
-        benchmark: its name, with the data it was scored on unless these are the test data; where
-            runs of one name differ in their streams, with what differs.
+        benchmark: its name, with the folder of a user's own data, and with the data it was scored
+            on unless these are the test data; where runs of one name differ in their streams, with
+            what differs.
         method: its name; where runs of one name differ in their recipes, or in the code of classes
             from outside, with what differs.
     """
@@ -184,8 +185,10 @@ def _read(path: Path) -> FinishedRun:
     except (OSError, ValueError, LookupError, TypeError, RecursionError, DataError) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{path}: is not a run folder of this suite ({file}: {words})") from None
+    data = spec.stream.get("data_name")
+    benchmark = visible(spec.benchmark if data is None else f"{spec.benchmark} on {data}")
     scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
-    names = visible(spec.benchmark) + scored_on, visible(spec.method)
+    names = benchmark + scored_on, visible(spec.method)
     return FinishedRun(path, spec, environment, tidy, layers, *names)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from vcl_radial.data_files import image_files, required_root
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.lanes import batches
@@ -13,6 +15,7 @@ from vcl_radial.experiments.progress import Progress
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
 from vcl_radial.experiments.workers import Outcome, carry_out
+from vcl_radial.tracks.settings import IMAGE_FOLDER
 
 LANES_ON_GPU = 64
 """So many runs fill a large GPU."""
@@ -44,7 +47,7 @@ def perform(
     if not todo:
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
-    _check_data(todo, place.data_dir)
+    check_data(todo, place.data_dir)
     if jobs is None:
         jobs = 1 if place.device == "cuda" else available_cores()
     if lanes is None:
@@ -83,9 +86,26 @@ def _check_output(out: Path) -> None:
         raise UserError(f"{out}: is not writable; choose another folder with --out")
 
 
-def _check_data(runs: Sequence[Run], data_dir: Path | None) -> None:
-    """Load each data set once: one message for all runs, and one download, not one per worker."""
+def check_data(runs: Iterable[Run], data_dir: Path | None) -> None:
+    """Load each data set once: one message for all runs, and one download, not one per worker.
+
+    Raises:
+        UserError: one cannot be read.
+    """
     from vcl_radial.streams import load_dataset
 
-    for name in sorted({run.stream.dataset for run in runs}):
-        load_dataset(name, data_dir)
+    streams = [run.stream for run in runs]
+    for name, keys in sorted({(s.dataset, tuple(s.loading.items())) for s in streams}, key=str):
+        load_dataset(name, data_dir, **dict(keys))
+        if name == IMAGE_FOLDER:
+            _name_left_out(required_root(name, data_dir))
+
+
+def _name_left_out(root: Path) -> None:
+    left_out = image_files(root).left_out
+    if left_out:
+        print(
+            f"{root}: files that are no images by their ending are left out ({len(left_out)}, the "
+            f"first is {left_out[0]})",
+            file=sys.stderr,
+        )

@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from vcl_radial import outside
+from vcl_radial.data_files import folder_name, image_files, required_root
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
-from vcl_radial.tracks.settings import Recipe, Settings, StreamSettings, digest_of
+from vcl_radial.tracks.settings import IMAGE_FOLDER, Recipe, Settings, StreamSettings, digest_of
 
 
 class Run(Settings):
@@ -51,6 +52,7 @@ class Run(Settings):
         content = self.model_dump(exclude={"seed", "method"}, mode="json")
         if self.stream.checksum is None:
             del content["stream"]["checksum"]
+        content["stream"].pop("data_name", None)  # a folder may be renamed
         if self.code is None:
             del content["code"]
         return digest_of(content)[:8]
@@ -58,15 +60,25 @@ class Run(Settings):
     def on_data(self, data_dir: Path | None) -> Run:
         """This run with checksums of its data and its classes, where these are the user's own.
 
-        So a run is done anew where they have changed since.
+        So a run is done anew where they have changed since. Data that are a folder of the user's
+        get its name; an image folder that is split gets a number of tasks where none was chosen.
 
         Raises:
             UserError: the data cannot be read.
         """
         from vcl_radial.streams import checksum
+        from vcl_radial.streams.split import default_tasks
 
-        data = checksum(self.stream.dataset, data_dir)
-        stream = self.stream.model_copy(update={"checksum": data})
+        settings = self.stream
+        filled: dict[str, Any] = {
+            "checksum": checksum(settings.dataset, data_dir, **settings.loading),
+            "data_name": folder_name(settings.dataset, data_dir),
+        }
+        chosen = settings.kind != "split" or "tasks" in settings.model_fields_set
+        if settings.dataset == IMAGE_FOLDER and not chosen:
+            classes = len(image_files(required_root(IMAGE_FOLDER, data_dir)).class_names)
+            filled["tasks"] = default_tasks(classes, settings.heads)
+        stream = settings.model_copy(update=filled)
         code = None
         with suppress(UserError):  # the run itself will say so, and others go on
             code = outside.checksum(*found) if (found := self.from_outside()) else None

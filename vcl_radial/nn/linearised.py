@@ -76,7 +76,12 @@ def _variances(layer: BayesianLinear, inputs: Tensor) -> Tensor:
     return added if bias is None else added + bias
 
 
-def _layers(network: nn.Module) -> list[BayesianLinear]:
+def require_linear(network: nn.Module) -> list[BayesianLinear]:
+    """The layers of a network that have a posterior, so far as there are any.
+
+    Raises:
+        UserError: one is no linear layer with a Gaussian or radial posterior.
+    """
     layers = [module for module in network.modules() if isinstance(module, BayesianLinear)]
     known = {id(layer.weights) for layer in layers if layer.weights.all_in_blocks}
     for name, module in network.named_modules():
@@ -85,6 +90,11 @@ def _layers(network: nn.Module) -> list[BayesianLinear]:
                 f"a network is linearised in the weights of linear layers with a Gaussian or "
                 f"radial posterior, and {name!r} is not of one"
             )
+    return layers
+
+
+def _layers(network: nn.Module) -> list[BayesianLinear]:
+    layers = require_linear(network)
     if not layers:
         raise UserError(
             "a network of point estimates has no noise to linearise: give it a posterior"

@@ -31,14 +31,7 @@ class GradientSquares:
     def __init__(self, network: nn.Module) -> None:
         self._sums: dict[Tensor, Tensor] = {}
         self._rows: dict[Tensor, int] = {}
-        layers = [m for m in network.modules() if list(m.parameters(recurse=False))]
-        for layer in layers:
-            if not isinstance(layer, nn.Linear):
-                raise UserError(
-                    f"VOGN knows the gradients of single rows in linear layers only, and the "
-                    f"network has a {type(layer).__name__}"
-                )
-        self._hooks = [self._watch(layer) for layer in layers if isinstance(layer, nn.Linear)]
+        self._hooks = [self._watch(layer) for layer in linear_layers(network)]
 
     def _watch(self, layer: nn.Linear) -> Any:
         # Taken now: while a pass draws the weights, the layer holds the draw in their place.
@@ -75,6 +68,24 @@ class GradientSquares:
         """Watch the network no longer."""
         for hook in self._hooks:
             hook.remove()
+
+
+def linear_layers(network: nn.Module) -> list[nn.Linear]:
+    """The layers of a network that have parameters.
+
+    Raises:
+        UserError: one is not linear.
+    """
+    layers = []
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear):
+            layers.append(layer)
+        elif list(layer.parameters(recurse=False)):
+            raise UserError(
+                f"VOGN knows the gradients of single rows in linear layers only, and the "
+                f"network has a {type(layer).__name__}"
+            )
+    return layers
 
 
 class VOGN(NaturalGradient):

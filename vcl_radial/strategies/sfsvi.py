@@ -25,7 +25,7 @@ from torch import Tensor
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import PosteriorBlock, consolidate
-from vcl_radial.nn.linearised import Moments, output_moments
+from vcl_radial.nn.linearised import Moments, output_moments, require_linear
 from vcl_radial.nn.movement import movement
 from vcl_radial.posteriors import Gaussian
 from vcl_radial.strategies.task_model import TaskModel, require_known_heads
@@ -41,8 +41,8 @@ class SFSVI(VCL):
         settings: those of `ContinualStrategy`.
 
     Raises:
-        UserError: an option is not above 0, or the model is a `MultiTaskModule`, whose heads cannot
-            be told apart.
+        UserError: an option is not above 0, a layer with a posterior is not linear, or the model is
+            a `MultiTaskModule`, whose heads cannot be told apart.
     """
 
     trains_old_heads = True
@@ -57,6 +57,7 @@ class SFSVI(VCL):
         if not function_scale > 0:
             raise UserError(f"options.function_scale = {function_scale} must be above 0")
         require_known_heads(self.model, "sfsvi")
+        require_linear(self.network)
         self.context_points, self.function_scale = context_points, function_scale
         self.seen: list[int] = []
         """The task labels trained so far."""

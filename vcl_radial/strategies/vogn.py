@@ -38,6 +38,7 @@ class VOGN(NaturalGradientMemory, ContinualStrategy):
         super().__init__(**settings)
         if not damping >= 0:
             raise UserError(f"options.damping = {damping} must be at least 0")
+        vogn.linear_layers(self.posterior.network)
         self.damping = damping
         self._squares: vogn.GradientSquares | None = None
 

@@ -18,7 +18,13 @@ from vcl_radial.streams.split import split_stream
 from vcl_radial.streams.tensors import TensorStream
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
-_COMMON = ("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten", "checksum")
+_LOADED = ("image_size", "test_share", "split_seed")
+"""Keys that `load_dataset` takes."""
+
+_COMMON = (
+    *("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten", "checksum"),
+    *("image_size", "test_share"),
+)
 _KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
 
 
@@ -29,7 +35,8 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
             `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
             (not of permuted), `validation`, `split_seed`, `flatten`, with the defaults of
-            `split_stream` and `permuted_stream`; and the `checksum` that the data have to have.
+            `split_stream` and `permuted_stream`; `image_size` and `test_share`, which with
+            `split_seed` are those of `load_dataset`; and the `checksum` that the data have to have.
             A function from outside is called as these two are, with the keys that are set.
         data_dir: Where the data lie; see `load_dataset`.
 
@@ -46,14 +53,15 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         check_choice("kind", kind, _BUILDERS)
     for key in settings:
         check_choice("key of the stream's settings", key, _KEYS["split" if own else kind])
-    data = load_dataset(settings["dataset"], data_dir)
+    loading = {key: settings[key] for key in _LOADED if key in settings}
+    data = load_dataset(settings["dataset"], data_dir, **loading)
     wanted = settings.get("checksum")
     if wanted is not None and wanted != (found := data.checksum):
         raise DataError(
             f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
             "that these settings are of"
         )
-    read = ("kind", "dataset", "checksum")
+    read = ("kind", "dataset", "checksum", "image_size", "test_share")
     options = {key: value for key, value in settings.items() if key not in read}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")

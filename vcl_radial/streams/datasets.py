@@ -6,17 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from vcl_radial import outside
-from vcl_radial.data_files import IDX_NAMES, PUBLISHED_FOLDERS, required_root, user_files, user_root
+from vcl_radial.data_files import (
+    FOLDER_DATASETS,
+    IDX_NAMES,
+    PUBLISHED_FOLDERS,
+    TEST_SHARE,
+    required_root,
+    user_files,
+    user_root,
+)
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_choice
 from vcl_radial.streams.folders import cached_files
 from vcl_radial.streams.idx import read_idx
 from vcl_radial.streams.image_data import ImageData
+from vcl_radial.streams.image_folder import load_image_folder
 
 _TEST_EVERY = 5
 
@@ -62,7 +72,14 @@ _PUBLISHED = {
 }
 
 
-def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
+def load_dataset(
+    name: str,
+    data_dir: Path | None = None,
+    *,
+    image_size: int | None = None,
+    test_share: float = TEST_SHARE,
+    split_seed: int = 0,
+) -> ImageData:
     """Load a data set by name: one of `DATASETS`, or `package.module:function`.
 
     Fashion-MNIST and MNIST are sought in `data_dir`, else in the folder that the environment
@@ -70,13 +87,18 @@ def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
     they are not there. In the first two, nothing is written and nothing is downloaded instead.
     Their files are checked against the published checksums. `digits` comes with scikit-learn.
     `idx-folder` is a user's own four IDX files, named as MNIST's, in `data_dir` or
-    `VCL_RADIAL_DATA`. A function from outside is called with that folder, or None, and gives an
-    `ImageData`.
+    `VCL_RADIAL_DATA`; `image-folder` is a user's own image files there, `train/CLASS/*` and
+    `test/CLASS/*`, or `CLASS/*` to be split (see `load_image_folder`). A function from outside is
+    called with that folder, or None, and gives an `ImageData`.
 
     Args:
         name: The data set.
         data_dir: The folder to read, which holds the files itself, in `raw/`, or (Fashion-MNIST
             and MNIST) in `FashionMNIST/raw/` or `MNIST/raw/`.
+        image_size: Of an image folder: pixels along both edges; None: as the files have them.
+        test_share: Of an image folder without `train` and `test`: the share of each class's images
+            that is the test part.
+        split_seed: Of that choice.
 
     Raises:
         UserError: The name is unknown, the folder does not exist, a download failed, or so did a
@@ -86,23 +108,35 @@ def load_dataset(name: str, data_dir: Path | None = None) -> ImageData:
     if outside.is_named(name):
         return _load_own(name, data_dir)
     check_choice("dataset", name, DATASETS)
+    if name == "image-folder":
+        return load_image_folder(
+            required_root(name, data_dir),
+            image_size=image_size,
+            test_share=test_share,
+            seed=split_seed,
+        )
     return _LOADERS[name](name, data_dir)
 
 
-def checksum(name: str, data_dir: Path | None = None) -> str | None:
+def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None:
     """Of a data set that is the user's own; None of one whose content its name says.
+
+    Args:
+        name: The data set.
+        data_dir: Its folder.
+        keys: The others of `load_dataset`.
 
     Raises:
         UserError: it cannot be read.
     """
-    if name != "idx-folder" and not outside.is_named(name):
+    if name not in FOLDER_DATASETS and not outside.is_named(name):
         return None
-    return _checksum(name, user_root(data_dir))
+    return _checksum(name, user_root(data_dir), **keys)
 
 
 @lru_cache(maxsize=8)  # a search makes many runs on the same data
-def _checksum(name: str, root: Path | None) -> str:
-    return load_dataset(name, root).checksum
+def _checksum(name: str, root: Path | None, **keys: Any) -> str:
+    return load_dataset(name, root, **keys).checksum
 
 
 def _load_published(name: str, data_dir: Path | None) -> ImageData:
@@ -167,6 +201,7 @@ def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
             f"{files[IDX_NAMES[3]]} has label {int(test_y.max())}, which no training image has: "
             f"use the labels 0 to {n_classes - 1}"
         )
+    name = root.resolve().name or name
     return ImageData(name, train_x, train_y, test_x, test_y)
 
 
@@ -190,4 +225,4 @@ _LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {
     "digits": _load_digits,
     "idx-folder": _load_idx_folder,
 }
-DATASETS = tuple(_LOADERS)
+DATASETS = (*_LOADERS, "image-folder")

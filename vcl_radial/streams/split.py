@@ -85,6 +85,23 @@ def split_stream(
     )
 
 
+def default_tasks(n_classes: int, heads: str) -> int:
+    """The largest number of tasks with two classes or more each, all of one number of classes.
+
+    Raises:
+        UserError: There is none but one task of all classes, and each task wants a head.
+    """
+    tasks = next(t for t in range(max(1, n_classes // 2), 0, -1) if n_classes % t == 0)
+    if tasks > 1 or n_classes == 2:
+        return tasks
+    if heads == "multi":
+        raise UserError(
+            f"{n_classes} classes cannot be dealt out over tasks of one size: add or take away a "
+            f'class, or use heads = "single", with a task for each class'
+        )
+    return n_classes
+
+
 def _classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
     check_count("tasks", tasks)
     if n_classes % tasks:

@@ -36,7 +36,10 @@ from vcl_radial.tracks.networks import initial_noise, make_network, stream_for
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 EVAL_BATCH = 16_384
-"""Rows of an evaluation batch; predictions do not depend on it."""
+"""Rows of an evaluation batch at most; predictions do not depend on it."""
+
+EVAL_NUMBERS = 2**23
+"""Numbers of the inputs in an evaluation batch at most: a convolution makes many of each."""
 
 OnEpoch = Callable[[int, int], None]
 """Called with the task (from 1) and the epoch (from 1) that has just ended."""
@@ -258,7 +261,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             optimizer=optimizer_for(recipe),
             train_mb_size=recipe.batch_size,
             train_epochs=recipe.epochs,
-            eval_mb_size=EVAL_BATCH,
+            eval_mb_size=_eval_batch(settings.get("tensor_stream")),
             penalty_weight=recipe.kl_weight,
             train_samples=recipe.train_samples,
             eval_samples=recipe.eval_samples if draws else 1,
@@ -275,6 +278,12 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
         made.model.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
     return made
+
+
+def _eval_batch(stream: TensorStream | None) -> int:
+    if stream is None:
+        return EVAL_BATCH
+    return min(EVAL_BATCH, max(1, EVAL_NUMBERS // stream.x[0].numel()))
 
 
 def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:

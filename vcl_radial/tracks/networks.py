@@ -11,6 +11,7 @@ from torch import nn
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
+from vcl_radial.nn.convnet import ConvNet
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.streams import TensorStream, build_stream
@@ -20,17 +21,18 @@ from vcl_radial.tracks.settings import Recipe, RecipeSettings, StreamSettings
 def stream_for(
     settings: StreamSettings, recipe: Recipe, data_dir: Path | None = None
 ) -> TensorStream:
-    """The task sequence, of vectors for an MLP and of images for a network from outside.
+    """The task sequence, of vectors for an MLP and of images for any other network.
 
     Raises:
         UserError: a setting is not valid, or the data cannot be read.
     """
     flatten = recipe.network is None
-    return build_stream(settings.model_dump(exclude_none=True) | {"flatten": flatten}, data_dir)
+    keys = settings.model_dump(exclude_none=True, exclude={"data_name"})
+    return build_stream(keys | {"flatten": flatten}, data_dir)
 
 
 def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
-    """The network of a recipe for a stream: an MLP, or a body from outside with heads on it.
+    """The network of a recipe for a stream: an MLP, or another body with heads on it.
 
     Raises:
         UserError: there would be nothing but heads, or what is from outside is no such body.
@@ -39,7 +41,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     if recipe.network is not None:
         shape = tuple(stream.x.shape[1:])
         return WithHeads(
-            own_body(recipe.network, shape),
+            body_of(recipe.network, shape),
             shape,
             stream.n_classes,
             multi_head=stream.multi_head,
@@ -77,6 +79,19 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
         initial_noise=recipe.initial_noise,
         prior_scale=recipe.prior_scale,
     )
+
+
+def body_of(name: str, shape: Sequence[int]) -> nn.Module:
+    """The network of features of a recipe that is no MLP.
+
+    Args:
+        name: "convnet", or `package.module:function`.
+        shape: of one input.
+
+    Raises:
+        UserError: the inputs do not fit it, or what is from outside is no network.
+    """
+    return ConvNet(shape) if name == "convnet" else own_body(name, shape)
 
 
 def own_body(name: str, shape: Sequence[int]) -> nn.Module:

@@ -14,10 +14,18 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
     model_serializer,
 )
 
 from vcl_radial import outside
+from vcl_radial.data_files import TEST_SHARE
+
+IMAGE_FOLDER = "image-folder"
+
+NETWORKS = ("mlp", "convnet")
+"""Networks that come with the suite."""
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -44,6 +52,11 @@ def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
 
 def _one_of(*known: str, what: str) -> AfterValidator:
     return AfterValidator(partial(_known_or_own, known=known, what=what))
+
+
+def _none_if_mlp(network: str | None) -> str | None:
+    """The default has one spelling, so that results of both are known as the same."""
+    return None if network == "mlp" else network
 
 
 class RecipeSettings(Settings):
@@ -79,19 +92,54 @@ class StreamSettings(Settings):
     """The task sequence.
 
     Attributes:
+        image_size: pixels along both edges of the images of an image folder; by default as they
+            are.
+        test_share: of each class's images, where an image folder has no test part.
         checksum: of data that are the user's own; a command fills it in.
+        data_name: of data that are a folder of the user's, its name; a command fills it in.
     """
 
     kind: Annotated[str, _one_of("split", "permuted", what="function")] = "split"
     dataset: Annotated[
-        str, _one_of("fashion-mnist", "mnist", "digits", "idx-folder", what="function")
+        str,
+        _one_of("fashion-mnist", "mnist", "digits", "idx-folder", "image-folder", what="function"),
     ]
     tasks: Count = 5
     heads: Literal["multi", "single"] = "multi"
     class_order: list[int] | None = None
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.1
     split_seed: Annotated[int, Field(ge=0)] = 0
+    image_size: Count | None = None
+    test_share: Annotated[float, Field(gt=0, lt=1)] = TEST_SHARE
     checksum: str | None = None
+    data_name: str | None = None
+
+    @field_validator("image_size", "test_share")
+    @classmethod
+    def _of_an_image_folder(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("dataset", IMAGE_FOLDER) != IMAGE_FOLDER:
+            raise ValueError(f"this key is for stream.dataset = {IMAGE_FOLDER!r} only")
+        return value
+
+    @model_serializer(mode="wrap")
+    def _without_keys_of_others(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Results from before there were these keys are those of other data sets still.
+        content: dict[str, Any] = serialise(self)
+        left_out = set() if self.dataset == IMAGE_FOLDER else {"image_size", "test_share"}
+        if self.data_name is None:
+            left_out.add("data_name")
+        return {key: v for key, v in content.items() if key not in left_out}
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """The keys that `vcl_radial.streams.load_dataset` takes, besides the data set's name."""
+        if self.dataset != IMAGE_FOLDER:
+            return {}
+        return {
+            "image_size": self.image_size,
+            "test_share": self.test_share,
+            "split_seed": self.split_seed,
+        }
 
     @property
     def multi_head(self) -> bool:
@@ -100,12 +148,20 @@ class StreamSettings(Settings):
 
 
 class Recipe(RecipeSettings):
-    """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
+    """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`.
+
+    Attributes:
+        network: "mlp" (None) of the `hidden` layers, "convnet" (`vcl_radial.nn.convnet`), or one
+            from outside.
+    """
 
     strategy: str = "vcl"
     posterior: Annotated[
         str, _one_of("gaussian", "radial", "radial-eq44", "rdp", "none", what="Class")
     ] = "radial"
+    network: Annotated[
+        Annotated[str, _one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
+    ] = None
     hidden: Annotated[list[Count], Field(max_length=100)] = [200, 200, 200, 200]
     point_heads: bool = False
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"

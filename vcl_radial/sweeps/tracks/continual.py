@@ -12,6 +12,7 @@ from vcl_radial.experiments import catalogue
 from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import batches, execute_lanes
 from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.runner import check_data
 from vcl_radial.experiments.specification import Run, validated
 from vcl_radial.sweeps.tracks.track import Objective, Step, Track
 
@@ -63,10 +64,7 @@ class Continual(Track[Run, RunFolder]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each data set."""
-        from vcl_radial.streams import load_dataset
-
-        for name in sorted({run.stream.dataset for run in runs}):
-            load_dataset(name, data_dir)
+        check_data(runs, data_dir)
 
     def folder(self, out: Path, run: Run) -> RunFolder:
         """The folder of a run."""

@@ -1,0 +1,194 @@
+"""A user's own image and IDX files by the command line alone."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vcl_radial.cli import main
+from vcl_radial.data_files import IDX_NAMES
+from vcl_radial.experiments import report
+from vcl_radial.experiments.catalogue import plan
+from vcl_radial.experiments.specification import Run
+from vcl_radial.streams import datasets
+
+TINY = ["--set", "epochs=1", "eval_samples=1"]
+
+
+@pytest.fixture
+def command(capsys, tmp_path, monkeypatch):
+    """Call the command line in an empty folder; give exit code, output and error lines."""
+    monkeypatch.chdir(tmp_path)
+    # Pictures take longer than the runs.
+    monkeypatch.setattr(report, "_pictures", lambda *_: {})
+    monkeypatch.setattr(report, "_save", lambda *_: [Path("x.png"), Path("x.svg")])
+    datasets._checksum.cache_clear()  # as in a process of its own
+
+    def call(*arguments: str) -> tuple[int, str, list[str]]:
+        capsys.readouterr()
+        code = main(["run", *arguments, "--jobs", "1", "--device", "cpu"])
+        out, err = capsys.readouterr()
+        return code, out, err.splitlines()
+
+    return call
+
+
+@pytest.fixture
+def flowers(tmp_path) -> Path:
+    """Four classes of twelve colour images of 9x8 pixels."""
+    random = np.random.default_rng(0)
+    for name in ("aster", "daisy", "lily", "rose"):
+        (tmp_path / "flowers" / name).mkdir(parents=True)
+        for k in range(12):
+            pixels = random.integers(0, 256, (8, 9, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "flowers" / name / f"{k}.png")
+    return tmp_path / "flowers"
+
+
+def specs() -> list[dict]:
+    return [tomllib.loads(path.read_text()) for path in sorted(Path("runs").rglob("spec.toml"))]
+
+
+def test_a_folder_of_colour_images_runs_without_a_line_of_python(command, flowers):
+    (flowers / "rose" / "about.txt").touch()
+    code, out, err = command(
+        *("image-folder-multi-head", "--data-dir", "flowers", "--method", "radial-vcl", "ewc"),
+        *TINY,
+    )
+    assert code == 0
+    assert err == [
+        "flowers: files that are no images by their ending are left out (1, the first is "
+        "flowers/rose/about.txt)"
+    ]
+    assert "\nimage-folder-multi-head on flowers\n" in out
+    for spec in specs():
+        assert spec["recipe"]["network"] == "convnet"
+        assert spec["stream"]["tasks"] == 2
+        assert spec["stream"]["data_name"] == "flowers"
+    (page,) = Path("runs/report").glob("*.html")
+    assert "aster, daisy" in page.read_text()
+
+
+def test_any_split_benchmark_takes_an_image_folder_with_the_mlp_too(command, flowers):
+    code, out, err = command(
+        *("split-digits-single-head", "--data-dir", "flowers", "--method", "naive", *TINY),
+        *("stream.dataset=image-folder", "stream.tasks=2", "stream.image_size=4", "batch_size=8"),
+    )
+    assert (code, err) == (0, [])
+    assert "split-digits-single-head on flowers" in out
+    (spec,) = specs()
+    assert "network" not in spec["recipe"]
+    assert spec["stream"]["image_size"] == 4
+
+
+def test_idx_files_are_reported_under_the_name_of_their_folder(command, tmp_path):
+    random = np.random.default_rng(0)
+    (tmp_path / "letters").mkdir()
+    for name, n in zip(IDX_NAMES, (40, 40, 8, 8), strict=True):
+        shape = (n, 8, 8) if "images" in name else (n,)
+        values = random.integers(0, 256, shape) if "images" in name else np.arange(n) % 4
+        header = bytes([0, 0, 8, len(shape)]) + b"".join(s.to_bytes(4, "big") for s in shape)
+        (tmp_path / "letters" / name).write_bytes(header + values.astype(np.uint8).tobytes())
+    arguments = [
+        *("split-digits-multi-head", "--data-dir", "letters", "--method", "naive", *TINY),
+        *("stream.dataset=idx-folder", "stream.tasks=2", "batch_size=8"),
+    ]
+    code, out, err = command(*arguments, "network=convnet")
+    assert (code, err) == (0, [])
+    assert "\nsplit-digits-multi-head on letters\n" in out
+    (tmp_path / "letters").rename(tmp_path / "renamed")
+    code, out, _ = command(*[a.replace("letters", "renamed") for a in arguments], "network=convnet")
+    assert "all 1 runs were finished before" in out  # content tells data apart, not the name
+
+
+BAD = ["image-folder-multi-head", "--data-dir", "flowers", "--method", "naive", *TINY]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda f: (f / "lily/3.png").write_bytes(b"x"), "flowers/lily/3.png is damaged or no im"),
+        (lambda f: (f / "empty").mkdir(), "flowers/empty holds no image (a file that ends in .jpg"),
+        (lambda f: f.rename("elsewhere"), "flowers, the data folder, is not a folder: create it"),
+        (
+            lambda f: [(f / name).rename(name) for name in ("daisy", "lily", "rose")],
+            "flowers holds one class only, aster: add another one",
+        ),
+        (
+            lambda f: (f / "rose").rename("rose"),
+            "3 classes cannot be dealt out over tasks of one size: add or take away a class, or",
+        ),
+    ],
+)
+def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(command, flowers, damage, words):
+    damage(Path("flowers"))
+    code, out, err = command(*BAD)
+    assert (code, out, len(err)) == (1, "", 1)
+    assert err[0].startswith(f"vcl-radial: {words}")
+    assert not Path("runs").exists()
+
+
+def test_what_is_finished_stays_when_the_folder_goes_bad(command, flowers):
+    assert command(*BAD)[0] == 0
+    before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
+    Image.new("RGB", (10, 8)).save("flowers/lily/3.png")
+    datasets._checksum.cache_clear()  # as in another process
+    code, _, err = command(*BAD)
+    assert code == 1
+    assert err == [
+        "vcl-radial: flowers/aster/0.png has 9x8 pixels, but flowers/lily/3.png 10x8: give all "
+        "images one size, or have them resized with --set stream.image_size=N (pixels)"
+    ]
+    assert {p: p.read_bytes() for p in Path("runs").rglob("*") if p.is_file()} == before
+
+
+def test_keys_of_an_image_folder_are_refused_for_other_data(command):
+    for key in ("image_size=8", "test_share=0.3"):
+        code, _, err = command("split-digits-multi-head", "--set", f"stream.{key}")
+        assert code == 1
+        assert len(err) == 1
+        assert "this key is for stream.dataset = 'image-folder' only" in err[0]
+
+
+def test_images_too_small_for_the_convnet_are_said_to_be_before_any_training(command, flowers):
+    code, _, err = command(
+        *("image-folder-multi-head", "--data-dir", "flowers", "--method", "naive", *TINY),
+        "stream.image_size=7",
+    )
+    assert code == 1
+    assert "convnet" in err[0]
+    assert "8x8 pixels at least, and these have 7x7" in err[0]
+    assert not specs()
+
+
+def planned(benchmark: str, **settings) -> Run:
+    (run,) = plan(benchmark, ["naive"], [0], settings)
+    return run
+
+
+def test_runs_of_other_data_are_known_as_before_and_mlp_is_the_default_network():
+    run = planned("split-digits-multi-head")
+    assert run.digest() == "3cfe6e17"
+    assert not {"image_size", "test_share", "data_name"} & run.settings()["stream"].keys()
+    assert planned("split-digits-multi-head", network="mlp") == run
+    assert planned("split-digits-multi-head", network="convnet").digest() != run.digest()
+
+
+def test_what_decides_which_images_are_seen_is_in_the_digest_and_the_name_is_not():
+    run = planned("image-folder-multi-head")
+    named = run.stream.model_copy(update={"data_name": "flowers"})
+    assert run.model_copy(update={"stream": named}).digest() == run.digest()
+    for key in ({"stream.image_size": 8}, {"stream.test_share": 0.3}):
+        assert planned("image-folder-multi-head", **key).digest() != run.digest()
+
+
+@pytest.mark.parametrize(
+    ("classes", "heads", "tasks"),
+    [(2, "multi", 1), (4, "multi", 2), (9, "multi", 3), (10, "single", 5), (7, "single", 7)],
+)
+def test_classes_are_dealt_out_two_to_a_task_or_as_few_as_divide_them(classes, heads, tasks):
+    from vcl_radial.streams.split import default_tasks
+
+    assert default_tasks(classes, heads) == tasks

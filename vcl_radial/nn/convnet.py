@@ -1,0 +1,80 @@
+"""The convolutional network of the split CIFAR benchmarks, as a body for heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, max_pool2d, relu
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn.conv import PointConv2d
+from vcl_radial.nn.linear import PointLinear
+
+_CHANNELS: Final = (32, 64)
+"""Of the two convolutions in each block."""
+
+_FEATURES: Final = 512
+_SMALLEST: Final = 8
+_LARGEST_MAP: Final = 8
+
+
+class ConvNet(nn.Module):
+    """Features `[B, 512]` of images `[B, C, H, W]`, by four convolutions and a dense layer.
+
+    Two convolutions of 32 channels and two of 64, 3x3 with a margin of zeros, a 2x2 max pool after
+    each pair, then a dense layer of 512 units; a ReLU follows every layer. Weights start as those
+    of `MLP` do. For images of 32x32 this is the network of Zenke et al. (2017), section 5.3, whose
+    dropout is left out. What the second pool leaves of an image larger than that is averaged down
+    to 8x8 places, so that the dense layer does not grow with the image.
+
+    Args:
+        shape: of one image, (C, H, W).
+
+    Raises:
+        UserError: the inputs are no images, or smaller than 8x8.
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        if len(shape) != 3:
+            raise UserError(
+                f'network = "convnet" wants images [C, H, W], and these inputs are {list(shape)}: '
+                'use network = "mlp"'
+            )
+        inputs, *size = shape
+        if min(size) < _SMALLEST:
+            raise UserError(
+                f'network = "convnet" wants images of {_SMALLEST}x{_SMALLEST} pixels at least, and '
+                f'these have {size[0]}x{size[1]}: use network = "mlp" or larger images'
+            )
+        self.blocks = nn.ModuleList()
+        for channels in _CHANNELS:
+            self.blocks.append(
+                nn.ModuleList(
+                    [
+                        PointConv2d(inputs, channels, 3, padding=1),
+                        PointConv2d(channels, channels, 3, padding=1),
+                    ]
+                )
+            )
+            inputs = channels
+            size = [length // 2 for length in size]
+        self.places = [min(length, _LARGEST_MAP) for length in size]
+        self.shrinks = self.places != size
+        self.dense = PointLinear(inputs * self.places[0] * self.places[1], _FEATURES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The features of images."""
+        if len(x) > 1:  # a single one may be of `torch.vmap`, which knows no other order
+            # Channels last are faster on a CPU; the convolutions keep the order of their input.
+            x = x.contiguous(memory_format=torch.channels_last)
+        for block in self.blocks:
+            for layer in block:  # type: ignore[attr-defined]
+                x = relu(layer(x), inplace=True)
+            x = max_pool2d(x, 2)
+        if self.shrinks:
+            x = adaptive_avg_pool2d(x, self.places)  # type: ignore[arg-type]
+        return relu(self.dense(x.flatten(1)), inplace=True)
