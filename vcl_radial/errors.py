@@ -19,6 +19,12 @@ class Diverged(VclRadialError):
     """The loss of a run stopped being a finite number."""
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it says that memory ran out; PyTorch's allocator on a CPU has no class for that."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", "OutOfMemoryError"}) or "DefaultCPUAllocator" in str(error)
+
+
 def visible(text: str) -> str:
     """A text on one line, every character of it to be seen: a control character as its code."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

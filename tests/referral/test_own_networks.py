@@ -62,7 +62,7 @@ def test_it_learns_what_brightness_tells(prepared, posterior):
     assert training.best_auc > 95
 
 
-def test_a_run_of_it_ends_though_its_memory_cannot_be_told(tmp_path, prepared):
+def test_a_run_of_it_ends(tmp_path, prepared):
     folder = ReferralFolder(tmp_path, run_of(network=OWN, epochs=1))
     execute(folder, [prepared])
     assert folder.finished()

@@ -127,10 +127,13 @@ def test_a_damaged_checkpoint_is_named_and_one_of_another_run_refused(tmp_path, 
         execute(other, [prepared])
 
 
-def test_a_run_that_would_not_fit_says_so_before_it_starts(tmp_path, prepared, monkeypatch):
-    monkeypatch.setattr("vcl_radial.fundus.memory.free_memory", lambda device: 1000)
+def test_a_step_that_does_not_fit_into_memory_names_the_batch_size(tmp_path, prepared, monkeypatch):
+    def forward(*_):
+        torch.empty(2**62, dtype=torch.uint8)  # what PyTorch's allocator says on this device
+
+    monkeypatch.setattr("vcl_radial.referral.training.categorical_nll", forward)
     folder = ReferralFolder(tmp_path, run_of(epochs=1))
-    with pytest.raises(UserError, match=r"this run needs about .* choose a smaller batch_size"):
+    with pytest.raises(UserError, match="batch_size = 8: a step does not fit into memory; choose"):
         execute(folder, [prepared])
     assert not folder.checkpoint.exists()
 

@@ -325,7 +325,7 @@ def test_stored_weights_predict_as_the_network_did(prepared):
     assert torch.equal(found, same)
 
 
-def test_no_batch_is_larger_than_one_of_training_whose_memory_was_asked_for(prepared):
+def test_no_prediction_has_a_larger_batch_than_training(prepared):
     training, sizes = Training(recipe(batch_size=4), prepared, seed=0), []
     training.network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     training.run_epoch()

@@ -6,7 +6,6 @@ from vcl_radial.fundus.data import FundusData, load_pixels
 from vcl_radial.fundus.datasets import FUNDUS_DATASETS, load_photographs
 from vcl_radial.fundus.faults import Fault, OnFault
 from vcl_radial.fundus.medmnist import read_medmnist
-from vcl_radial.fundus.memory import Memory, check_memory, estimate_memory
 from vcl_radial.fundus.readers import read_aptos, read_folder, read_idrid, read_kaggle
 from vcl_radial.fundus.splits import Split, published_split, split_by_patient
 from vcl_radial.fundus.synthetic import SyntheticSettings, synthetic_photographs
@@ -20,7 +19,6 @@ __all__ = [
     "Changes",
     "Fault",
     "FundusData",
-    "Memory",
     "Normalisation",
     "OnFault",
     "Photograph",
@@ -29,8 +27,6 @@ __all__ = [
     "SyntheticSettings",
     "TrainingBatches",
     "changed",
-    "check_memory",
-    "estimate_memory",
     "evaluation_batches",
     "load_photographs",
     "load_pixels",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
 import pandas as pd
 import torch
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged, UserError, is_out_of_memory
 from vcl_radial.experiments import environment
 from vcl_radial.experiments.run_folder import DamagedCheckpoint, discard_damaged
-from vcl_radial.fundus import check_memory, estimate_memory
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.networks import make_network
 from vcl_radial.referral.prediction import predict, together
@@ -46,7 +46,7 @@ def execute(
     processes, which all see the folder, the first one writes.
 
     Raises:
-        UserError: the run would not fit into memory, or its folder cannot be read or written.
+        UserError: the run does not fit into memory, or its folder cannot be read or written.
         Diverged: the loss of a member stopped being a finite number, or its predictions are none.
     """
     environment.loaded()  # the commit, before anybody makes another
@@ -96,11 +96,11 @@ def execute(
             start=after[-1] if after else None,
             processes=processes,
         )
-        _check_memory(training)
         if state["training"] is not None:
             training.load_state_dict(state["training"])
         while not training.finished:
-            line = training.run_epoch(on_batch)
+            with _memory_named(recipe.batch_size):
+                line = training.run_epoch(on_batch)
             save(training.state_dict())
             on_epoch(line)
         after.append(training.selected())
@@ -113,6 +113,19 @@ def execute(
         facts |= {"processes": processes.world, "command": command}
         _finish(folder, sites, members, history, device, facts)
     processes.wait()
+
+
+@contextmanager
+def _memory_named(batch_size: int) -> Iterator[None]:
+    """Inside, memory that runs out is the batch's fault."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise UserError(
+            f"batch_size = {batch_size}: a step does not fit into memory; choose a smaller one"
+        ) from error
 
 
 def history_so_far(folder: ReferralFolder) -> list[dict[str, float]]:
@@ -183,23 +196,6 @@ def _facts(
         "sites": [site.name for site in sites],
         "notices": list(sites[0].notices),
     }
-
-
-def _check_memory(training: Training) -> None:
-    recipe, size = training.recipe, training.prepared.data.size
-    try:
-        needed = estimate_memory(
-            training.network,
-            (3, size, size),
-            recipe.batch_size // training.processes.world,
-            optimizer={"sgd": "sgd-momentum"}.get(recipe.optimizer, recipe.optimizer),
-        )
-    except Exception:
-        # One of the user's own may look at numbers, and tensors of shapes alone have none.
-        if recipe.network is None:
-            raise
-    else:
-        check_memory(needed, training.device)
 
 
 def _predictions(
