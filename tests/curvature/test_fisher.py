@@ -49,6 +49,13 @@ def convolutional():
     return nn.Sequential(nn.Unflatten(1, (1, 6)), *features, nn.Linear(16, 3))
 
 
+def on_images(groups=1):
+    first = nn.Conv2d(1, 4, (2, 3), padding=(2, 3), dilation=(1, 2))  # [4, 5, 5]
+    second = nn.Conv2d(4, 2, 3, stride=(1, 2), padding=1, bias=False, groups=groups)
+    layers = first, nn.ReLU(inplace=True), nn.MaxPool2d(2), second, nn.Tanh(), nn.Flatten()
+    return nn.Sequential(nn.Unflatten(1, (1, 2, 3)), *layers, nn.Linear(4, 3))
+
+
 def normalised():
     network = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3))
     network(torch.randn(50, 6))
@@ -62,6 +69,8 @@ NETWORKS = {
     "a shared weight": Tied,
     "patches": OnPatches,
     "convolution": convolutional,
+    "convolutions of images": on_images,
+    "grouped convolution": lambda: on_images(groups=2),
     "batch norm": normalised,
     "dropout": lambda: nn.Sequential(nn.Linear(6, 9), nn.Dropout(), nn.ReLU(), nn.Linear(9, 3)),
 }
@@ -137,10 +146,13 @@ def test_chunks_that_do_not_fit_at_once_change_nothing(kind, network, data, monk
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_linear_layers_need_no_gradient_for_each_point(kind, data, monkeypatch):
+def test_linear_layers_and_convolutions_need_no_whole_gradient_for_each_point(
+    kind, data, monkeypatch
+):
     monkeypatch.delattr("vcl_radial.curvature.fisher._add_any")
     torch.manual_seed(1)
-    found(kind, NETWORKS["linear layers"]().double(), [data])
+    for name in ("linear layers", "convolutions of images"):
+        found(kind, NETWORKS[name]().double(), [data])
     with pytest.raises(NameError):
         found(kind, NETWORKS["patches"]().double(), [data])
 

@@ -11,7 +11,9 @@ smaller by about the batch size, and by how much depends on the data.)
 
 The gradient of a linear layer's weight at one point is an outer product of the gradient d at its
 output and its input a, and |d_i a_j|^k = |d_i|^k |a_j|^k: there S is one product of two matrices,
-|d|^k' |a|^k, for the whole batch. Anything else goes through `torch.func`, point by point.
+|d|^k' |a|^k, for the whole batch. That of a convolution is the sum of such products over places,
+d_n A_n' with the patches A_n that the kernel sees. Anything else goes through `torch.func`, point
+by point.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
-from torch.nn.functional import one_hot
+from torch.nn.functional import one_hot, unfold
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.calls import recorded_calls
@@ -114,27 +116,32 @@ def _sum_of_powers(
 ) -> dict[str, Tensor]:
     """S of the module's docstring."""
     total = {name: torch.zeros_like(weight) for name, weight in parameters.items()}
-    layers = _linear_layers(network, parameters)
+    layers = _layers_of(network, parameters)
     training = network.training
     network.eval()
     for arguments, labels in points:
         if not (
-            layers and _add_linear(network, layers, total, arguments, labels, directions, power)
+            layers and _add_by_layer(network, layers, total, arguments, labels, directions, power)
         ):
             _add_any(network, parameters, total, arguments, labels, directions, power)
     network.train(training)
     return total
 
 
-_Layers: TypeAlias = dict[nn.Linear, tuple[str | None, str | None]]
+_Layer: TypeAlias = nn.Linear | nn.Conv2d
+_Layers: TypeAlias = dict[_Layer, tuple[str | None, str | None]]
 """The names of the wanted weight and bias of each layer."""
 
 
-def _linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Layers | None:
-    """The linear layers that hold the parameters; None if another module holds or shares one."""
+def _layers_of(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Layers | None:
+    """The linear layers and convolutions that hold the parameters.
+
+    None if another module holds or shares one.
+    """
     layers: _Layers = {}
     for prefix, layer in network.named_modules():
-        if isinstance(layer, nn.Linear) and type(layer).forward is nn.Linear.forward:
+        if _is_linear(layer) or _is_plain_convolution(layer):
+            assert isinstance(layer, _Layer)
             names = [f"{prefix}.{part}" if prefix else part for part in ("weight", "bias")]
             weight, bias = (name if name in parameters else None for name in names)
             if weight or bias:
@@ -146,7 +153,21 @@ def _linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Lay
     return None if shared or held != set(parameters) else layers
 
 
-def _add_linear(
+def _is_linear(layer: nn.Module) -> bool:
+    return isinstance(layer, nn.Linear) and type(layer).forward is nn.Linear.forward
+
+
+def _is_plain_convolution(layer: nn.Module) -> bool:
+    return (
+        isinstance(layer, nn.Conv2d)
+        and type(layer).forward is nn.Conv2d.forward
+        and type(layer)._conv_forward is nn.Conv2d._conv_forward
+        and (layer.groups, layer.padding_mode) == (1, "zeros")
+        and not isinstance(layer.padding, str)
+    )
+
+
+def _add_by_layer(
     network: nn.Module,
     layers: _Layers,
     total: dict[str, Tensor],
@@ -159,19 +180,43 @@ def _add_linear(
     with torch.enable_grad(), recorded_calls(layers) as calls:
         logits = network(*arguments)
     once = len({layer for layer, _, _ in calls}) == len(calls)
-    if not once or any(x.shape[:-1] != labels.shape for _, x, _ in calls):
+    if not once or any(
+        x.shape[: 1 if isinstance(layer, nn.Conv2d) else -1] != labels.shape
+        for layer, x, _ in calls
+    ):
         return False
-    inputs = [power(x.detach()) for _, x, _ in calls]
+    inputs = [
+        x.detach() if isinstance(layer, nn.Conv2d) else power(x.detach()) for layer, x, _ in calls
+    ]
     outputs = [output for _, _, output in calls]
     for v in directions(logits.detach(), labels):
         gradients = torch.autograd.grad(logits, outputs, v, retain_graph=True)
-        for (layer, _, _), x, d in zip(calls, inputs, map(power, gradients), strict=True):
-            weight, bias = layers[cast(nn.Linear, layer)]
-            if weight:
-                total[weight].addmm_(d.T, x)
+        for (layer, _, _), x, d in zip(calls, inputs, gradients, strict=True):
+            weight, bias = layers[cast(_Layer, layer)]
+            if isinstance(layer, nn.Conv2d):
+                if weight:
+                    _add_convolution(layer, total[weight], x, d, power)
+            elif weight:
+                total[weight].addmm_(power(d).T, x)
             if bias:
-                total[bias].add_(d.sum(0))
+                total[bias].add_(power(d.sum((2, 3)) if d.dim() == 4 else d).sum(0))
     return True
+
+
+def _add_convolution(layer: nn.Conv2d, total: Tensor, x: Tensor, d: Tensor, power: _Power) -> None:
+    """Add those of the kernels `[O, C, h, w]`, for as many points at a time as fit."""
+    per_point = layer.weight[0].numel() * (d[0, 0].numel() + layer.out_channels)
+    rows = max(1, _LARGEST_CHUNK // per_point)
+    for inputs, gradients in zip(torch.split(x, rows), torch.split(d, rows), strict=True):
+        patches = unfold(
+            inputs,
+            layer.kernel_size,
+            dilation=layer.dilation,
+            padding=cast(tuple[int, int], layer.padding),
+            stride=layer.stride,
+        )
+        of_points = gradients.flatten(2) @ patches.mT
+        total.add_(power(of_points).sum(0).view_as(total))
 
 
 def _add_any(
