@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
-from vcl_radial import figures
 from vcl_radial.experiments.report import write_report
 from vcl_radial.experiments.results import COLUMNS, LAYER_COLUMNS, gather, layers_table
 from vcl_radial.experiments.run_folder import RunFolder
@@ -72,11 +71,8 @@ def test_what_a_run_can_write_of_a_layer_that_went_far_is_drawn(tmp_path: Path, 
 
 
 def test_one_file_of_damaged_layers_does_not_take_other_benchmarks_their_page(
-    tmp_path: Path, monkeypatch, capsys
+    tmp_path: Path, no_pictures, capsys
 ):
-    monkeypatch.setattr(
-        figures, "save", lambda _, stem: [stem.with_suffix(s) for s in (".png", ".svg")]
-    )
     damaged = finished_with(tmp_path, layers_with(kl="much"))
     finished(tmp_path, tiny_run("naive", benchmark=SINGLE_HEAD))
     write_report(tmp_path, tmp_path / "report")

@@ -12,19 +12,6 @@ from vcl_radial.experiments.report import _file_name, write_report
 from vcl_radial.experiments.run_folder import RunFolder
 
 
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """Drawing takes most of a report's time; the names of the pictures are enough here."""
-
-    def save(_figure, stem: Path) -> list[Path]:
-        paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
-        for path in paths:
-            path.touch()
-        return paths
-
-    monkeypatch.setattr(figures, "save", save)
-
-
 def content(folder: Path) -> dict[str, bytes]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
@@ -42,7 +29,7 @@ def test_the_same_runs_give_the_same_bytes_of_tables_and_pictures(tmp_path: Path
     names = ("results", "summary", "differences", "matrices", "curves", "runs")
     tables = {f"{MULTI_HEAD}/{name}.csv" for name in names}
     tables |= {f"{MULTI_HEAD}/{name}.md" for name in ("summary", "details")}
-    assert set(one) == pictures | tables | {"index.html"}
+    assert set(one) == pictures | tables | {f"{MULTI_HEAD}/manifest.json", "index.html"}
     assert all(one[name].startswith(b"\x89PNG") for name in pictures if name.endswith(".png"))
     printed = capsys.readouterr().out
     heatmaps = (name for name in pictures if "png" in name and "accuracy-over" not in name)

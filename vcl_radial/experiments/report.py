@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import pandas as pd
 import tomli_w
 
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.experiments import manifest
 from vcl_radial.experiments.provenance import behind
 from vcl_radial.experiments.results import (
     FinishedRun,
@@ -60,37 +61,30 @@ def write_report(
     runs, passed_over = gather(folder if benchmark is None else folder / benchmark)
     for words in passed_over:
         print(f"passed over: {words}", file=sys.stderr)
-    parts: list[_Part] = []
-    used: set[str] = set()
+    sections: list[Section] = []
+    stems: set[str] = set()
     missing: set[Path] = set()
     for name in sorted({run.benchmark for run in runs}):
         chosen = [run for run in runs if run.benchmark == name]
         chosen.sort(key=lambda run: _place(run.spec.method, first))
-        stem = _unused(_file_name(name), used)
-        used.add(stem)
+        stem = _unused(_file_name(name), stems)
+        stems.add(stem)
         try:
-            parts.append(_part(chosen, to / stem, folder))
+            sections.append(_write_section(chosen, to / stem, folder))
         except DataError as error:
             passed_over.append(f"{name}: {error}")
             print(f"passed over: {passed_over[-1]}", file=sys.stderr)
             missing |= {run.path for run in chosen}
-    if not parts:
+    manifest.remove_stale(to, {run.spec.benchmark for run in runs}, folder, stems)
+    if not sections:
         raise UserError(f"{folder}: holds no finished run that can be shown")
     page = to / ("index.html" if benchmark is None else f"{_file_name(benchmark)}.html")
-    _write_page(page, parts, passed_over, folder, command)
+    _write_page(page, sections, passed_over, folder, command)
     return missing
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What has been written of a benchmark, and what the page shows of it."""
-
-    name: str
-    section: Section
-
-
-def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
-    """Write the files of one benchmark.
+def _write_section(runs: list[FinishedRun], place: Path, folder: Path) -> Section:
+    """Write the files of one benchmark, and give what the page shows of it.
 
     Raises:
         DataError: its tables do not fit together.
@@ -100,10 +94,9 @@ def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
     from vcl_radial.figures.page import Detail, Section
 
     name, tasks = runs[0].benchmark, runs[0].environment.tasks
+    multi_head, facts, lines = runs[0].multi_head, behind(runs), notices(runs)
     results, costs, layers = results_table(runs), runs_costs(runs), layers_table(runs)
-    multi_head = runs[0].multi_head
     table = figures.summary_table(results, multi_head=multi_head)
-    lines = notices(runs)
     for line in lines:
         print(f"{name}: {line}", file=sys.stderr)
     section = Section(
@@ -115,43 +108,53 @@ def _part(runs: list[FinishedRun], place: Path, folder: Path) -> _Part:
             for method in figures.method_names(results)
             if (of_method := [run for run in runs if run.method == method])
         },
-        facts=behind(runs),
+        facts=facts,
         notices=lines,
         multi_head=multi_head,
     )
-    files = figures.report_files(results, costs, tasks, behind(runs), multi_head=multi_head)
+    files = figures.report_files(results, costs, tasks, facts, multi_head=multi_head)
     if layers is not None:
         files["layers.csv"] = figures.to_csv(layers)
     for file, content in files.items():
         write_atomically(place / file, content)
     print(f"\n{name}\n{figures.to_text(table)}")
+    others = [file for file in files if file != "summary.md"]
+    written = [*files]
     with warnings.catch_warnings():
         # A name in letters that the font does not have is drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        for stem, picture in _pictures(results, tasks).items():
-            paths = _save(picture, place / stem)
-            print(f"  {paths[0]}  (and .{paths[1].suffix[1:]})")
-        others = [*files]
-        if len(tasks) > 1:
-            _save(figures.accuracy_curves(results), place / "accuracy-over-tasks")
-            others += ["accuracy-over-tasks.png", "accuracy-over-tasks.svg"]
-        if layers is not None:
-            _save(figures.layer_movement(layers), place / "layers")
-            others += ["layers.png", "layers.svg"]
-    print(f"  {place / 'summary.md'}, {', '.join(file for file in others if file != 'summary.md')}")
-    return _Part(name, section)
+        for stem, draw in _pictures(results, layers, tasks).items():
+            paths = _save(draw(), place / stem)
+            names = [path.name for path in paths]
+            written += names
+            if stem in ("accuracy-over-tasks", "layers"):
+                others += names
+            else:
+                print(f"  {paths[0]}  (and .{paths[1].suffix[1:]})")
+    print(f"  {place / 'summary.md'}, {', '.join(others)}")
+    manifest.write(place, runs[0].spec.benchmark, folder, written)
+    return section
 
 
-def _pictures(results: pd.DataFrame, tasks: Sequence[str]) -> dict[str, Figure]:
+def _pictures(
+    results: pd.DataFrame, layers: pd.DataFrame | None, tasks: Sequence[str]
+) -> dict[str, Callable[[], Figure]]:
+    """The pictures of one benchmark by the stems of their files, each as a function that draws."""
     from vcl_radial import figures
 
-    pictures = {"final-model": figures.final_bars(results, tasks=tasks)}
     methods = figures.method_names(results)
+    pictures: dict[str, Callable[[], Figure]] = {
+        "final-model": lambda: figures.final_bars(results, tasks=tasks)
+    }
     for method in methods:
         stem = _unused(f"heatmap-{_file_name(method)}", pictures)
-        pictures[stem] = figures.heatmap(results, method, tasks=tasks)
+        pictures[stem] = partial(figures.heatmap, results, method, tasks=tasks)
     if len(methods) > 1:
-        pictures["heatmaps"] = figures.heatmap_sheet(results, tasks=tasks)
+        pictures["heatmaps"] = lambda: figures.heatmap_sheet(results, tasks=tasks)
+    if len(tasks) > 1:
+        pictures["accuracy-over-tasks"] = lambda: figures.accuracy_curves(results)
+    if layers is not None:
+        pictures["layers"] = partial(figures.layer_movement, layers)
     return pictures
 
 
@@ -166,7 +169,7 @@ def _save(picture: Figure, stem: Path) -> list[Path]:
 
 def _write_page(
     path: Path,
-    parts: Sequence[_Part],
+    sections: Sequence[Section],
     passed_over: Sequence[str],
     folder: Path,
     command: str | None,
@@ -177,10 +180,10 @@ def _write_page(
     facts = [("folder", [str(folder)]), ("made by", [f"vcl-radial {__version__}"])]
     if command is not None:
         facts.insert(0, ("command", [command]))
-    title = parts[0].name if len(parts) == 1 else f"Results in {folder.resolve().name or folder}"
-    page = html_page(
-        [part.section for part in parts], title=title, facts=facts, passed_over=passed_over
-    )
+    title = f"Results in {folder.resolve().name or folder}"
+    if len(sections) == 1:
+        title = str(sections[0].results["benchmark"].iloc[0])
+    page = html_page(sections, title=title, facts=facts, passed_over=passed_over)
     write_atomically(path, page)
     print(f"\nall of it on one page: {path}")
 
