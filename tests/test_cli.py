@@ -1,5 +1,6 @@
 import hashlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -170,25 +171,71 @@ def test_the_version_is_that_of_the_package(command):
     assert command("--version") == (0, f"vcl-radial {__version__}\n", [])
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["list"], ["run", "--help"], ["check", "--help"], ["--version"]]
-)
-def test_quick_answers_import_nothing_heavy(arguments):
-    code = (
-        "import sys\nfrom vcl_radial.cli import main\n"
-        "try:\n    main(sys.argv[1:])\nexcept SystemExit: pass\n"
-        "heavy = {'torch', 'avalanche', 'matplotlib', 'pandas', 'numpy', 'sklearn'}\n"
-        "sys.exit(' '.join(heavy & set(sys.modules)))"
+LIGHT = """
+import json, sys
+from vcl_radial.cli import main
+for arguments in json.loads(sys.argv[1]):
+    print("#", *arguments, flush=True)
+    try:
+        code = main(arguments)
+    except SystemExit as end:
+        code = end.code
+    heavy = {"torch", "avalanche", "matplotlib", "pandas", "sklearn"} & set(sys.modules)
+    assert not heavy, (arguments, heavy)
+    print(code, flush=True)
+"""
+QUICK = [["--help"], ["list"], ["run", "--help"], ["check", "--help"], ["--version"]]
+AT_ONCE = [
+    ["run", "no-such"],
+    ["run", "no.toml"],
+    run("--method", "no.toml"),
+    run("--method", "beside.toml"),
+    run("--method", "broken.toml"),
+    run("--set", "options.gama=1", "--method", "ewc"),
+    run("--set", "strategy=vlc"),
+    run("--set", "stream.tasks=7"),
+    run("--set", "stream.class_order=[0, 0]"),
+    run("--set", "hidden=[]"),
+    run("--set", "hidden=[0]"),
+    run("--set", "batch_size=5000"),
+    run("--out", "no.py/below"),
+    run("--data-dir", "nowhere", "--set", "stream.dataset=mnist"),
+    run("--set", "stream.dataset=idx-folder"),
+    ["report", "nowhere"],
+    ["report", "."],
+    ["check", "no.toml"],
+    ["check", "nowhere:Mine"],
+    ["check", "broken.toml"],
+    ["check", "naive", "--set", "options.gama=1"],
+    ["sweep", "no-such"],
+    ["sweep", "misspelt.toml"],
+]
+
+
+def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: Path):
+    (tmp_path / "no.py").write_text("class Mine(:")
+    for name, target in (("beside", "nowhere:Mine"), ("broken", "no:Mine")):
+        (tmp_path / f"{name}.toml").write_text(f'strategy = "{target}"\nposterior = "none"\n')
+    (tmp_path / "misspelt.toml").write_text(
+        f'kind = "grid"\nbenchmark = "{DIGITS}"\nmethod = "ewc"\n'
+        "[search]\n'options.gama' = [0.5, 1.0]\n"
     )
+    environment = {key: value for key, value in os.environ.items() if key != DATA_VARIABLE}
+    path = os.pathsep.join([str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")])
     answer = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", LIGHT, json.dumps([*QUICK, *AT_ONCE])],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[1],
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": path},
         check=False,
     )
-    assert answer.stderr.strip() == ""
-    assert answer.stdout
+    assert answer.returncode == 0, answer.stderr
+    codes = [line for line in answer.stdout.splitlines() if line in ("0", "1", "2", "None")]
+    assert codes == ["0"] * len(QUICK) + ["1"] * len(AT_ONCE)
+    lines = answer.stderr.splitlines()
+    assert len(lines) == len(AT_ONCE), answer.stderr
+    assert all(line.startswith("vcl-radial: ") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +282,12 @@ def test_misuse_is_one_line_that_names_the_option(command, arguments, words):
         (run("--set", "stream.class_order=[0, 0]"), "class_order = [0, 0] must hold each class"),
         (run("--set", "batch_size=5000"), "batch_size = 5000 is more than the"),
         (run("--set", "strategy=vlc"), "strategy = 'vlc' is not known: the nearest is 'vcl'"),
-        (run("--set", "options.memory=5"), "memory"),
+        (
+            run("--set", "options.memory=5"),
+            "unknown option 'memory' of strategy = 'vcl': it has no",
+        ),
+        (run("--set", "hidden=[8, 0]"), "hidden[1] = 0: input should be greater than or equal"),
+        (run("--set", "hidden=[]"), "hidden = []: heads of several tasks share a layer"),
         (["report", "nowhere"], "nowhere: there is no such folder"),
         (["report", "."], "holds no finished run; give a folder that was given to --out"),
         (run("--out", "file"), "file: cannot be made: File exists; choose another folder with"),

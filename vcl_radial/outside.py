@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.source import Absent, NotReadable, definition
 
 _settings_folders: list[str] = []
 
@@ -44,6 +46,49 @@ def find(key: str, name: str, target: str | None = None) -> Any:
         UserError: the module cannot be imported, or has nothing of that name, or two folders have
             a file of its name, of which Python would take the first for both.
     """
+    module_name, in_module = _sought(key, name, target)
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # a user's module may fail in any way
+        raise _not_imported(key, name, module_name, error) from error
+    found = getattr(module, in_module, None)
+    if found is None:
+        raise _has_no(key, name, module_name, in_module, dir(module))
+    return found
+
+
+def look_up(key: str, name: str, target: str | None = None) -> ast.AST | None:
+    """What defines the thing that settings name, read from its file; nothing is imported.
+
+    Arguments as for `find`.
+
+    Returns:
+        The definition; None where only an import can tell.
+
+    Raises:
+        UserError: the file is not there or not Python, or has nothing of that name, in the words of
+            `find`.
+    """
+    module_name, in_module = _sought(key, name, target)
+    try:
+        return definition(module_name, in_module)
+    except NotReadable:
+        return None
+    except SyntaxError as error:
+        raise _not_imported(key, name, module_name, error) from error
+    except Absent as absent:
+        if absent.near is not None:
+            raise _has_no(key, name, module_name, in_module, absent.near) from None
+        missing = ModuleNotFoundError(str(absent), name=absent.module)
+        raise _not_imported(key, name, module_name, missing) from None
+
+
+def _sought(key: str, name: str, target: str | None) -> tuple[str, str]:
+    """Module and name within it, where `sys.path` now has the places for a user's files.
+
+    Raises:
+        UserError: two folders have a file of its name.
+    """
     # As with `python -m`: a user's file in the folder at work is found without installing it.
     if target is None and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -53,19 +98,22 @@ def find(key: str, name: str, target: str | None = None) -> Any:
     there = [f for f in dict.fromkeys([str(Path.cwd()), *beside]) if Path(f, file).is_file()]
     if target is None and len(there) > 1:
         raise UserError(f"{key} = {name!r}: {file} is in {' and in '.join(there)}: rename one")
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a user's module may fail in any way
-        raise UserError(
-            f"{key} = {name!r}: cannot import {module_name!r}: {_why_not(error)}"
-            + _where_sought(module_name, error)
-        ) from error
-    found = getattr(module, in_module, None)
-    if found is None:
-        nearest = get_close_matches(in_module, dir(module), 1)
-        meant = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise UserError(f"{key} = {name!r}: {module_name!r} has no {in_module!r}{meant}")
-    return found
+    return module_name, in_module
+
+
+def _not_imported(key: str, name: str, module_name: str, error: BaseException) -> UserError:
+    return UserError(
+        f"{key} = {name!r}: cannot import {module_name!r}: {_why_not(error)}"
+        + _where_sought(module_name, error)
+    )
+
+
+def _has_no(
+    key: str, name: str, module_name: str, in_module: str, names: Iterable[str]
+) -> UserError:
+    nearest = get_close_matches(in_module, names, 1)
+    meant = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return UserError(f"{key} = {name!r}: {module_name!r} has no {in_module!r}{meant}")
 
 
 def call(key: str, name: str, *args: Any, **kwargs: Any) -> Any:

@@ -66,6 +66,11 @@ class PassesItselfOn(ContinualStrategy):
         super().__init__(self, **settings)
 
 
+class PassesTwice(ContinualStrategy):
+    def __init__(self, **settings):
+        super().__init__(model=None, **settings)
+
+
 class IsDerived(PassesNothingOn):
     def __init__(self, *, more=1.0, **settings):
         super().__init__(**settings)
@@ -95,8 +100,9 @@ def command(capsys, tmp_path, monkeypatch):
     handler = signal.getsignal(signal.SIGTERM)
     Path("theirs.py").write_text(METHODS)
     Path("broken.py").write_text("class Mine(:\n    pass\n")
-    Path("raising.py").write_text("import math\n\n\nmath.no_such_thing\n")
-    Path("quitting.py").write_text("raise SystemExit('not here')\n")
+    mine = "from broken_methods import Good\nclass Mine(Good): pass\n"
+    Path("raising.py").write_text(f"import math\n\n\nmath.no_such_thing\n{mine}")
+    Path("quitting.py").write_text(f"raise SystemExit('not here')\n{mine}")
 
     def call(*arguments):
         capsys.readouterr()
@@ -236,7 +242,7 @@ def test_seeds_that_fail_alike_are_one_line(command):
 
 
 PASS_ON = "take **settings and pass them on by super().__init__(**settings)"
-NAMED = [
+AT_ONCE = [
     (
         "no_such:Mine",
         "",
@@ -249,13 +255,6 @@ NAMED = [
         "strategy = 'broken:Mine': cannot import 'broken': invalid syntax (broken.py, line 1)",
     ),
     (
-        "raising:Mine",
-        "",
-        "strategy = 'raising:Mine': cannot import 'raising': module 'math' has no attribute "
-        "'no_such_thing' (AttributeError in raising.py, line 4)",
-    ),
-    ("quitting:Mine", "", "cannot import 'quitting': not here (SystemExit in quitting.py, line 1)"),
-    (
         "theirs:NotAStrategy",
         "",
         "'theirs:NotAStrategy' is not a vcl_radial.strategies.ContinualStrategy",
@@ -263,12 +262,12 @@ NAMED = [
     (
         "theirs:Good",
         "memory = 3",
-        "unknown option 'memory' of strategy = 'theirs:Good': its options are strength",
+        "unknown option 'memory' of strategy = 'theirs:Good': its only option is 'strength'",
     ),
     (
         "ewc",
         "gama = 1\nmemory = 3",
-        "unknown option 'gama' of strategy = 'ewc': its options are gamma, fisher",
+        "unknown option 'gama' of strategy = 'ewc': the nearest is 'gamma' (its options ",
     ),
     ("naive", "memory = 3", "unknown option 'memory' of strategy = 'naive': it has no options"),
     (
@@ -277,17 +276,10 @@ NAMED = [
         "strategy = 'theirs:WantsACapacity' wants options.capacity, which the recipe does not have",
     ),
     (
-        "theirs:WantsItsOwnWay",
-        "strength = 7",
-        "strategy = 'theirs:WantsItsOwnWay' with options {'strength': 7}: ValueError: strength "
-        "must be 5 at most (theirs.py, line",
-    ),
-    (
         "theirs:Good",
         "eval_samples = 3",
         "options.eval_samples is no option: a run gives eval_samples to every method",
     ),
-    ("ewc", "gamma = 2", "options.gamma = 2 must be from 0 to 1"),
     (
         "theirs:TakesNoSettings",
         "",
@@ -302,7 +294,8 @@ NAMED = [
     (
         "theirs:PassesOnByPosition",
         "",
-        f": PassesOnByPosition.__init__ (theirs.py) does not pass 'optimizer' on: {PASS_ON}",
+        ": PassesOnByPosition.__init__ (theirs.py) passes on by position what the class it is "
+        f"derived from takes by name: {PASS_ON}",
     ),
     (
         "theirs:PassesNothingOn",
@@ -323,13 +316,51 @@ NAMED = [
     (
         "theirs:PassesItselfOn",
         "",
-        ": PassesItselfOn.__init__ (theirs.py) passes 'model' on twice: **settings has it already",
+        ": PassesItselfOn.__init__ (theirs.py) passes on by position what the class it is derived "
+        f"from takes by name: {PASS_ON}",
     ),
+    (
+        "theirs:PassesTwice",
+        "",
+        ": PassesTwice.__init__ (theirs.py) passes 'model' on twice: **settings has it already",
+    ),
+]
+IN_THE_RUN = [
+    (
+        "raising:Mine",
+        "",
+        "strategy = 'raising:Mine': cannot import 'raising': module 'math' has no attribute "
+        "'no_such_thing' (AttributeError in raising.py, line 4)",
+    ),
+    ("quitting:Mine", "", "cannot import 'quitting': not here (SystemExit in quitting.py, line 1)"),
+    (
+        "theirs:WantsItsOwnWay",
+        "strength = 7",
+        "strategy = 'theirs:WantsItsOwnWay' with options {'strength': 7}: ValueError: strength "
+        "must be 5 at most (theirs.py, line",
+    ),
+    ("ewc", "gamma = 2", "options.gamma = 2 must be from 0 to 1"),
 ]
 
 
-@pytest.mark.parametrize(("strategy", "options", "words"), NAMED)
-def test_what_a_recipe_names_wrongly_is_the_same_line_from_run_and_check(
+@pytest.mark.parametrize(("strategy", "options", "words"), AT_ONCE)
+def test_what_a_recipe_names_wrongly_is_one_line_before_any_run_starts(
+    strategy, options, words, command
+):
+    bad = recipe(strategy, options)
+    code, out, err = command(*run(bad, recipe("theirs:Good", name="good")), "--seeds", "3")
+    assert (code, out, len(err)) == (1, "", 1), err
+    assert err[0].startswith("vcl-radial: bad: ")
+    assert words in err[0]
+    assert not Path("runs").exists()
+    assert "theirs" not in sys.modules
+    code, out, err = command("check", bad)
+    assert (code, out, len(err)) == (1, "", 1), err
+    assert words in err[0]
+
+
+@pytest.mark.parametrize(("strategy", "options", "words"), IN_THE_RUN)
+def test_what_only_an_import_tells_is_the_same_line_from_run_and_check(
     strategy, options, words, command
 ):
     bad = recipe(strategy, options)

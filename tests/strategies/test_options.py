@@ -1,6 +1,7 @@
 """Options of a recipe: of the type that a constructor names, and in their range."""
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from vcl_radial.errors import UserError
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF
-from vcl_radial.strategies.options import check_types, own_options
-from vcl_radial.strategies.registry import built_in, find_strategy
+from vcl_radial.strategies.options import check_options, own_options, signature_of
+from vcl_radial.strategies.registry import built_in, find_strategy, look_up
 from vcl_radial.tracks.continual import make_network, make_strategy
 from vcl_radial.tracks.settings import Recipe
 
@@ -21,6 +22,10 @@ def made(stream, strategy, **options):
     posterior = {"ml_init_vcl": "radial", "coreset_vcl": "radial"}.get(strategy, "none")
     recipe = Recipe(strategy=strategy, posterior=posterior, hidden=[8], options=options)
     return make_strategy(recipe, make_network(stream, recipe))
+
+
+def check_types(strategy, options):
+    check_options(strategy.__name__, signature_of(strategy), options)
 
 
 class Theirs(ContinualStrategy):
@@ -65,7 +70,7 @@ class Unknown(ContinualStrategy):
         ("replay", {"buffer_size": True}, "buffer_size = True must be a whole number"),
         ("lwf", {"strength": True}, "strength = True must be a number"),
         ("lwf", {"strength": -1.0}, "strength = -1.0 must be at least 0"),
-        ("lwf", {"strength": float("nan")}, "strength = nan must be at least 0"),
+        ("lwf", {"strength": float("nan")}, "strength = nan must be a finite number"),
         ("vogn", {"damping": -1e-3}, "damping = -0.001 must be at least 0"),
         ("vogn", {"damping": float("inf")}, "damping = inf must be a finite number"),
         ("lwf", {"temperature": float("inf")}, "temperature = inf must be a finite number"),
@@ -100,7 +105,7 @@ def test_a_users_own_class_is_asked_for_its_annotations(strategy, options, words
 
 def test_what_has_no_annotation_or_one_of_no_meaning_is_let_through():
     check_types(Derived, {"mode": 3})
-    check_types(Unknown, {"share": "much"})
+    check_types(Unknown, {"share": 0.5, "what": "much"})
 
 
 def floats(strategy):
@@ -124,3 +129,91 @@ def test_infinity_is_for_a_users_class_to_mean_and_not_for_what_it_inherits():
     check_types(Theirs, {"share": float("inf")})
     with pytest.raises(UserError, match=r"^options.strength = inf must be a finite number$"):
         check_types(DerivedFromLwF, {"share": float("inf"), "strength": float("inf")})
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_the_source_of_a_method_says_of_its_options_what_the_class_says(name):
+    signature = look_up(name)
+    assert signature == signature_of(find_strategy(name))
+    assert not signature.opaque
+
+
+SOURCES = """
+from typing import Any, Literal, Optional
+import vcl_radial.strategies as suite
+from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.strategies.lwf import LwF as Base
+
+if True:
+    class Plain(Base):
+        share: float = 0.5
+        def __init__(self, *, near: Literal["a", "b"] = "a", far: Optional[int] = None,
+                     size: "int | str" = 3, other: list[int] | None = None, **settings):
+            super().__init__(**settings)
+
+class ByModule(suite.ContinualStrategy):
+    recipe_keys = frozenset({"prior_scale"})
+    def __init__(self, *, memory: int, prior_scale=1.0, **settings):
+        settings["eval_samples"] = 1
+        super().__init__(**settings)
+
+class Takes(ContinualStrategy):
+    def __init__(self, **settings):
+        self.memory = settings.pop("memory", 5)
+        super().__init__(**settings)
+
+class Fixes(Plain):
+    def __init__(self, **settings):
+        super().__init__(near="b", **settings)
+
+Made = type("Made", (Plain,), {})
+
+class Wide(Plain, metaclass=type):
+    pass
+"""
+
+
+@pytest.fixture
+def sources(user_module):
+    user_module("theirs_in_a_file", SOURCES)
+    yield lambda name: look_up(f"theirs_in_a_file:{name}")
+    assert "theirs_in_a_file" not in sys.modules
+
+
+def test_a_users_class_is_read_from_its_file_through_the_classes_it_is_from(sources):
+    annotations = {key: p.annotation for key, (p, _) in sources("Plain").options.items()}
+    assert annotations == {
+        "near": Literal["a", "b"],
+        "far": int | None,
+        "size": int | str,
+        "other": Any,
+        "strength": float,
+        "temperature": float,
+    }
+    assert sources("ByModule").recipe_keys == {"prior_scale"}
+    assert list(sources("ByModule").options) == ["memory"]
+
+
+def test_what_a_source_leaves_open_is_left_to_the_class(sources):
+    assert sources("Made") is None
+    assert sources("Wide") is None
+    check_options("Takes", sources("Takes"), {"memory": 3})
+
+
+def test_an_option_that_a_class_fixes_for_the_one_it_is_from_is_none_of_its_own(sources):
+    with pytest.raises(UserError, match=r"unknown option 'near' .*the nearest is 'far'"):
+        check_options("Fixes", sources("Fixes"), {"near": "a"})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch_size": 3, "memory": 1}, "options.batch_size is no option: a run gives batch_size"),
+        ({"memry": 3}, "unknown option 'memry' of strategy = 'x': its only option is 'memory'"),
+        ({}, "strategy = 'x' wants options.memory, which the recipe does not have"),
+        ({"memory": None}, "options.memory = None must be a whole number"),
+    ],
+)
+def test_what_options_lack_or_have_too_much_is_named_with_the_mend(sources, options, words):
+    with pytest.raises(UserError, match=f"^{re.escape(words)}"):
+        check_options("x", sources("ByModule"), options, above=Recipe.model_fields)

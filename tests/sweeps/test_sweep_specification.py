@@ -102,7 +102,7 @@ def test_whatever_a_benchmark_says_every_run_is_scored_on_validation_data(tmp_pa
 
 
 def test_a_run_of_a_configuration_is_the_base_with_its_values() -> None:
-    (plan,) = plans_of(method="l2", search__options={"strength": [1.0, 2.0]})
+    (plan,) = plans_of(method="lwf", search__options={"strength": [1.0, 2.0]})
     run = plan.run({"learning_rate": 0.25, "options.strength": 2.0}, 7)
     assert (run.seed, run.recipe.learning_rate, run.recipe.hidden) == (7, 0.25, [8])
     assert run.recipe.options["strength"] == 2.0

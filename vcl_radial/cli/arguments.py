@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import shlex
+import sys
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -128,10 +131,25 @@ def usable_device(choice: str) -> str:
     """
     if choice == "cpu":
         return choice
-    import torch
+    if _may_have_cuda():
+        import torch  # which takes seconds
 
-    if torch.cuda.is_available():
-        return "cuda"
+        if torch.cuda.is_available():
+            return "cuda"
     if choice == "cuda":
         raise UserError("--device cuda: PyTorch finds no CUDA device here; use --device cpu")
     return "cpu"
+
+
+def _may_have_cuda() -> bool:
+    """Whether PyTorch may find a device: on Linux, for CUDA, only where its driver is there."""
+    build = metadata.version("torch")
+    if build.endswith("+cpu"):
+        return False
+    if sys.platform != "linux" or "rocm" in build:
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True

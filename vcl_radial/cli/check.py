@@ -33,16 +33,18 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from vcl_radial.conformance import recipe_for
+    from vcl_radial.experiments.catalogue import parse_setting
+    from vcl_radial.experiments.preflight import check_recipe
     from vcl_radial.experiments.quiet import quiet
 
+    recipe = recipe_for(options.method, dict(parse_setting(text) for text in options.settings))
+    check_recipe(recipe)
     with quiet():
         import torch
 
-        from vcl_radial.conformance import check, recipe_for
-        from vcl_radial.experiments.catalogue import parse_setting
-
+        from vcl_radial.conformance import check
     torch.set_num_threads(1)
-    recipe = recipe_for(options.method, dict(parse_setting(text) for text in options.settings))
     counts = {"ok": 0, "fault": 0, "skipped": 0}
     try:
         for verdict in check(recipe):

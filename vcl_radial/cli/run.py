@@ -74,6 +74,7 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vcl_radial.experiments.catalogue import parse_setting, plan
+    from vcl_radial.experiments.preflight import check_output, check_runs
 
     methods = options.methods or MAIN_METHODS
     settings = dict(parse_setting(text) for text in options.settings)
@@ -81,6 +82,8 @@ def _run(options: argparse.Namespace) -> int:
     loggers = tuple(dict.fromkeys(options.log))
     if loggers and (options.lanes or 1) > 1:
         raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
+    check_runs(runs)
+    check_output(options.out)
 
     from vcl_radial.experiments.execute import Place
     from vcl_radial.experiments.report import write_report

@@ -86,9 +86,12 @@ def add(commands: Commands) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
+    from vcl_radial.experiments.preflight import check_output
     from vcl_radial.sweeps.specification import find, read
 
     plans = read(find(options.sweep), options.trials)
+    check_output(options.out)
+    plans[0].track.check_files([plan.base for plan in plans], options.data_dir)
 
     from vcl_radial.experiments.execute import Place
     from vcl_radial.sweeps.command import Means, sweep

@@ -8,8 +8,14 @@ In a test of your own:
         assert verdict.outcome != "fault", verdict
 """
 
-from vcl_radial.conformance.kit import CHECKS, Check, check, check_family
+from typing import TYPE_CHECKING
+
 from vcl_radial.conformance.recipe import recipe_for
 from vcl_radial.conformance.verdict import Verdict
+from vcl_radial.lazy import attributes
+
+if TYPE_CHECKING:
+    from vcl_radial.conformance.kit import CHECKS, Check, check, check_family
 
 __all__ = ["CHECKS", "Check", "Verdict", "check", "check_family", "recipe_for"]
+__getattr__ = attributes(__name__, {"kit": ("CHECKS", "Check", "check", "check_family")})

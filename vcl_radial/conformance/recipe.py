@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,10 +12,11 @@ from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import catalogue
 from vcl_radial.experiments.specification import validated
-from vcl_radial.posteriors import Posterior
+from vcl_radial.source import Absent, NotReadable, find_class, lineage
 from vcl_radial.strategies import registry
 from vcl_radial.tracks.settings import Recipe
 
+_FAMILY = ("vcl_radial.posteriors.base", "Posterior")
 SIZES: dict[str, Any] = {"hidden": [32], "batch_size": 32, "epochs": 20, "eval_samples": 5}
 """They take the place of a recipe's own, as a benchmark's `[recipe]` does."""
 
@@ -61,7 +63,13 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
 
 def _is_family(target: str) -> bool:
     try:
+        if outside.look_up("posterior", target) is not None:
+            with suppress(Absent, NotReadable, SyntaxError):
+                classes = lineage(find_class(*target.split(":", 1)))
+                return _FAMILY in [(found.module, found.name) for found in classes]
         found = outside.find("posterior", target)
     except UserError:  # the check itself will say so
         return False
+    from vcl_radial.posteriors import Posterior
+
     return inspect.isclass(found) and issubclass(found, Posterior)

@@ -11,7 +11,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import tomli_w
 
 from vcl_radial.errors import DataError, UserError
@@ -28,6 +27,7 @@ from vcl_radial.experiments.results import (
 from vcl_radial.experiments.run_folder import not_written, write_atomically
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from vcl_radial.figures.page import Section

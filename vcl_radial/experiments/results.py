@@ -8,10 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import pandas as pd
-from pandas.api.types import is_numeric_dtype
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError, visible
@@ -23,7 +21,9 @@ from vcl_radial.experiments.run_folder import (
     read_spec,
     unfinished,
 )
-from vcl_radial.metrics import summary
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
 LAYER_COLUMNS = [
@@ -173,6 +173,8 @@ def _read(path: Path) -> FinishedRun:
         raise DataError(f"{path}: is not a run folder of this suite (it has no spec.toml)")
     if fault is not None:
         raise DataError(unfinished(path, fault))
+    import pandas as pd  # not where nothing is finished
+
     file = "spec.toml"
     try:
         spec = _told(Spec, read_spec(path))
@@ -232,6 +234,8 @@ def _check_scores(tidy: pd.DataFrame, tasks: int) -> None:
     accuracies = tidy.loc[tidy["metric"] == "accuracy", "value"]
     if not accuracies.between(0.0, 100.0).all():
         raise DataError("it holds an accuracy that is not between 0 and 100 %")
+    from vcl_radial.metrics import summary
+
     summary(tidy)
 
 
@@ -250,6 +254,9 @@ def _layers(path: Path, tasks: int) -> pd.DataFrame | None:
     """
     if not path.exists():
         return None
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
     table = pd.read_csv(io.StringIO(path.read_text()), dtype={"layer": str})
     if list(table.columns) != LAYER_COLUMNS:
         raise DataError(f"it has the columns {', '.join(map(str, table.columns))}")
@@ -287,6 +294,8 @@ def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:
 def _put_together(
     runs: Sequence[FinishedRun], tables: Sequence[pd.DataFrame], columns: Sequence[str]
 ) -> pd.DataFrame:
+    import pandas as pd
+
     named = [
         table.assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
         for run, table in zip(runs, tables, strict=True)
@@ -296,6 +305,8 @@ def _put_together(
 
 def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """What runs cost: `benchmark, method, seed`, seconds and parameters; nan where not known."""
+    import pandas as pd
+
     rows = [
         {
             "benchmark": run.benchmark,

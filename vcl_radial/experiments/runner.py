@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vcl_radial.data_files import image_files, required_root
-from vcl_radial.errors import UserError
 from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.lanes import batches
+from vcl_radial.experiments.preflight import check_data, check_output
 from vcl_radial.experiments.progress import Progress
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
@@ -35,7 +35,7 @@ def perform(
     Raises:
         UserError: the data or the output folder cannot be used, found before any run starts.
     """
-    _check_output(place.out)
+    check_output(place.out)
     todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
     for logger in place.log:
         folders = (RunFolder(place.out, run).path / logger for run in runs if run not in todo)
@@ -48,6 +48,7 @@ def perform(
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
     check_data(todo, place.data_dir)
+    load_data(todo, place.data_dir)
     if jobs is None:
         jobs = 1 if place.device == "cuda" else available_cores()
     if lanes is None:
@@ -75,18 +76,7 @@ def _needs_running(folder: RunFolder) -> bool:
     return fault is not None
 
 
-def _check_output(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{out}: cannot be made: {error.strerror}; choose another folder with --out"
-        ) from None
-    if not os.access(out, os.W_OK | os.X_OK):
-        raise UserError(f"{out}: is not writable; choose another folder with --out")
-
-
-def check_data(runs: Iterable[Run], data_dir: Path | None) -> None:
+def load_data(runs: Iterable[Run], data_dir: Path | None) -> None:
     """Load each data set once: one message for all runs, and one download, not one per worker.
 
     Raises:

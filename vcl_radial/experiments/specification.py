@@ -15,9 +15,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from vcl_radial import outside
-from vcl_radial.data_files import folder_name, image_files, required_root
+from vcl_radial.data_files import (
+    FOLDER_DATASETS,
+    check_data,
+    folder_name,
+    image_files,
+    required_root,
+)
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
+from vcl_radial.streams.choices import default_tasks
 from vcl_radial.tracks.settings import IMAGE_FOLDER, Recipe, Settings, StreamSettings, digest_of
 
 
@@ -66,14 +73,13 @@ class Run(Settings):
         Raises:
             UserError: the data cannot be read.
         """
-        from vcl_radial.streams import checksum
-        from vcl_radial.streams.split import default_tasks
-
         settings = self.stream
-        filled: dict[str, Any] = {
-            "checksum": checksum(settings.dataset, data_dir, **settings.loading),
-            "data_name": folder_name(settings.dataset, data_dir),
-        }
+        filled: dict[str, Any] = {"data_name": folder_name(settings.dataset, data_dir)}
+        if settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset):
+            check_data(settings.dataset, data_dir)
+            from vcl_radial.streams import checksum  # which takes seconds to import
+
+            filled["checksum"] = checksum(settings.dataset, data_dir, **settings.loading)
         chosen = settings.kind != "split" or "tasks" in settings.model_fields_set
         if settings.dataset == IMAGE_FOLDER and not chosen:
             classes = len(image_files(required_root(IMAGE_FOLDER, data_dir)).class_names)
@@ -147,6 +153,8 @@ def _in_words(error: ValidationError) -> str:
     place = [part for part in fault["loc"] if isinstance(part, str)]
     # The keys of a recipe are what the user wrote; the table's own name would only puzzle.
     key = ".".join(part for part in place if part != "recipe") or "spec"
+    # Of a list, such as hidden, the element.
+    key += "".join(f"[{part}]" for part in fault["loc"] if isinstance(part, int))
     if fault["type"] == "extra_forbidden":
         tables: dict[str, type[Settings]] = {"recipe": Recipe, "stream": StreamSettings}
         known = tables.get(place[0], Run).model_fields

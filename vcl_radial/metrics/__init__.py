@@ -1,5 +1,8 @@
 """What a run is judged by: pure functions of predictions and of tidy accuracy tables."""
 
+from typing import TYPE_CHECKING
+
+from vcl_radial.lazy import attributes
 from vcl_radial.metrics.continual import (
     accuracy_matrix,
     average_accuracy,
@@ -13,8 +16,10 @@ from vcl_radial.metrics.continual import (
     recency_bias,
     summary,
 )
-from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
 from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+
+if TYPE_CHECKING:
+    from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
 
 __all__ = [
     "accuracy",
@@ -34,3 +39,7 @@ __all__ = [
     "sign_flip_test",
     "summary",
 ]
+# Reports read tables alone: without PyTorch, which scores of predictions need.
+__getattr__ = attributes(
+    __name__, {"prediction": ("accuracy", "expected_calibration_error", "nll")}
+)

@@ -1,103 +1,294 @@
-"""What is wrong with a recipe's options, in words."""
+"""A recipe's options, checked against the constructors that take them.
+
+What a class takes is read once, from its source (`read`) before anything is imported or from the
+class (`signature_of`); one pydantic model made from that says what is wrong with options.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
-import math
-import re
-import traceback
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import FunctionType, NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from types import FunctionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import ConfigDict, Field, ValidationError, create_model
+
+from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.outside import in_words
-from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.signature import Constructor, Parameter, Passed, of_function, of_source
+from vcl_radial.source import ClassSource, NotReadable, find_class, lineage
 
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+if TYPE_CHECKING:
+    from vcl_radial.strategies.base import ContinualStrategy
+
+BASE = ("vcl_radial.strategies.base", "ContinualStrategy")
+_OF_THE_RECIPE = ("prior_scale", "initial_noise")
+_OF_AVALANCHE = {
+    *("train_mb_size", "train_epochs", "eval_mb_size", "device", "plugins", "evaluator"),
+    *("criterion", "eval_every", "peval_mode"),
+}
+_NOT_FROM_RUNS = {"criterion", "eval_every", "peval_mode", "eval_seed"}
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    None: "left out",
+}
+_FINITE = Annotated[float, Field(allow_inf_nan=False)]
+_MEND = "take **settings and pass them on by super().__init__(**settings)"
 
 
-def check_types(strategy: type[ContinualStrategy], options: Mapping[str, Any]) -> None:
-    """See that a recipe's options are what the constructor's annotations say.
+@dataclass(frozen=True)
+class Signature:
+    """What a strategy's constructors take, from its own to the last before the common base.
 
-    Those are looked at that are bool, int, float, str, or Literal. Infinity is no value of an
-    option of the suite's own methods; what it means to a user's is for the user's class to say.
+    Attributes:
+        constructors: in the order in which they are called.
+        recipe_keys: those of the class.
+    """
+
+    constructors: tuple[Constructor, ...]
+    recipe_keys: frozenset[str]
+
+    @property
+    def options(self) -> dict[str, tuple[Parameter, bool]]:
+        """The parameters beyond those of every strategy, and whether the suite defines them."""
+        options: dict[str, tuple[Parameter, bool]] = {}
+        fixed = {*common_keys(), *self.recipe_keys}
+        for constructor in self.constructors:
+            for parameter in constructor.parameters:
+                if parameter.name not in fixed:
+                    options.setdefault(parameter.name, (parameter, constructor.suite))
+            if constructor.passed is not None:
+                fixed |= {*constructor.passed.names}
+            if not constructor.takes_rest and not constructor.opaque:
+                break
+        return options
+
+    @property
+    def opaque(self) -> bool:
+        """Whether a constructor may take options that none of them names."""
+        return any(constructor.opaque for constructor in self.constructors)
+
+
+@lru_cache(maxsize=1)
+def common_keys() -> frozenset[str]:
+    """What every strategy takes, and a run gives to it."""
+    constructor = of_source(find_class(*BASE))
+    assert constructor is not None
+    return frozenset(constructor.names | _OF_AVALANCHE)
+
+
+def read(source: ClassSource) -> Signature | None:
+    """The signature of a class from its source; None of a class that is no strategy.
 
     Raises:
-        UserError: one is something else.
+        NotReadable: it cannot be told.
+        SyntaxError: a file is not Python.
     """
-    wanted: dict[str, Any] = {}
-    of_the_suite: dict[str, bool] = {}
-    for constructor in reversed(_constructors(strategy)):  # a class has the last word on its own
-        try:
-            hints = get_type_hints(constructor)
-        except Exception:  # a user's annotation may be of a name for type checkers alone
-            hints = {}
-        own = constructor.__module__.startswith("vcl_radial.")
-        for key in inspect.signature(constructor).parameters:
-            wanted[key], of_the_suite[key] = hints.get(key), own
-    for key in own_options(strategy):
-        if key in options and not _fits(options[key], wanted[key]):
-            words = _in_words(wanted[key])
-            raise UserError(f"options.{key} = {options[key]!r} must be {words}")
-        value = options.get(key)
-        if of_the_suite[key] and isinstance(value, float) and math.isinf(value):
-            raise UserError(f"options.{key} = {value!r} must be a finite number")
+    order = lineage(source)
+    places = [(found.module, found.name) for found in order]
+    if BASE not in places:
+        return None
+    classes = order[: places.index(BASE)]
+    # Abstract and generic classes have no constructor.
+    plain = ("abc", "builtins", "typing")
+    classes = [found for found in classes if found.module not in plain]
+    if any(found.node is None for found in classes):
+        raise NotReadable
+    constructors = tuple(filter(None, map(of_source, classes)))
+    keys = (_recipe_keys(found) for found in classes)
+    return Signature(constructors, next((k for k in keys if k is not None), frozenset()))
 
 
-def _fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is what an annotation says; of other annotations nothing is known."""
-    if get_origin(wanted) in (Union, UnionType):
-        return any(_fits(value, each) for each in get_args(wanted))
-    if get_origin(wanted) is Literal:
-        return any(value == each and type(value) is type(each) for each in get_args(wanted))
-    if wanted is NoneType:
-        return value is None
-    if wanted not in tuple(_KINDS):
-        return True
-    if isinstance(value, bool):  # an int to Python
-        return wanted is bool
-    return isinstance(value, (int, float) if wanted is float else wanted)
+def _recipe_keys(source: ClassSource) -> frozenset[str] | None:
+    """The class attribute, where a class sets it: a frozenset of strings.
+
+    Raises:
+        NotReadable: it is written in another way.
+    """
+    assert source.node is not None
+    for node in source.node.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(t, ast.Name) and t.id == "recipe_keys" for t in targets):
+            value: Any = getattr(node, "value", None)
+            with suppress(ValueError, AttributeError):
+                return frozenset(ast.literal_eval(value.args[0]) if value.args else ())
+            raise NotReadable
+    return None
 
 
-def _in_words(wanted: Any) -> str:
-    if get_origin(wanted) in (Union, UnionType):
-        return " or ".join(_in_words(each) for each in get_args(wanted) if each is not NoneType)
-    if get_origin(wanted) is Literal:
-        return " or ".join(map(repr, get_args(wanted)))
-    return _KINDS[wanted]
+def signature_of(strategy: type[ContinualStrategy]) -> Signature:
+    """The signature of a class that is already imported."""
+    from vcl_radial.strategies.base import ContinualStrategy
+
+    classes = strategy.__mro__[: strategy.__mro__.index(ContinualStrategy)]
+    # As they stand in files: Avalanche wraps them, and so gives one to a class without its own.
+    written = ((c, inspect.unwrap(vars(c)["__init__"])) for c in classes if "__init__" in vars(c))
+    constructors = tuple(
+        of_function(function)
+        for c, function in written
+        if isinstance(function, FunctionType)
+        and function.__qualname__ == f"{c.__qualname__}.__init__"
+    )
+    return Signature(constructors, strategy.recipe_keys)
 
 
-def wrong_options(
-    name: str, strategy: type[ContinualStrategy], options: Mapping[str, Any], error: Exception
-) -> UserError:
-    """Why a strategy's constructor has refused a recipe's options.
+def own_options(strategy: type[ContinualStrategy]) -> list[str]:
+    """The names of the arguments that a class has beyond those of every strategy."""
+    return list(signature_of(strategy).options)
+
+
+def check_options(
+    name: str, signature: Signature, options: Mapping[str, Any], above: Collection[str] = ()
+) -> None:
+    """See that a strategy can be made, and that a recipe's options are what it takes.
+
+    Types are checked that are bool, int, float, str, or Literal. Infinity is no value of an option
+    of the suite's own methods; what it means to a user's is for the user's class to say.
 
     Args:
         name: what the recipe calls the strategy.
-        strategy: the class.
+        signature: of its class.
         options: the recipe's table.
-        error: the constructor's TypeError or ValueError.
+        above: the recipe's other keys, which belong above [options].
+
+    Raises:
+        UserError: a constructor lacks what all have, or an option is unknown, missing, or of
+            another type.
     """
-    text = str(error)
-    if slip := _slip(strategy, options, error):
-        return slip
-    # Python's words name one, and Avalanche's all.
-    refused = re.findall(r"\w+", _named(r"unexpected keyword arguments?(.*)", text) or "")
-    if unknown := [key for key in options if key in refused]:
-        known = own_options(strategy)
-        has = f"its options are {', '.join(known)}" if known else "it has no options"
-        return UserError(f"unknown option {unknown[0]!r} of strategy = {name!r}: {has}")
-    if key := _named(r"multiple values for keyword argument '(\w+)'", text):
-        return UserError(
-            f"options.{key} is no option: a run gives {key} to every method, from the keys of the "
-            "recipe that stand above [options]"
+    if slip := _slip(signature):
+        raise UserError(f"strategy = {name!r}: {slip}")
+    known = signature.options
+    fields: dict[str, Any] = {
+        # An alias: the name itself may be one that a model cannot have.
+        f"option_{place}": (
+            _finite(parameter.annotation) if suite else parameter.annotation,
+            Field(
+                ... if parameter.required and key not in _OF_THE_RECIPE else None,
+                alias=key,
+            ),
         )
-    if missing := _named(r"missing \d+ required .*argument.*?: (.*)$", text):
-        keys = " and ".join(f"options.{key}" for key in re.findall(r"'(\w+)'", missing))
-        return UserError(f"strategy = {name!r} wants {keys}, which the recipe does not have")
-    words = in_words(error, strategy)
+        for place, (key, (parameter, suite)) in enumerate(known.items())
+    }
+    config = ConfigDict(extra="allow" if signature.opaque else "forbid", strict=True)
+    try:
+        create_model("Options", __config__=config, **fields).model_validate(dict(options))
+    except ValidationError as error:
+        faults = error.errors()
+        # A misspelt key is the reason why another one is missing.
+        fault = min(faults, key=lambda each: each["type"] != "extra_forbidden")
+        key = str(fault["loc"][0])
+        kinds = {each["type"] for each in faults if each["loc"][0] == key}
+        raise UserError(_in_words(name, key, kinds, options, known, above)) from None
+    for key in options:
+        if key not in known and (key in common_keys() or key in above):
+            raise UserError(_belongs_above(key))
+
+
+def _in_words(
+    name: str,
+    key: str,
+    kinds: Collection[str],
+    options: Mapping[str, Any],
+    known: Mapping[str, tuple[Parameter, bool]],
+    above: Collection[str],
+) -> str:
+    if "missing" in kinds:
+        lacking = [
+            f"options.{key}"
+            for key, (parameter, _) in known.items()
+            if parameter.required and key not in options and key not in _OF_THE_RECIPE
+        ]
+        return f"strategy = {name!r} wants {' and '.join(lacking)}, which the recipe does not have"
+    if "extra_forbidden" in kinds:
+        if key in common_keys() or key in above:
+            return _belongs_above(key)
+        words = f"unknown option {key!r} of strategy = {name!r}: "
+        if not known:
+            return f"{words}it has no options"
+        if len(known) == 1:
+            return f"{words}its only option is {next(iter(known))!r}"
+        (nearest,) = get_close_matches(key, known, 1, cutoff=0.0)
+        return f"{words}the nearest is {nearest!r} (its options are {', '.join(known)})"
+    wanted = "a finite number" if "finite_number" in kinds else _words_of(known[key][0].annotation)
+    return f"options.{key} = {options[key]!r} must be {wanted}"
+
+
+def _belongs_above(key: str) -> str:
+    return (
+        f"options.{key} is no option: a run gives {key} to every method, from the keys of the "
+        "recipe that stand above [options]"
+    )
+
+
+def _finite(annotation: Any) -> Any:
+    """The annotation with finite numbers only."""
+    if get_origin(annotation) is Union:
+        return Union[tuple(map(_finite, get_args(annotation)))]  # noqa: UP007
+    return _FINITE if annotation is float else annotation
+
+
+def _words_of(annotation: Any) -> str:
+    if get_origin(annotation) is Union:
+        parts = [each for each in get_args(annotation) if each in _KINDS or get_origin(each)]
+        return " or ".join(map(_words_of, parts))
+    if get_origin(annotation) is Literal:
+        return " or ".join(map(repr, get_args(annotation)))
+    return _KINDS[annotation]
+
+
+def _slip(signature: Signature) -> str | None:
+    """What a constructor does wrong with what a run gives to every method."""
+    for number, constructor in enumerate(signature.constructors):
+        if constructor.opaque:  # and what comes after it is called in a way that is not known
+            return None
+        following = signature.constructors[number + 1 :]
+        for slip in (*_taken_wrongly(constructor), *_passed_wrongly(constructor, following)):
+            return f"{constructor.place} {slip}"
+        if not constructor.takes_rest:
+            return None
+    return None
+
+
+def _taken_wrongly(constructor: Constructor) -> Iterator[str]:
+    if not constructor.takes_rest:
+        needed = ("model", *sorted(common_keys() - _NOT_FROM_RUNS))
+        yield from (f"takes no {key!r}: {_MEND}" for key in needed if key not in constructor.names)
+    if constructor.passed is None:
+        yield "does not make the strategy: begin it with super().__init__(**settings)"
+
+
+def _passed_wrongly(constructor: Constructor, following: Sequence[Constructor]) -> Iterator[str]:
+    """Faults in what a constructor gives to those that follow it and to the common base."""
+    names, passed = constructor.names, constructor.passed or Passed(rest=True)
+    if passed.by_position > (len(following[0].parameters) if following else 0):
+        yield f"passes on by position what the class it is derived from takes by name: {_MEND}"
+    for key in ("model", "optimizer"):
+        if key not in passed.names and (key in names or not passed.rest):
+            yield f"does not pass {key!r} on: {_MEND}"
+    taken = {*common_keys(), *(name for other in following for name in other.names)}
+    for key in passed.names:
+        if key in common_keys() and key not in names and passed.rest:
+            yield f"passes {key!r} on twice: **settings has it already"
+        if key not in taken and not any(other.opaque for other in following):
+            yield (
+                f"passes {key!r} on, which the class it is derived from does not take: "
+                "pass on no more than super().__init__(**settings)"
+            )
+
+
+def not_made(
+    name: str, strategy: type[ContinualStrategy], options: Mapping[str, Any], error: Exception
+) -> UserError:
+    """That a strategy's constructor has refused a recipe's options, in its own words."""
+    words = outside.in_words(error, strategy)
     return UserError(f"strategy = {name!r} with options {dict(options)}: {words}")
 
 
@@ -105,83 +296,10 @@ def require_base(made: ContinualStrategy) -> None:
     """See that a constructor has called that of the class it is derived from.
 
     Raises:
-        UserError: it has not; names the constructor and the mend.
+        UserError: it has not.
     """
-    if hasattr(made, "model"):
-        return
-    own = _written(type(made))
-    silent = [_place(each) for each in own if "super" not in each.__code__.co_names]
-    name = silent[0] if silent else f"{type(made).__name__}.__init__"
-    raise UserError(
-        f"{name} does not make the strategy: begin it with super().__init__(**settings)"
-    )
-
-
-def _slip(
-    strategy: type[ContinualStrategy], options: Mapping[str, Any], error: Exception
-) -> UserError | None:
-    """What a constructor does wrong with what a run gives to every method, if that is it."""
-    text = str(error)
-    own = _written(strategy)
-    mend = "take **settings and pass them on by super().__init__(**settings)"
-    if key := _named(r"__init__\(\) got an unexpected keyword argument '(\w+)'", text):
-        for each in own:
-            taken = inspect.signature(each).parameters
-            if key not in taken and not any(a.kind is a.VAR_KEYWORD for a in taken.values()):
-                return UserError(f"{_place(each)} takes no {key!r}: {mend}")
-    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-    # The innermost is the one that has called the class it is derived from.
-    caller = next((each for each in reversed(own) if each.__code__ in codes), None)
-    if caller is None:
-        return None
-    # Python's words, and Avalanche's of what it was given by position.
-    missing = re.findall(r"'(\w+)'", _named(r"missing \d+ required .*?: (.*)$", text) or "")
-    missing += re.findall(r"parameter (\w+) is not set", text)
-    given = inspect.signature(ContinualStrategy).parameters
-    if lost := [key for key in missing if key in given]:
-        return UserError(f"{_place(caller)} does not pass {lost[0]!r} on: {mend}")
-    key = _named(r"multiple values for (?:keyword )?argument '(\w+)'", text)
-    if key in given and key not in options:
-        return UserError(f"{_place(caller)} passes {key!r} on twice: **settings has it already")
-    key = _named(r"unexpected keyword argument: (\w+)", text)
-    if key and (key not in options or key in own_options(strategy)):
-        return UserError(
-            f"{_place(caller)} passes {key!r} on, which the class it is derived from does not "
-            "take: pass on no more than super().__init__(**settings)"
+    if not hasattr(made, "model"):
+        raise UserError(
+            f"{type(made).__name__}.__init__ does not make the strategy: begin it with "
+            "super().__init__(**settings)"
         )
-    return None
-
-
-def _place(function: FunctionType) -> str:
-    """A constructor with its class and file."""
-    name = function.__qualname__.rpartition("<locals>.")[2]
-    return f"{name} ({Path(function.__code__.co_filename).name})"
-
-
-def own_options(strategy: type[ContinualStrategy]) -> list[str]:
-    """The names of the arguments that a class has beyond those of every strategy."""
-    names = [
-        argument.name
-        for constructor in _constructors(strategy)
-        for argument in inspect.signature(constructor).parameters.values()
-        if argument.kind in (argument.KEYWORD_ONLY, argument.POSITIONAL_OR_KEYWORD)
-    ]
-    given = {"self", *inspect.signature(ContinualStrategy).parameters, *strategy.recipe_keys}
-    return [key for key in dict.fromkeys(names) if key not in given]
-
-
-def _constructors(strategy: type[ContinualStrategy]) -> list[Callable[..., None]]:
-    """Those of a class and of all that it is derived from but `ContinualStrategy` and its own."""
-    classes = strategy.__mro__[: strategy.__mro__.index(ContinualStrategy)]
-    return [vars(each)["__init__"] for each in classes if "__init__" in vars(each)]
-
-
-def _written(strategy: type[ContinualStrategy]) -> list[FunctionType]:
-    """The constructors as they stand in files, without what Avalanche wraps them in."""
-    unwrapped = (inspect.unwrap(each) for each in _constructors(strategy))
-    return [each for each in unwrapped if isinstance(each, FunctionType)]
-
-
-def _named(pattern: str, text: str) -> str | None:
-    found = re.search(pattern, text)
-    return found[1] if found else None

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import vcl_radial.strategies
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer, offers
-from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.source import Absent, NotReadable, classes_of, find_class
+from vcl_radial.strategies.options import Signature, read
+
+if TYPE_CHECKING:
+    from vcl_radial.strategies.base import ContinualStrategy
 
 _NOT_METHODS = {
     "base",
@@ -53,25 +58,72 @@ def find_strategy(name: str) -> type[ContinualStrategy]:
     Raises:
         UserError: there is none, it cannot be imported, or it is not a `ContinualStrategy`.
     """
-    if outside.is_named(name):
-        found = outside.find("strategy", name)
-    elif name in built_in():
-        found = _the_one_of(f"vcl_radial.strategies.{name}")
-    elif (offered := offer(name)) is not None:
-        found = outside.find("strategy", name, offered.target)
+    from vcl_radial.strategies.base import ContinualStrategy
+
+    target = _target(name)
+    if target is None:
+        found = _the_one_of(f"{vcl_radial.strategies.__name__}.{name}")
     else:
-        nearest = get_close_matches(name, names(), 1, cutoff=0.0)[0]
-        others = f"; installed: {', '.join(installed())}" if installed() else ""
-        raise UserError(
-            f"strategy = {name!r} is not known: the nearest is {nearest!r} (built in: "
-            f"{', '.join(built_in())}{others}; your own: 'package.module:Class')"
-        )
+        found = outside.find("strategy", name, None if target == name else target)
     if not (inspect.isclass(found) and issubclass(found, ContinualStrategy)):
-        raise UserError(f"strategy = {name!r} is not a vcl_radial.strategies.ContinualStrategy")
+        raise _no_strategy(name)
     return found
 
 
+def look_up(name: str) -> Signature | None:
+    """What the class takes that a recipe calls `strategy = "name"`; nothing is imported.
+
+    Returns:
+        Its signature; None where only an import can tell.
+
+    Raises:
+        UserError: there is none, its file is not Python, or it is not a `ContinualStrategy`.
+    """
+    target = _target(name)
+    if target is None:
+        sources = classes_of(f"{vcl_radial.strategies.__name__}.{name}")
+        return next(filter(None, map(read, sources)))
+    node = outside.look_up("strategy", name, None if target == name else target)
+    if node is None:
+        return None
+    if isinstance(node, ast.FunctionDef):
+        raise _no_strategy(name)
+    try:
+        signature = read(find_class(*target.split(":", 1)))
+    except (NotReadable, Absent, SyntaxError):  # of what it is derived from: the import will say so
+        return None
+    if signature is None:
+        raise _no_strategy(name)
+    return signature
+
+
+def _target(name: str) -> str | None:
+    """`package.module:Class` of a strategy, or None of a built-in one.
+
+    Raises:
+        UserError: there is no strategy of that name.
+    """
+    if outside.is_named(name):
+        return name
+    if name in built_in():
+        return None
+    if (offered := offer(name)) is not None:
+        return offered.target
+    nearest = get_close_matches(name, names(), 1, cutoff=0.0)[0]
+    others = f"; installed: {', '.join(installed())}" if installed() else ""
+    raise UserError(
+        f"strategy = {name!r} is not known: the nearest is {nearest!r} (built in: "
+        f"{', '.join(built_in())}{others}; your own: 'package.module:Class')"
+    )
+
+
+def _no_strategy(name: str) -> UserError:
+    return UserError(f"strategy = {name!r} is not a vcl_radial.strategies.ContinualStrategy")
+
+
 def _the_one_of(module_name: str) -> Any:
+    from vcl_radial.strategies.base import ContinualStrategy
+
     (found,) = (
         value
         for value in vars(importlib.import_module(module_name)).values()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vcl_radial import outside
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams.choices import check_choice
+from vcl_radial.streams.choices import check_keys
 from vcl_radial.streams.datasets import load_dataset
 from vcl_radial.streams.permuted import permuted_stream
 from vcl_radial.streams.split import split_stream
@@ -20,12 +20,6 @@ from vcl_radial.streams.tensors import TensorStream
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
 _LOADED = ("image_size", "test_share", "split_seed")
 """Keys that `load_dataset` takes."""
-
-_COMMON = (
-    *("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten", "checksum"),
-    *("image_size", "test_share"),
-)
-_KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
 
 
 def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> TensorStream:
@@ -49,10 +43,7 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
             raise UserError(f"the stream's settings lack {key}: add it")
     kind = settings["kind"]
     own = outside.is_named(kind)
-    if not own:
-        check_choice("kind", kind, _BUILDERS)
-    for key in settings:
-        check_choice("key of the stream's settings", key, _KEYS["split" if own else kind])
+    check_keys(settings)
     loading = {key: settings[key] for key in _LOADED if key in settings}
     data = load_dataset(settings["dataset"], data_dir, **loading)
     wanted = settings.get("checksum")

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
+
+_COMMON = (
+    *("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten", "checksum"),
+    *("image_size", "test_share"),
+)
+_KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
 
 
 def check_choice(key: str, value: object, choices: Iterable[str]) -> None:
@@ -34,3 +42,86 @@ def check_fraction(key: str, value: object) -> None:
     """Raise a `UserError` that names `key` unless `value` is a number in [0, 1)."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
         raise UserError(f"{key} = {value!r} must be a number from 0 to below 1")
+
+
+def check_keys(settings: Mapping[str, Any]) -> None:
+    """Raise a `UserError` unless a stream of this kind has all of these settings."""
+    kind = settings["kind"]
+    own = outside.is_named(kind)
+    if not own:
+        check_choice("kind", kind, _KEYS)
+    for key in settings:
+        check_choice("key of the stream's settings", key, _KEYS["split" if own else kind])
+
+
+def held_out(n: int, fraction: float, task_name: str) -> int:
+    """How many of n images a validation set takes.
+
+    Raises:
+        UserError: one of the two parts would be empty.
+    """
+    n_held_out = round(fraction * n)
+    if n_held_out == n or (fraction > 0 and n_held_out == 0):
+        raise UserError(
+            f"validation = {fraction} leaves {n - n_held_out} training and {n_held_out} "
+            f'validation images for the task "{task_name}", which has {n}: change it, '
+            "or set it to 0 for no validation set"
+        )
+    return n_held_out
+
+
+def default_tasks(n_classes: int, heads: str) -> int:
+    """The largest number of tasks with two classes or more each, all of one number of classes.
+
+    Raises:
+        UserError: There is none but one task of all classes, and each task wants a head.
+    """
+    tasks = next(t for t in range(max(1, n_classes // 2), 0, -1) if n_classes % t == 0)
+    if tasks > 1 or n_classes == 2:
+        return tasks
+    if heads == "multi":
+        raise UserError(
+            f"{n_classes} classes cannot be dealt out over tasks of one size: add or take away a "
+            f'class, or use heads = "single", with a task for each class'
+        )
+    return n_classes
+
+
+def classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
+    """How many classes a task has.
+
+    Raises:
+        UserError: the tasks do not divide them, or leave one to a head.
+    """
+    check_count("tasks", tasks)
+    if n_classes % tasks:
+        divisors = [d for d in range(1, n_classes + 1) if n_classes % d == 0]
+        raise UserError(
+            f"tasks = {tasks} does not divide the {n_classes} classes: "
+            f"use one of {', '.join(map(str, divisors))}"
+        )
+    k = n_classes // tasks
+    if multi_head and k == 1:
+        raise UserError(
+            f"tasks = {tasks} leaves one class to each head, which is nothing to tell apart: "
+            'use fewer tasks or heads = "single"'
+        )
+    return k
+
+
+def checked_order(class_order: Sequence[int] | None, n_classes: int) -> list[int]:
+    """The class order, or the conventional one where it is None.
+
+    Raises:
+        UserError: it is no permutation of the classes.
+    """
+    conventional = list(range(n_classes))
+    if class_order is None:
+        return conventional
+    valid = isinstance(class_order, Sequence) and all(type(c) is int for c in class_order)
+    if not valid or sorted(class_order) != conventional:
+        raise UserError(
+            f"class_order = {class_order!r} must hold each class from 0 to {n_classes - 1} "
+            "exactly once"
+        )
+    return list(class_order)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError
+from vcl_radial.streams.choices import held_out
 from vcl_radial.streams.image_data import ImageData
 
 
@@ -50,13 +51,7 @@ def hold_out(
     Raises:
         UserError: One of the two parts would be empty.
     """
-    n_held_out = round(fraction * len(rows))
-    if n_held_out == len(rows) or (fraction > 0 and n_held_out == 0):
-        raise UserError(
-            f"validation = {fraction} leaves {len(rows) - n_held_out} training and {n_held_out} "
-            f'validation images for the task "{task_name}", which has {len(rows)}: change it, '
-            "or set it to 0 for no validation set"
-        )
+    n_held_out = held_out(len(rows), fraction, task_name)
     order = torch.randperm(len(rows), generator=generator)
-    held_out, kept = order[:n_held_out].sort().values, order[n_held_out:].sort().values
-    return rows[kept], rows[held_out]
+    out, kept = order[:n_held_out].sort().values, order[n_held_out:].sort().values
+    return rows[kept], rows[out]

@@ -7,8 +7,14 @@ from typing import Literal
 
 import torch
 
-from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams.choices import check_choice, check_count, check_fraction, check_seed
+from vcl_radial.errors import DataError
+from vcl_radial.streams.choices import (
+    check_choice,
+    check_fraction,
+    check_seed,
+    checked_order,
+    classes_per_task,
+)
 from vcl_radial.streams.image_data import ImageData
 from vcl_radial.streams.preparation import hold_out, standardised
 from vcl_radial.streams.tensors import TensorStream
@@ -49,8 +55,8 @@ def split_stream(
     check_fraction("validation", validation)
     check_seed("split_seed", seed)
     multi_head = heads == "multi"
-    k = _classes_per_task(data.n_classes, tasks, multi_head)
-    order = _checked_order(class_order, data.n_classes)
+    k = classes_per_task(data.n_classes, tasks, multi_head)
+    order = checked_order(class_order, data.n_classes)
 
     place = torch.empty(data.n_classes, dtype=torch.int64)
     place[torch.tensor(order)] = torch.arange(data.n_classes)
@@ -83,50 +89,3 @@ def split_stream(
         n_classes=k if multi_head else data.n_classes,
         multi_head=multi_head,
     )
-
-
-def default_tasks(n_classes: int, heads: str) -> int:
-    """The largest number of tasks with two classes or more each, all of one number of classes.
-
-    Raises:
-        UserError: There is none but one task of all classes, and each task wants a head.
-    """
-    tasks = next(t for t in range(max(1, n_classes // 2), 0, -1) if n_classes % t == 0)
-    if tasks > 1 or n_classes == 2:
-        return tasks
-    if heads == "multi":
-        raise UserError(
-            f"{n_classes} classes cannot be dealt out over tasks of one size: add or take away a "
-            f'class, or use heads = "single", with a task for each class'
-        )
-    return n_classes
-
-
-def _classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
-    check_count("tasks", tasks)
-    if n_classes % tasks:
-        divisors = [d for d in range(1, n_classes + 1) if n_classes % d == 0]
-        raise UserError(
-            f"tasks = {tasks} does not divide the {n_classes} classes: "
-            f"use one of {', '.join(map(str, divisors))}"
-        )
-    k = n_classes // tasks
-    if multi_head and k == 1:
-        raise UserError(
-            f"tasks = {tasks} leaves one class to each head, which is nothing to tell apart: "
-            'use fewer tasks or heads = "single"'
-        )
-    return k
-
-
-def _checked_order(class_order: Sequence[int] | None, n_classes: int) -> list[int]:
-    conventional = list(range(n_classes))
-    if class_order is None:
-        return conventional
-    valid = isinstance(class_order, Sequence) and all(type(c) is int for c in class_order)
-    if not valid or sorted(class_order) != conventional:
-        raise UserError(
-            f"class_order = {class_order!r} must hold each class from 0 to {n_classes - 1} "
-            "exactly once"
-        )
-    return list(class_order)

@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field, ValidationError
 from vcl_radial.errors import UserError
 from vcl_radial.experiments import catalogue
 from vcl_radial.sweeps.space import Choices, Parameters, Range, Space, in_order
-from vcl_radial.sweeps.tracks import track_of_benchmark, track_with
+from vcl_radial.sweeps.tracks import track_of_benchmark
+from vcl_radial.sweeps.tracks.continual import Continual
 from vcl_radial.sweeps.tracks.track import SCORED_ON, AnyTrack, Direction, Run
 from vcl_radial.tracks.settings import Count, Positive, Settings
 
@@ -212,7 +213,7 @@ def _track(benchmarks: Any, path: Path) -> AnyTrack:
     if len(by_command) > 1:
         words = " and ".join(f"{name} (of `{c}`)" for c, (name, _) in by_command.items())
         raise UserError(f"{path}: benchmark: {words} cannot be in one sweep; write one for each")
-    return next(iter(found.values()), track_with(()))
+    return next(iter(found.values())) if found else Continual()
 
 
 def _plan(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str) -> Plan:
@@ -232,6 +233,16 @@ def _plan(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str)
                 )
         for value in what.extremes():
             _run(track, benchmark, method, 0, {**sweep.fixed, key: value})
+    if not any(what.when for what in sweep.search.values()):
+        # A run has a value of every key; with conditions, which keys it has depends on others.
+        first = {key: what.extremes()[0] for key, what in sweep.search.items()}
+        track.check_runs(
+            [
+                _run(track, benchmark, method, 0, {**sweep.fixed, **first, key: value})
+                for key, what in sweep.search.items()
+                for value in what.extremes()
+            ]
+        )
     grid = tuple(space.grid()) if sweep.kind == "grid" else None
     return Plan(name, sweep, track, benchmark, method, base, space, grid)
 

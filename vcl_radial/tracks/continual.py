@@ -21,11 +21,10 @@ from avalanche.training.plugins import EvaluationPlugin
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.options import check_types, own_options, require_base, wrong_options
+from vcl_radial.strategies.options import check_options, not_made, require_base, signature_of
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
@@ -73,7 +72,7 @@ class ContinualRun:
         torch.set_flush_denormal(True)
         self.seed, self.recipe = seed, recipe
         self.stream = stream_for(settings, recipe, data_dir)
-        check_batches(self.stream, recipe)
+        recipe.check_batches(min(map(len, self.stream.train)))
         benchmark = to_avalanche(self.stream)
         self.train_experiences = list(benchmark.train_stream)
         self.eval_experiences = list(
@@ -213,20 +212,6 @@ def task_seed(seed: int, task: int) -> int:
     return int(state)
 
 
-def check_batches(stream: TensorStream, recipe: Recipe) -> None:
-    """See that every task has a batch.
-
-    Raises:
-        UserError: one has not.
-    """
-    smallest = min(len(rows) for rows in stream.train)
-    if recipe.drop_last and recipe.batch_size > smallest:
-        raise UserError(
-            f"batch_size = {recipe.batch_size} is more than the {smallest} training "
-            "points of a task, and drop_last = true leaves no batch: choose a smaller one"
-        )
-
-
 def newest_classes(stream: TensorStream, tasks_done: int) -> torch.Tensor | None:
     """The classes of the task trained last, where all tasks share one head of classes."""
     if tasks_done == 0 or stream.multi_head:
@@ -247,13 +232,14 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         UserError: the strategy does not take these options, or its constructor lacks what all have.
     """
     strategy = find_strategy(recipe.strategy)
-    check_types(strategy, recipe.options)
+    signature = signature_of(strategy)
+    check_options(recipe.strategy, signature, recipe.options, above=Recipe.model_fields)
     draws = recipe.posterior != "none" or "eval_samples" in strategy.recipe_keys
     settings_of_own: dict[str, Any] = {
         "prior_scale": recipe.prior_scale,
         "initial_noise": initial_noise(recipe),
     }
-    taken = strategy.recipe_keys | set(own_options(strategy)) - recipe.options.keys()
+    taken = strategy.recipe_keys | set(signature.options) - recipe.options.keys()
     own = {key: value for key, value in settings_of_own.items() if key in taken}
     try:
         made = strategy(
@@ -273,7 +259,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             **settings,
         )
     except (TypeError, ValueError) as error:
-        raise wrong_options(recipe.strategy, strategy, recipe.options, error) from error
+        raise not_made(recipe.strategy, strategy, recipe.options, error) from error
     require_base(made)
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
         made.model.eval_samples = recipe.eval_samples  # a posterior that the class has made itself

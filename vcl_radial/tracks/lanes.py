@@ -30,7 +30,6 @@ from vcl_radial.strategies.scores import SCORES
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.tracks.continual import (
     EVAL_BATCH,
-    check_batches,
     movement_table,
     newest_classes,
     share_predicted_as,
@@ -149,7 +148,7 @@ class LaneRuns:
             raise ValueError("the recipes of lanes must have one shape")
         torch.set_flush_denormal(True)
         stream = stream_for(settings, recipes[0], data_dir)
-        check_batches(stream, recipes[0])
+        recipes[0].check_batches(min(map(len, stream.train)))
         self.evaluate_on = evaluate_on
         self.lanes: list[Lane] = []
         for recipe, seed in zip(recipes, seeds, strict=True):

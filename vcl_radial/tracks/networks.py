@@ -49,8 +49,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
             point_heads=recipe.point_heads,
             precision=recipe.precision,
         )
-    if not recipe.hidden and stream.multi_head:
-        raise UserError("hidden = []: heads of several tasks share a layer; give one at least")
+    recipe.check_layers(stream.multi_head)
     return MLP(
         stream.x[0].numel(),
         stream.n_classes,

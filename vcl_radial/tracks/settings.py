@@ -21,6 +21,7 @@ from pydantic import (
 
 from vcl_radial import outside
 from vcl_radial.data_files import TEST_SHARE
+from vcl_radial.errors import UserError
 
 IMAGE_FOLDER = "image-folder"
 
@@ -184,3 +185,27 @@ class Recipe(RecipeSettings):
     def epochs_until(self, task: int) -> int:
         """Epochs of the first so many tasks together."""
         return sum(map(self.epochs_of, range(1, task + 1)))
+
+    def check_batches(self, smallest: int) -> None:
+        """See that every task has a batch.
+
+        Args:
+            smallest: training points of the smallest task.
+
+        Raises:
+            UserError: one has not.
+        """
+        if self.drop_last and self.batch_size > smallest:
+            raise UserError(
+                f"batch_size = {self.batch_size} is more than the {smallest} training "
+                "points of a task, and drop_last = true leaves no batch: choose a smaller one"
+            )
+
+    def check_layers(self, multi_head: bool) -> None:
+        """See that heads of several tasks have something to share.
+
+        Raises:
+            UserError: they have not.
+        """
+        if self.network is None and not self.hidden and multi_head:
+            raise UserError("hidden = []: heads of several tasks share a layer; give one at least")

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 from vcl_radial.experiments import catalogue
 from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import batches, execute_lanes
+from vcl_radial.experiments.preflight import check_data, check_runs
 from vcl_radial.experiments.run_folder import RunFolder
-from vcl_radial.experiments.runner import check_data
+from vcl_radial.experiments.runner import load_data
 from vcl_radial.experiments.specification import Run, validated
 from vcl_radial.sweeps.tracks.track import Objective, Step, Track
 
@@ -50,6 +51,14 @@ class Continual(Track[Run, RunFolder]):
         (run,) = catalogue.plan(benchmark, [method], [seed], settings)
         return run
 
+    def check_runs(self, runs: Sequence[Run]) -> None:
+        """As before `vcl-radial run`."""
+        check_runs(runs)
+
+    def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
+        """As `vcl-radial run`."""
+        check_data(runs, data_dir)
+
     def validated(self, tables: Mapping[str, Any]) -> Run:
         """A run from its settings."""
         return validated(**tables)
@@ -64,7 +73,7 @@ class Continual(Track[Run, RunFolder]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each data set."""
-        check_data(runs, data_dir)
+        load_data(runs, data_dir)
 
     def folder(self, out: Path, run: Run) -> RunFolder:
         """The folder of a run."""

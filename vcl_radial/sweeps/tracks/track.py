@@ -121,6 +121,20 @@ class Track(ABC, Generic[R, F]):
             UserError: a name or key is unknown, or a value impossible.
         """
 
+    def check_runs(self, runs: Sequence[R]) -> None:
+        """See what can be known to be wrong with runs before anything heavy is imported.
+
+        Raises:
+            UserError: something is.
+        """
+
+    def check_files(self, runs: Sequence[R], data_dir: Path | None) -> None:
+        """See that the files of the runs' data are there, before anything heavy is imported.
+
+        Raises:
+            UserError: some are not.
+        """
+
     @abstractmethod
     def validated(self, tables: Mapping[str, Any]) -> R:
         """A run from its `settings`."""
