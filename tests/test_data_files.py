@@ -90,6 +90,7 @@ def test_a_class_may_be_called_train(tmp_path):
     [
         ((), "{root} holds no class folder: put the images of each class into a folder of its own"),
         (("1.png", "2.png"), "{root} holds 2 images, but no class folder: put"),
+        ((f"raw/{IDX_NAMES[0]}.gz",), "{root} holds IDX files: read them with --set stream.datas"),
         (("a/1.png", "a/2.png"), "{root} holds one class only, a: add another one"),
         (("a/", "b/notes.txt"), "{root} holds no image (a file that ends in .jpg, .jpeg, .png"),
         (("a/1.png", "a/2.png", "b/"), "{root}/b holds no image"),

@@ -130,6 +130,24 @@ def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(command, flowers, da
     assert not Path("runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("stream.tasks=3", "stream.tasks = 3 does not divide the 4 classes: use one of 1, 2, 4"),
+        ("stream.tasks=4", "stream.tasks = 4 leaves one class to each head"),
+        ("stream.class_order=[0,1]", "stream.class_order = [0, 1] must hold each class from 0 to"),
+    ],
+)
+def test_tasks_that_do_not_fit_the_folder_are_refused_before_an_image_is_read(
+    command, flowers, monkeypatch, setting, words
+):
+    monkeypatch.setattr(datasets, "load_image_folder", None)
+    settings = [setting] if "tasks" in setting else [setting, "stream.tasks=2"]
+    code, _, err = command(*BAD, *settings)
+    assert (code, len(err)) == (1, 1)
+    assert err[0].startswith(f"vcl-radial: image-folder-multi-head: {words}")
+
+
 def test_what_is_finished_stays_when_the_folder_goes_bad(command, flowers):
     assert command(*BAD)[0] == 0
     before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
@@ -145,7 +163,7 @@ def test_what_is_finished_stays_when_the_folder_goes_bad(command, flowers):
 
 
 def test_keys_of_an_image_folder_are_refused_for_other_data(command):
-    for key in ("image_size=8", "test_share=0.3"):
+    for key in ("image_size=8", "test_share=0.3", "test_seed=1"):
         code, _, err = command("split-digits-multi-head", "--set", f"stream.{key}")
         assert code == 1
         assert len(err) == 1
@@ -171,7 +189,9 @@ def planned(benchmark: str, **settings) -> Run:
 def test_runs_of_other_data_are_known_as_before_and_mlp_is_the_default_network():
     run = planned("split-digits-multi-head")
     assert run.digest() == "3cfe6e17"
-    assert not {"image_size", "test_share", "data_name"} & run.settings()["stream"].keys()
+    assert (
+        not {"image_size", "test_share", "test_seed", "data_name"} & run.settings()["stream"].keys()
+    )
     assert planned("split-digits-multi-head", network="mlp") == run
     assert planned("split-digits-multi-head", network="convnet").digest() != run.digest()
 
@@ -180,7 +200,7 @@ def test_what_decides_which_images_are_seen_is_in_the_digest_and_the_name_is_not
     run = planned("image-folder-multi-head")
     named = run.stream.model_copy(update={"data_name": "flowers"})
     assert run.model_copy(update={"stream": named}).digest() == run.digest()
-    for key in ({"stream.image_size": 8}, {"stream.test_share": 0.3}):
+    for key in ({"stream.image_size": 8}, {"stream.test_share": 0.3}, {"stream.test_seed": 1}):
         assert planned("image-folder-multi-head", **key).digest() != run.digest()
 
 

@@ -28,6 +28,9 @@ PUBLISHED_FOLDERS = {"fashion-mnist": "FashionMNIST", "mnist": "MNIST"}
 FOLDER_DATASETS = ("idx-folder", "image-folder")
 """Data sets that are whatever a user's folder holds."""
 
+IMAGE_KEYS = ("image_size", "test_share", "test_seed")
+"""Keys of a stream that say how an image folder is read."""
+
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """Endings of image files, in small letters: those of torchvision's `ImageFolder`."""
 
@@ -203,6 +206,8 @@ def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) ->
         DataError: A class has no image in a part, there are fewer than two classes, or a folder
             cannot be read; names it.
     """
+    if idx_files(root) or idx_files(root / "raw"):
+        raise DataError(f"{root} holds IDX files: read them with --set stream.dataset=idx-folder")
     parts = [root / part for part in ("train", "test")]
     there = [_folders(part) for part in parts]
     left_out: list[Path] = []

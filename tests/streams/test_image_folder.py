@@ -108,7 +108,7 @@ def test_photographs_are_turned_as_the_camera_says(tmp_path):
 
 def test_a_folder_without_a_test_part_is_split_by_share_and_seed(tmp_path):
     write(tmp_path, n=10, parts=(".",))
-    data = load_dataset("image-folder", tmp_path, test_share=0.3, split_seed=4)
+    data = load_dataset("image-folder", tmp_path, test_share=0.3, test_seed=4)
     assert data.train_y.bincount().tolist() == [7] * 4
     assert data.test_y.bincount().tolist() == [3] * 4
     of_class = [load_image_folder(tmp_path / ".", test_share=0.3, seed=seed) for seed in (4, 5)]
@@ -116,6 +116,23 @@ def test_a_folder_without_a_test_part_is_split_by_share_and_seed(tmp_path):
     assert not torch.equal(data.test_x, of_class[1].test_x)
     everything = torch.cat([data.train_x, data.test_x]).flatten(1)
     assert len(everything.unique(dim=0)) == 40
+
+
+def test_other_validation_images_leave_the_test_part_as_it_is(tmp_path):
+    write(tmp_path, n=10, parts=(".",))
+    settings = {"kind": "split", "dataset": "image-folder", "tasks": 2, "validation": 0.25}
+    first, second = (build_stream(settings | {"split_seed": s}, tmp_path) for s in (0, 1))
+    assert torch.equal(first.inputs(0, "test"), second.inputs(0, "test"))
+    assert not torch.equal(first.inputs(0, "validation"), second.inputs(0, "validation"))
+
+
+def test_a_large_jpeg_decoded_at_a_smaller_scale_is_the_same_picture(tmp_path):
+    write(tmp_path)
+    smooth = picture(0, width=5, height=4).resize((400, 320), Image.Resampling.BICUBIC)
+    smooth.save(tmp_path / "train" / "a" / "5.jpg", quality=95)
+    found = load_image_folder(tmp_path, image_size=16).train_x[5]
+    expected = np.asarray(smooth.resize((16, 16), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    assert np.abs(found.numpy().astype(int) - expected.astype(int)).max() < 8
 
 
 def test_an_image_folder_is_cut_into_tasks_named_after_its_classes(tmp_path):

@@ -24,7 +24,7 @@ from vcl_radial.data_files import (
 )
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
-from vcl_radial.streams.choices import default_tasks
+from vcl_radial.streams.choices import checked_order, classes_per_task, default_tasks
 from vcl_radial.tracks.settings import IMAGE_FOLDER, Recipe, Settings, StreamSettings, digest_of
 
 
@@ -75,20 +75,34 @@ class Run(Settings):
         """
         settings = self.stream
         filled: dict[str, Any] = {"data_name": folder_name(settings.dataset, data_dir)}
+        if settings.dataset == IMAGE_FOLDER and settings.kind == "split":
+            filled["tasks"] = self._tasks_of_folder(required_root(IMAGE_FOLDER, data_dir))
         if settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset):
             check_data(settings.dataset, data_dir)
             from vcl_radial.streams import checksum  # which takes seconds to import
 
             filled["checksum"] = checksum(settings.dataset, data_dir, **settings.loading)
-        chosen = settings.kind != "split" or "tasks" in settings.model_fields_set
-        if settings.dataset == IMAGE_FOLDER and not chosen:
-            classes = len(image_files(required_root(IMAGE_FOLDER, data_dir)).class_names)
-            filled["tasks"] = default_tasks(classes, settings.heads)
         stream = settings.model_copy(update=filled)
         code = None
         with suppress(UserError):  # the run itself will say so, and others go on
             code = outside.checksum(*found) if (found := self.from_outside()) else None
         return self.model_copy(update={"stream": stream, "code": code})
+
+    def _tasks_of_folder(self, root: Path) -> int:
+        """The number of tasks, checked before any image is read.
+
+        Raises:
+            UserError: the folder is not laid out as it has to be, or the tasks do not fit it.
+        """
+        classes, stream = len(image_files(root).class_names), self.stream
+        if "tasks" not in stream.model_fields_set:
+            return default_tasks(classes, stream.heads)
+        try:
+            classes_per_task(classes, stream.tasks, stream.heads == "multi")
+            checked_order(stream.class_order, classes)
+        except UserError as error:  # begins with the key
+            raise UserError(f"{self.benchmark}: stream.{error}") from None
+        return stream.tasks
 
     def from_outside(self) -> list[Callable[..., Any]]:
         """Strategy, posterior, network and stream, where they are not the suite's own.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial import outside
+from vcl_radial.data_files import IMAGE_KEYS
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.streams.choices import check_keys
 from vcl_radial.streams.datasets import load_dataset
@@ -18,8 +19,6 @@ from vcl_radial.streams.split import split_stream
 from vcl_radial.streams.tensors import TensorStream
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
-_LOADED = ("image_size", "test_share", "split_seed")
-"""Keys that `load_dataset` takes."""
 
 
 def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> TensorStream:
@@ -29,9 +28,9 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
             `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
             (not of permuted), `validation`, `split_seed`, `flatten`, with the defaults of
-            `split_stream` and `permuted_stream`; `image_size` and `test_share`, which with
-            `split_seed` are those of `load_dataset`; and the `checksum` that the data have to have.
-            A function from outside is called as these two are, with the keys that are set.
+            `split_stream` and `permuted_stream`; `image_size`, `test_share` and
+            `test_seed`, which are those of `load_dataset`; and the `checksum` that the data have to
+            have. A function from outside is called as these two are, with the keys that are set.
         data_dir: Where the data lie; see `load_dataset`.
 
     Raises:
@@ -44,7 +43,7 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
     kind = settings["kind"]
     own = outside.is_named(kind)
     check_keys(settings)
-    loading = {key: settings[key] for key in _LOADED if key in settings}
+    loading = {key: settings[key] for key in IMAGE_KEYS if key in settings}
     data = load_dataset(settings["dataset"], data_dir, **loading)
     wanted = settings.get("checksum")
     if wanted is not None and wanted != (found := data.checksum):
@@ -52,7 +51,7 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
             f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
             "that these settings are of"
         )
-    read = ("kind", "dataset", "checksum", "image_size", "test_share")
+    read = ("kind", "dataset", "checksum", *IMAGE_KEYS)
     options = {key: value for key, value in settings.items() if key not in read}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")

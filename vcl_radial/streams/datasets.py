@@ -78,7 +78,7 @@ def load_dataset(
     *,
     image_size: int | None = None,
     test_share: float = TEST_SHARE,
-    split_seed: int = 0,
+    test_seed: int = 0,
 ) -> ImageData:
     """Load a data set by name: one of `DATASETS`, or `package.module:function`.
 
@@ -98,7 +98,7 @@ def load_dataset(
         image_size: Of an image folder: pixels along both edges; None: as the files have them.
         test_share: Of an image folder without `train` and `test`: the share of each class's images
             that is the test part.
-        split_seed: Of that choice.
+        test_seed: Of that choice.
 
     Raises:
         UserError: The name is unknown, the folder does not exist, a download failed, or so did a
@@ -113,7 +113,7 @@ def load_dataset(
             required_root(name, data_dir),
             image_size=image_size,
             test_share=test_share,
-            seed=split_seed,
+            seed=test_seed,
         )
     return _LOADERS[name](name, data_dir)
 

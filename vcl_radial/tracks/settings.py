@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from vcl_radial import outside
-from vcl_radial.data_files import TEST_SHARE
+from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
 
 IMAGE_FOLDER = "image-folder"
@@ -96,6 +96,8 @@ class StreamSettings(Settings):
         image_size: pixels along both edges of the images of an image folder; by default as they
             are.
         test_share: of each class's images, where an image folder has no test part.
+        test_seed: of that choice, which is not that of the validation part: searches that hold out
+            other validation images must not see another test part.
         checksum: of data that are the user's own; a command fills it in.
         data_name: of data that are a folder of the user's, its name; a command fills it in.
     """
@@ -112,10 +114,11 @@ class StreamSettings(Settings):
     split_seed: Annotated[int, Field(ge=0)] = 0
     image_size: Count | None = None
     test_share: Annotated[float, Field(gt=0, lt=1)] = TEST_SHARE
+    test_seed: Annotated[int, Field(ge=0)] = 0
     checksum: str | None = None
     data_name: str | None = None
 
-    @field_validator("image_size", "test_share")
+    @field_validator(*IMAGE_KEYS)
     @classmethod
     def _of_an_image_folder(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("dataset", IMAGE_FOLDER) != IMAGE_FOLDER:
@@ -126,7 +129,7 @@ class StreamSettings(Settings):
     def _without_keys_of_others(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Results from before there were these keys are those of other data sets still.
         content: dict[str, Any] = serialise(self)
-        left_out = set() if self.dataset == IMAGE_FOLDER else {"image_size", "test_share"}
+        left_out = set() if self.dataset == IMAGE_FOLDER else set(IMAGE_KEYS)
         if self.data_name is None:
             left_out.add("data_name")
         return {key: v for key, v in content.items() if key not in left_out}
@@ -134,13 +137,7 @@ class StreamSettings(Settings):
     @property
     def loading(self) -> dict[str, Any]:
         """The keys that `vcl_radial.streams.load_dataset` takes, besides the data set's name."""
-        if self.dataset != IMAGE_FOLDER:
-            return {}
-        return {
-            "image_size": self.image_size,
-            "test_share": self.test_share,
-            "split_seed": self.split_seed,
-        }
+        return {key: getattr(self, key) for key in IMAGE_KEYS if self.dataset == IMAGE_FOLDER}
 
     @property
     def multi_head(self) -> bool:
