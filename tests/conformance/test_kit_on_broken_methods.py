@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
@@ -144,15 +143,6 @@ def test_checking_leaves_the_random_numbers_of_its_caller_alone():
     torch.manual_seed(5)
     list(check(recipe_for("naive")))
     assert torch.equal(torch.rand(3), expected)
-
-
-def test_the_method_of_the_readme_passes_every_check(tmp_path, monkeypatch):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (code,) = (b for b in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "class L2" in b)
-    (tmp_path / "methods_of_the_readme.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
-    recipe = recipe_for("methods_of_the_readme:L2", {"posterior": "none"})
-    assert {verdict.outcome for verdict in check(recipe)} == {"ok"}
 
 
 def test_a_method_may_say_that_its_penalty_is_minimal_elsewhere(monkeypatch):

@@ -1,0 +1,151 @@
+"""The code of the docs is what a newcomer runs first, so it is run here."""
+
+import gzip
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from doc_pages import ROOT, block, write_files
+from PIL import Image
+
+from vcl_radial.cli import main
+
+DOCS = ROOT / "docs"
+METHOD, POSTERIOR, STREAMS = (
+    DOCS / f"own-{name}.md" for name in ("method", "posterior", "streams")
+)
+PYTHON, RETINOPATHY = DOCS / "python.md", DOCS / "retinopathy.md"
+QUICK = ["--jobs", "1", "--seeds", "1", "--set", "epochs=1", "eval_samples=2"]
+
+
+@pytest.fixture
+def newcomers_folder(tmp_path, monkeypatch):
+    """The folder at work, which is on no import path of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    yield tmp_path
+    for name in ("my_methods", "my_posteriors", "my_own", "my_eyes"):
+        sys.modules.pop(name, None)
+
+
+def arguments(page, part):
+    """The arguments of each `vcl-radial` line of the block that holds a text."""
+    lines = block(page, "sh", part).splitlines()
+    return [line.split("#")[0].split()[1:] for line in lines if line.startswith("vcl-radial")]
+
+
+def run(code):
+    names = {}
+    exec(code, names)
+    return names
+
+
+def test_the_python_of_the_readme_learns_five_tasks(capsys):
+    code = block(ROOT / "README.md", "python", "load_dataset")
+    assert code.count("train_epochs=20") == 1
+    vcl = run(code.replace("train_epochs=20", "train_epochs=1, eval_samples=2"))["vcl"]
+    assert vcl.clock.train_exp_counter == 5
+    assert "Top1_Acc_Stream/eval_phase/test_stream/Task004" in capsys.readouterr().out
+
+
+def test_the_method_of_the_docs_is_in_order_and_runs_beside_the_others(newcomers_folder, capsys):
+    write_files(METHOD, newcomers_folder)
+    run(block(METHOD, "python", "def test_l2_conforms"))["test_l2_conforms"]()
+    compare, _ = arguments(METHOD, "--method my-l2.toml naive")
+    assert main([*compare, *QUICK, "hidden=[16]"]) == 0
+    assert re.search(r"^my-l2 +1 ", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_posterior_of_the_docs_is_in_order_and_is_carried(newcomers_folder, capsys):
+    write_files(POSTERIOR, newcomers_folder)
+    check, compare = arguments(POSTERIOR, "my_posteriors")
+    assert main(check) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^ok +posterior's KL: .* closed forms to Laplace$", printed, re.MULTILINE)
+    assert " 0 faults, " in printed
+    for number in (1, 2):
+        assert main([*compare, *QUICK[-2:], "hidden=[16]", *QUICK[:4]]) == 0
+        printed = capsys.readouterr().out
+        rows = re.findall(r"^gaussian-vcl(?: .code=\w+.)? +1 ", printed, re.MULTILINE)
+        assert len(rows) == number
+        # Edited, it is another posterior, and another run.
+        with Path("my_posteriors.py").open("a") as file:
+            file.write("# edited\n")
+        sys.modules.pop("my_posteriors")
+
+
+def test_network_data_and_stream_of_the_docs_run_and_are_run_again_when_edited(
+    newcomers_folder, capsys
+):
+    write_files(STREAMS, newcomers_folder)
+    compare, _ = arguments(STREAMS, "./turned.toml")
+    quick = [*QUICK, "stream.tasks=2", "batch_size=350"]
+    assert main([*compare, *quick]) == 0
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"^(?:radial-vcl|gaussian-vcl|ewc) +1 ", printed, re.MULTILINE)) == 3
+    assert main([*compare, *quick]) == 0
+    assert "all 3 runs were finished before" in capsys.readouterr().out
+    with Path("my_own.py").open("a") as file:
+        file.write("# edited\n")
+    assert main(["run", "./turned.toml", "--method", "ewc", *quick]) == 0
+    assert "finished before" not in capsys.readouterr().out
+
+
+def test_the_resnet_of_the_docs_is_trained_on_photographs(newcomers_folder, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(newcomers_folder / "cache"))
+    write_files(RETINOPATHY, newcomers_folder)
+    ((*refer,),) = arguments(RETINOPATHY, "my_eyes")
+    quick = ["epochs=1", "eval_samples=2", "batch_size=40", "data.size=32", "data.patients=80"]
+    assert main([*refer, *quick, "--method", "mfvi"]) == 0
+    assert "mfvi  seed 0 done in" in capsys.readouterr().out
+
+
+def test_the_fault_that_the_docs_quote_of_eq44_is_the_one_reported():
+    from vcl_radial.conformance import check_family
+    from vcl_radial.posteriors import RadialEq44
+
+    (fault,) = [str(v) for v in check_family(RadialEq44) if v.outcome == "fault"]
+    assert fault in POSTERIOR.read_text()
+
+
+def test_the_posteriors_of_the_docs_have_the_shapes_that_are_stated():
+    names = run(block(PYTHON, "python", "import Gaussian, Radial"))
+    assert names["posterior"].sample(5).shape == (5, 10, 785)
+    divergence = names["posterior"].kl(names["prior"])
+    assert divergence.shape == (10,)
+    assert (divergence > 0).all()
+
+
+def test_the_heatmap_of_the_readme_is_the_one_that_the_docs_draw(tmp_path, monkeypatch):
+    (tmp_path / "reports").symlink_to(ROOT / "reports")
+    monkeypatch.chdir(tmp_path)
+    run(block(PYTHON, "python", "heatmap_sheet"))
+    drawn, committed = (
+        np.asarray(Image.open(folder / "split-fashion-single-head.png").convert("L"), dtype=float)
+        for folder in (tmp_path, DOCS)
+    )
+    assert drawn.shape == committed.shape
+    assert abs(drawn - committed).mean() < 1.0
+
+
+def test_the_avalanche_example_of_the_docs_runs_on_split_fashion(tmp_path, real_data):
+    raw = tmp_path / "FashionMNIST" / "raw"
+    raw.mkdir(parents=True)
+    for file in (real_data / "FashionMNIST" / "raw").glob("*.gz"):
+        with gzip.open(file) as packed, (raw / file.stem).open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
+    code = block(PYTHON, "python", "SplitFMNIST(5")
+    # One epoch on one of the five tasks shows that it runs.
+    quick = (
+        code.replace("SplitFMNIST(5,", f"SplitFMNIST(5, dataset_root={str(tmp_path)!r},")
+        .replace("train_epochs=20", "train_epochs=1, eval_samples=2")
+        .replace("benchmark.train_stream:", "benchmark.train_stream[:1]:")
+        .replace("benchmark.test_stream)", "benchmark.test_stream[:1])")
+        .replace("print(", "results = (")
+    )
+    assert quick.count("[:1]") == 2
+    results = run(quick)["results"]
+    assert results["Top1_Acc_Exp/eval_phase/test_stream/Task000/Exp000"] > 0.9

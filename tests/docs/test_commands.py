@@ -1,0 +1,101 @@
+"""Every command that a page shows is one that the command line takes; nothing is trained here."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from doc_pages import DOCS, PAGES, ROOT, blocks, commands, name, write_files
+
+from vcl_radial import cli
+from vcl_radial.conformance import recipe_for
+from vcl_radial.experiments import catalogue
+from vcl_radial.experiments.catalogue import parse_setting
+from vcl_radial.referral import catalogue as referral
+from vcl_radial.regression import plan as regression
+from vcl_radial.sweeps import specification as sweeps
+
+PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
+"""What a reader puts in the place of a word in capitals."""
+
+
+@pytest.fixture
+def readers_folder(tmp_path, monkeypatch):
+    """A folder with what the root of the repository and the reader's own files hold."""
+    for folder in ("baselines", "benchmarks", "reports"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+    loaded = set(sys.modules)
+    yield tmp_path
+    for module in set(sys.modules) - loaded:
+        if getattr(sys.modules[module], "__file__", None) == str(tmp_path / f"{module}.py"):
+            del sys.modules[module]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, readers_folder):
+    write_files(page, readers_folder)
+    for arguments in commands(page, readers_folder):
+        words = [PLACEHOLDERS.get(word, word) for word in arguments]
+        try:
+            _understand(words)
+        except (Exception, SystemExit) as error:
+            if not (isinstance(error, SystemExit) and error.code == 0):  # as --help does
+                pytest.fail(f"vcl-radial {' '.join(arguments)}\n{error}")
+
+
+def test_the_commands_of_the_docs_are_found():
+    # Were the shell to unroll nothing, the test above would pass on anything.
+    readme = {words[0] for words in commands(ROOT / "README.md", Path.cwd())}
+    assert {"run", "check", "refer", "regress", "sweep", "analyse"} <= readme
+
+
+def _understand(words):
+    """Parse a command, and plan what it names as far as that needs no data."""
+    options = cli._parser().parse_args(words)
+    settings = dict(parse_setting(text) for text in getattr(options, "settings", []))
+    if words[0] == "run":
+        methods = dict.fromkeys(_there(m, "radial-vcl") for m in options.methods)
+        methods = list(methods) or ["radial-vcl", "gaussian-vcl"]
+        catalogue.plan(options.benchmark, methods, [0], settings, options.tuned)
+    elif words[0] == "check":
+        recipe_for(_there(options.method, "ewc"), settings)
+    elif words[0] == "sweep":
+        sweeps.read(sweeps.find(options.sweep), options.trials)
+    elif words[0] == "refer":
+        methods = [_there(m, "radial") for m in options.methods] or ["radial", "mfvi"]
+        referral.plan(options.benchmark, methods, [0], settings, options.tuned)
+    elif words[0] == "regress":
+        benchmark = regression.load_benchmark(options.benchmark)
+        regression.load_methods(options.methods or benchmark.methods, benchmark, settings)
+
+
+def _there(method, instead):
+    """A recipe that a command before would have written, or the reader, stands for another."""
+    return instead if method.endswith(".toml") and not Path(method).exists() else method
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name)
+def test_every_toml_of_the_docs_is_a_valid_benchmark_recipe_or_sweep(page, readers_folder):
+    write_files(page, readers_folder)
+    for number, block in enumerate(b for b in blocks(page) if b.language == "toml"):
+        file = Path(block.file or f"block-{number}.toml")
+        file.write_text(block.code)
+        table = catalogue.load("file", str(file)).table
+        if "search" in table:
+            sweeps.read(file)
+        elif "stream" in table:
+            catalogue.plan(str(file), ["radial-vcl"], [0])
+        elif "data" in table:
+            referral.plan(str(file), ["radial"], [0], {})
+        elif "sets" in table:
+            regression.load_benchmark(str(file))
+        elif not {"project", "tuned"} & table.keys():
+            catalogue.plan("split-digits-multi-head", [str(file)], [0])
+
+
+@pytest.mark.parametrize("page", DOCS, ids=name)
+def test_every_fence_of_the_docs_names_its_language(page):
+    unnamed = [block.code for block in blocks(page) if not block.language]
+    assert not [code for code in unnamed if re.match(r"(vcl-radial|make|pip|import|from)\b", code)]
