@@ -11,6 +11,7 @@ from vcl_radial import cli
 from vcl_radial.conformance import recipe_for
 from vcl_radial.experiments import catalogue
 from vcl_radial.experiments.catalogue import parse_setting
+from vcl_radial.experiments.preflight import check_recipe, check_runs
 from vcl_radial.referral import catalogue as referral
 from vcl_radial.regression import plan as regression
 from vcl_radial.sweeps import specification as sweeps
@@ -58,9 +59,9 @@ def _understand(words):
     if words[0] == "run":
         methods = dict.fromkeys(_there(m, "radial-vcl") for m in options.methods)
         methods = list(methods) or ["radial-vcl", "gaussian-vcl"]
-        catalogue.plan(options.benchmark, methods, [0], settings, options.tuned)
+        check_runs(catalogue.plan(options.benchmark, methods, [0], settings, options.tuned))
     elif words[0] == "check":
-        recipe_for(_there(options.method, "ewc"), settings)
+        check_recipe(recipe_for(_there(options.method, "ewc"), settings))
     elif words[0] == "sweep":
         sweeps.read(sweeps.find(options.sweep), options.trials)
     elif words[0] == "refer":

@@ -34,7 +34,7 @@ def test_the_readme_takes_two_minutes():
 
 def test_the_index_has_one_line_for_each_page_of_the_docs():
     targets = [target for target in links(INDEX) if "/" not in target]
-    pages = {page.name for page in DOCS} - {"README.md", "own-data.md"}
+    pages = {page.name for page in DOCS} - {"README.md"}
     assert sorted(targets) == sorted(pages)
 
 
