@@ -12,7 +12,7 @@ from page_of import page_of, section_of
 
 from vcl_radial.figures.over_seeds import all_over_seeds
 from vcl_radial.figures.page import html_page
-from vcl_radial.figures.page.charts import HEIGHT, WIDTH, charts
+from vcl_radial.figures.page.charts import FRAME, charts
 from vcl_radial.figures.page.heatmaps import heatmaps
 from vcl_radial.figures.style import relative_luminance
 
@@ -199,11 +199,11 @@ def test_curves_stay_inside_their_drawing_and_say_their_numbers(two_seeds, many)
             assert {chart.stretched for chart in pair} == {True, False}
             for chart in pair:
                 points = [point for line in chart.lines for point in line.points]
-                assert all(0 <= p.x <= WIDTH and 0 <= p.y <= HEIGHT for p in points)
+                assert all(0 <= p.x <= FRAME.width and 0 <= p.y <= FRAME.height for p in points)
                 numbers = [
                     float(n) for line in chart.lines for n in re.findall(r"[\d.]+", line.band)
                 ]
-                assert all(0 <= n <= WIDTH for n in numbers)
+                assert all(0 <= n <= FRAME.width for n in numbers)
     words = [p.words for p in charts(all_over_seeds(two_seeds), ["a", "b"])[0][0].lines[0].points]
     assert words == [
         "radial-vcl, after task 1: 98.50 ± 0.50 %",

@@ -8,7 +8,7 @@ import pytest
 
 from vcl_radial.errors import DataError
 from vcl_radial.figures import layer_movement
-from vcl_radial.figures.layer_movement import QUANTITIES
+from vcl_radial.figures.layer_table import QUANTITIES
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_prior_term_that_falls_below_zero_stays_within_its_panel(layers):
     figure = layer_movement(layers)
     figure.canvas.draw()
     first, _ = figure.axes[-2:]  # which alone has the labels of its row
-    assert {"−10⁴", "0", "1000"} <= {label.get_text() for label in first.get_yticklabels()}
+    assert {"−10⁴", "0", "10³"} <= {label.get_text() for label in first.get_yticklabels()}
     for axes in figure.axes[-2:]:
         assert all(
             axes.bbox.padded(2).contains(*axes.transData.transform(point))

@@ -230,6 +230,23 @@ def test_strange_names_neither_run_nor_widen_the_page(browser, tmp_path, results
     assert browser.evaluate("document.images.length") == 0
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_column_of_the_leaderboard_is_cut_off_at_1280_pixels(browser, tmp_path, results, scheme):
+    newest = results[results["metric"] == "accuracy"].assign(metric="predicted_as_newest")
+    newest = newest[newest["method"] != "joint"]
+    named = pd.concat([results, newest]).replace({"alpha": "radial-vcl-coreset-kcentre (epochs=4)"})
+    path = tmp_path / "page.html"
+    path.write_text(page_of(named))
+    browser.view(1280, scheme)
+    browser.open(path)
+    columns = "[...document.querySelectorAll('.board thead th')].map(th => th.innerText.trim())"
+    headings = " ".join(browser.evaluate(columns))
+    for words in ("recency", "BWT", "ECE", "training", "parameters", "seeds"):
+        assert words in headings
+    cut = "(() => { const e = document.querySelector('.board').closest('.scroll');"
+    assert browser.evaluate(cut + "return e.scrollWidth - e.clientWidth; })()") == 0
+
+
 def test_on_paper_it_is_light_whole_and_without_buttons(opened):
     opened.view(1280, "dark")
     opened.call("Emulation.setEmulatedMedia", media="print")

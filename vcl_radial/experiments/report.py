@@ -111,6 +111,7 @@ def _write_section(runs: list[FinishedRun], place: Path, folder: Path) -> Sectio
         facts=facts,
         notices=lines,
         multi_head=multi_head,
+        layers=layers,
     )
     files = figures.report_files(results, costs, tasks, facts, multi_head=multi_head)
     if layers is not None:

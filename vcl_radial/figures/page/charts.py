@@ -10,8 +10,30 @@ from vcl_radial.figures.accuracy_scale import AccuracyScale, accuracy_scale
 from vcl_radial.figures.detail_tables import with_spread
 from vcl_radial.figures.over_seeds import AccuracyOverSeeds
 
-WIDTH, HEIGHT = 460, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 12, 40
+
+@dataclass(frozen=True)
+class Frame:
+    """The size of a drawing and of the space around its axes, in its own units."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+    def x(self, task: int, tasks: int) -> float:
+        """Where a task lies, from left to right."""
+        inner = self.width - self.left - self.right - 20
+        return round(self.left + 10 + inner * (task - 1) / max(tasks - 1, 1), 1)
+
+    def y(self, place: float) -> float:
+        """Where a place on a scale lies, 0 at its lower end and 1 at its upper."""
+        inner = self.height - self.bottom - self.top
+        return round(self.height - self.bottom - inner * min(max(place, 0.0), 1.0), 1)
+
+
+FRAME = Frame(460, 300, left=46, right=14, top=12, bottom=40)
 
 
 @dataclass(frozen=True)
@@ -38,8 +60,8 @@ class Line:
 class Chart:
     """One drawing; the ticks are places and labels."""
 
-    name: str
     title: str
+    frame: Frame
     stretched: bool
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
@@ -76,10 +98,10 @@ def charts(summaries: Sequence[AccuracyOverSeeds], tasks: Sequence[str]) -> list
     oldest = [_series(s, s.mean[:, 0].tolist(), s.error[:, 0].tolist()) for s in summaries]
     stretched = accuracy_scale(_ends(seen)).stretched
     return [
-        [_chart(name, title, series, len(tasks), kind) for kind in (stretched, not stretched)]
-        for name, title, series in (
-            ("seen", "Average over the tasks seen so far", seen),
-            ("first", f"Task 1 ({tasks[0]}), the oldest memory", oldest),
+        [_chart(title, series, len(tasks), kind) for kind in (stretched, not stretched)]
+        for title, series in (
+            ("Average over the tasks seen so far", seen),
+            (f"Task 1 ({tasks[0]}), the oldest memory", oldest),
         )
     ]
 
@@ -105,17 +127,22 @@ def _ends(series: list[_Series]) -> list[float]:
     ]
 
 
-def _chart(name: str, title: str, series: list[_Series], T: int, stretched: bool) -> Chart:
+def _chart(title: str, series: list[_Series], T: int, stretched: bool) -> Chart:
     scale = accuracy_scale(_ends(series), stretched)
-    every = max(1, math.ceil(T / 12))
     return Chart(
-        name,
         title,
+        FRAME,
         scale.stretched,
-        [(_x(i, T), str(i)) for i in range(1, T + 1, every)],
+        task_ticks(FRAME, T),
         [(_y(scale, tick), f"{tick:g}") for tick in scale.ticks],
         [_line(s, T, scale) for s in series],
     )
+
+
+def task_ticks(frame: Frame, tasks: int) -> list[tuple[float, str]]:
+    """Places and labels of tasks below a drawing."""
+    every = max(1, math.ceil(tasks / 12))
+    return [(frame.x(i, tasks), str(i)) for i in range(1, tasks + 1, every)]
 
 
 def _line(s: _Series, T: int, scale: AccuracyScale) -> Line:
@@ -123,26 +150,26 @@ def _line(s: _Series, T: int, scale: AccuracyScale) -> Line:
     if s.level:
         tasks, mean, error = [1, T], [mean[-1]] * 2, [error[-1]] * 2
     triples = list(zip(tasks, mean, error, strict=True))
-    upper = [(_x(i, T), _y(scale, m + e)) for i, m, e in triples if not math.isnan(e)]
-    lower = [(_x(i, T), _y(scale, m - e)) for i, m, e in triples if not math.isnan(e)]
+    upper = [(FRAME.x(i, T), _y(scale, m + e)) for i, m, e in triples if not math.isnan(e)]
+    lower = [(FRAME.x(i, T), _y(scale, m - e)) for i, m, e in triples if not math.isnan(e)]
     points = [
-        Point(_x(i, T), _y(scale, m), f"{s.method}, {moment}: {with_spread(m, e, 2)} %")
+        Point(FRAME.x(i, T), _y(scale, m), f"{s.method}, {moment}: {with_spread(m, e, 2)} %")
         for i, m, e in triples
         for moment in ("all tasks at once" if s.level else f"after task {i}",)
     ]
-    path = _path([(p.x, p.y) for p in points])
-    band = f"{_path([*upper, *reversed(lower)])}Z" if len(upper) > 1 else ""
-    return Line(s.method, path, band, points, s.level)
+    path = path_of([(p.x, p.y) for p in points])
+    return Line(s.method, path, band_of(upper, lower), points, s.level)
 
 
-def _path(places: Sequence[tuple[float, float]]) -> str:
+def path_of(places: Sequence[tuple[float, float]]) -> str:
+    """An SVG path through places."""
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in places)
 
 
-def _x(task: int, T: int) -> float:
-    return round(_LEFT + 10 + (WIDTH - _LEFT - _RIGHT - 20) * (task - 1) / (T - 1), 1)
+def band_of(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]]) -> str:
+    """An SVG path around what lies between two lines; empty where they are points."""
+    return f"{path_of([*upper, *reversed(lower)])}Z" if len(upper) > 1 else ""
 
 
 def _y(scale: AccuracyScale, accuracy: float) -> float:
-    place = min(max(scale.place(min(accuracy, 100.0)), 0.0), 1.0)
-    return round(HEIGHT - _BOTTOM - (HEIGHT - _BOTTOM - _TOP) * place, 1)
+    return FRAME.y(scale.place(min(accuracy, 100.0)))

@@ -18,6 +18,7 @@ from vcl_radial.figures.detail_tables import (
     seed_rows,
 )
 from vcl_radial.figures.differences import paired_differences
+from vcl_radial.figures.layer_table import FIRST_PRIOR, SPREAD
 from vcl_radial.figures.layout import task_names
 from vcl_radial.figures.marks import legend
 from vcl_radial.figures.over_seeds import all_over_seeds, method_names
@@ -25,6 +26,7 @@ from vcl_radial.figures.page import charts as drawing
 from vcl_radial.figures.page.board import STRIP_HEIGHT, STRIP_WIDTH, board
 from vcl_radial.figures.page.board import differences as against
 from vcl_radial.figures.page.heatmaps import heatmaps
+from vcl_radial.figures.page.layers import layer_charts
 from vcl_radial.figures.page.looks import looks
 from vcl_radial.figures.tables import markdown, seed_table, summarised, to_csv, to_markdown
 
@@ -59,6 +61,7 @@ class Section:
         facts: What stands behind the numbers: a name, and what is to be said.
         notices: Lines that a reader has to know.
         multi_head: Whether each task has a head of its own; then there is no forward transfer.
+        layers: Tidy tables of what the layers did, with `benchmark, method, seed`, if any.
     """
 
     results: pd.DataFrame
@@ -68,6 +71,7 @@ class Section:
     facts: Sequence[tuple[str, Sequence[str]]]
     notices: Sequence[str] = ()
     multi_head: bool = False
+    layers: pd.DataFrame | None = None
 
 
 def html_page(
@@ -100,7 +104,6 @@ def html_page(
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script=(folder / "page.js").read_text(encoding="utf-8"),
         strip=(STRIP_WIDTH, STRIP_HEIGHT),
-        chart_size=(drawing.WIDTH, drawing.HEIGHT),
     )
 
 
@@ -144,6 +147,9 @@ def _shown(section: Section, number: int) -> dict[str, Any]:
         "board": board(summary, by_seed),
         "legend": legend(summary, "Marked"),
         "charts": drawing.charts(summaries, tasks),
+        "layers": [] if section.layers is None else layer_charts(section.layers),
+        "layer_methods": [] if section.layers is None else method_names(section.layers),
+        "layers_note": f"{SPREAD}; {FIRST_PRIOR}.".capitalize(),
         "heatmaps": heatmaps(summaries),
         "tasks": tasks,
         "differences": against(differences),

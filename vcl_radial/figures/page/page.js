@@ -77,7 +77,7 @@
       curve.addEventListener("pointerleave", () => alone(null));
     }
     const stretch = card.querySelector(".stretch");
-    stretch.addEventListener("click", () => {
+    stretch?.addEventListener("click", () => {
       card.classList.toggle("swapped");
       stretch.setAttribute("aria-pressed", String(stretch.getAttribute("aria-pressed") !== "true"));
     });
