@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.overrides import wrong_override
 from vcl_radial.source import Absent, NotReadable, definition
 
 _settings_folders: list[str] = []
@@ -166,6 +167,8 @@ def in_words(error: BaseException, *found: Callable[..., Any]) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, VclRadialError):
         return text
+    if mend := wrong_override(error, *found):
+        return mend
     frames = traceback.extract_tb(error.__traceback__)
     own = {file for each in found for file in _files(each)}
     place = next((f for f in reversed(frames) if f.filename in own), frames[-1] if frames else None)

@@ -3,8 +3,10 @@
 import math
 
 import torch
+from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
+from vcl_radial.curvature import LaplaceMemory
 from vcl_radial.strategies import ContinualStrategy
 
 
@@ -71,6 +73,11 @@ class OnlyWithManyHeads(Good):
     def consolidate(self, experience):
         super().consolidate(experience)
         self.trained = sorted(self.network.head.heads)
+
+
+class ConsolidatesNoExperience(Good):
+    def consolidate(self):
+        self.old = dict(self.network.named_parameters())
 
 
 class RaisesWhenMade(Good):
@@ -275,6 +282,11 @@ class SaysItRemembersNothing(Good):
     memoryless = True
 
 
+class AnchorsEveryHead(Good):
+    def consolidate(self, experience):
+        self.old = {n: w.detach().clone() for n, w in self.network.named_parameters()}
+
+
 # penalty
 
 
@@ -327,3 +339,74 @@ class SumsOverTheBatch(Good):
         if not self.is_training:
             return loss
         return loss + cross_entropy(self.mb_output, self.mb_y, reduction="sum")
+
+
+# accumulates
+
+
+class Laplace(LaplaceMemory, ContinualStrategy):
+    """In order: the diagonal empirical Fisher, the sum of the points' squared gradients."""
+
+    decay = 1.0
+    group = 1
+    """Points whose gradients are averaged before they are squared; None for all of a batch."""
+
+    def consolidate(self, experience):
+        weights = self.trained_parameters()
+        squares = {name: [] for name in weights}
+        for (x, *task), labels in self.points():
+            y = self.labels_for(x, task, labels)
+
+            def nll(values, x, y, task=task):
+                return cross_entropy(functional_call(self.network, values, (x[None], *task)), y)
+
+            held = {name: weight.detach() for name, weight in weights.items()}
+            for name, gradients in vmap(grad(nll), (None, 0, 0))(held, x, y[:, None]).items():
+                groups = gradients.split(self.group or len(y))
+                squares[name] += [group.mean(0).square() for group in groups]
+        fisher = {name: self.total(terms) for name, terms in squares.items()}
+        for name in fisher.keys() - self.past.precision.keys():
+            fisher[name] += self.prior_precision
+        self.past.carry(weights, fisher, self.decay)
+
+    def labels_for(self, x, task, labels):
+        return labels
+
+    def total(self, terms):
+        return sum(terms)
+
+
+class LaplaceWithDecay(Laplace):
+    decay = 0.9
+
+
+class LaplaceWithDrawnLabels(Laplace):
+    """The Fisher proper, its expectation over labels estimated by one draw for each point."""
+
+    @torch.no_grad()
+    def labels_for(self, x, task, labels):
+        return torch.multinomial(self.network(x, *task).softmax(-1), 1).squeeze(1)
+
+
+class FisherOfMiniBatches(Laplace):
+    group = None
+
+
+class MeanFisherOfMiniBatches(FisherOfMiniBatches):
+    """As Avalanche's plugin has it."""
+
+    def total(self, terms):
+        return sum(terms) / len(terms)
+
+
+class FisherOfGroups(Laplace):
+    group = 8
+
+
+class MeanFisher(Laplace):
+    def total(self, terms):
+        return sum(terms) / len(terms)
+
+
+class MeanFisherWithDrawnLabels(LaplaceWithDrawnLabels, MeanFisher):
+    pass

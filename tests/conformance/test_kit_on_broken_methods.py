@@ -7,6 +7,10 @@ import pytest
 import torch
 
 from vcl_radial.conformance import CHECKS, check, recipe_for
+from vcl_radial.conformance.accumulation import accumulates
+from vcl_radial.conformance.subject import Subject
+from vcl_radial.conformance.trial import own_random_states
+from vcl_radial.conformance.verdict import Fault
 
 FAULTS = {
     "Raises": (
@@ -67,6 +71,32 @@ FAULTS = {
     "ForgetsToConsolidate": ("consolidates", "trained as if task 1 had never been"),
     "RemembersTheWrongWeights": ("consolidates", "lower near by, but it should be minimal there"),
     "SaysItRemembersNothing": ("consolidates", "says memoryless = True, but task 2 is trained"),
+    "ConsolidatesNoExperience": (
+        "runs",
+        r"in task 1: ConsolidatesNoExperience.consolidate\(self\) \(broken_methods.py, line \d+\) "
+        r"does not take .*: define it as consolidate\(self, experience\)$",
+    ),
+    "AnchorsEveryHead": (
+        "consolidates",
+        r"no task has trained .*: network.head.heads.1.\* of task 2 and network.head.heads.2.\* of "
+        "task 3; let consolidate",
+    ),
+    "FisherOfMiniBatches": (
+        "accumulates",
+        r"in batches of 16 points, and [\d.]+ after batches of 64",
+    ),
+    "MeanFisherOfMiniBatches": (
+        "accumulates",
+        "sum over single points; the square of a mini-batch",
+    ),
+    "FisherOfGroups": (
+        "accumulates",
+        "once, twice and three times, and should rise by equal amounts",
+    ),
+    "MeanFisher": (
+        "accumulates",
+        "let it sum over them, not take their mean .* memory_is_mean = True",
+    ),
     "DividesByN": ("penalty", "divided by N already"),
     "MultipliesByN": ("penalty", "a factor of N undoes that .* penalty_grows_with_points = True"),
     "DividesByTheBatch": ("penalty", "not on the mini-batch or its size"),
@@ -104,6 +134,62 @@ def test_every_check_can_fail():
 
 def test_a_method_that_is_in_order_passes_every_check():
     assert {v.outcome for v in verdicts("Good").values()} == {"ok"}
+
+
+def sum_over_points(name, **settings):
+    """What the one check says of it, or the fault that it finds."""
+    recipe = recipe_for(f"broken_methods:{name}", {"posterior": "none", **settings})
+    with own_random_states():
+        return accumulates(Subject(recipe))
+
+
+def test_a_laplace_approximation_that_is_right_passes_every_check():
+    assert {v.outcome for v in looked_at("Laplace").values()} == {"ok"}
+
+
+@pytest.mark.parametrize("name", ["Laplace", "LaplaceWithDecay", "LaplaceWithDrawnLabels"])
+@pytest.mark.parametrize("precision", [0.01, 100.0])
+def test_a_sum_over_the_points_is_in_order_whatever_the_prior(name, precision):
+    words = sum_over_points(name, **{"options.prior_precision": precision})
+    assert "grows in proportion with the points" in words
+
+
+@pytest.mark.parametrize("precision", [0.01, 10.0])
+def test_no_first_prior_hides_a_mean_or_a_batch(precision):
+    for name in ("MeanFisher", "FisherOfMiniBatches"):
+        with pytest.raises(Fault):
+            sum_over_points(name, **{"options.prior_precision": precision})
+
+
+def test_a_mean_is_found_behind_random_numbers():
+    with pytest.raises(Fault, match="not take their mean"):
+        sum_over_points("MeanFisherWithDrawnLabels")
+
+
+def test_a_method_may_say_that_its_memory_is_a_mean(monkeypatch):
+    import broken_methods
+
+    class Published(broken_methods.MeanFisher):
+        memory_is_mean = True
+
+    class InBatches(broken_methods.FisherOfMiniBatches):
+        memory_is_mean = True
+
+    for own in (Published, InBatches):
+        monkeypatch.setattr(broken_methods, own.__name__, own, raising=False)
+    assert "a mean over the points, as the class says" in sum_over_points("Published")
+    with pytest.raises(Fault, match="after batches of 64"):
+        sum_over_points("InBatches")
+
+
+def test_what_consolidate_does_not_compute_from_the_points_need_not_grow_with_them():
+    assert "computes nothing from the points" in verdicts("Good")["accumulates"].words
+
+
+def test_a_check_that_waits_names_the_one_that_it_waits_for():
+    for name, cause in (("PenaltyIsNaN", "finite numbers"), ("Raises", "runs")):
+        found = verdicts(name)
+        assert found["data"].words == f"not looked at before {cause!r} is mended"
 
 
 def test_a_method_may_say_that_it_trains_old_heads(monkeypatch):

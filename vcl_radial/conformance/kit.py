@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from vcl_radial.conformance.accumulation import accumulates
 from vcl_radial.conformance.family import LOOKS
 from vcl_radial.conformance.memory import consolidates, heads
 from vcl_radial.conformance.repeating import checkpoint, evaluating, seeds
@@ -43,6 +44,7 @@ CHECKS = (
     Check("checkpoint", checkpoint, ("finite numbers", "shapes", "data", "seeds")),
     Check("consolidates", consolidates, ("finite numbers", "shapes", "seeds")),
     Check("penalty", penalty, ("finite numbers", "shapes")),
+    Check("accumulates", accumulates, ("finite numbers", "shapes", "seeds", "penalty")),
 )
 
 

@@ -48,7 +48,8 @@ def heads(subject: Subject) -> str:
 def consolidates(subject: Subject) -> str:
     """Task 2 is trained in view of task 1, and the penalty is minimal where task 1 ended.
 
-    A method that carries nothing by design says so with the class attribute `memoryless = True`,
+    It holds no head that has not been trained to the random weights that the head starts with. A
+    method that carries nothing by design says so with the class attribute `memoryless = True`,
     and one whose penalty has its minimum elsewhere with `penalty_off_minimum = True`.
     """
     _ = subject.main
@@ -80,9 +81,23 @@ def consolidates(subject: Subject) -> str:
             f"{' and '.join(own)}: let consolidate(experience) store what penalty() reads "
             "(a method that means to carry nothing says so: memoryless = True)"
         )
+    _untrained_heads(view, subject)
     if method.penalty_off_minimum:
         return "task 2 is trained in view of task 1; its minimum is elsewhere, as the class says"
     return _minimal(view)
+
+
+def _untrained_heads(view: PenaltyView, subject: Subject) -> None:
+    if view.held:
+        assert subject.main.trial is not None
+        starts = subject.main.trial.names_of_heads()
+        (*others, last) = [f"{starts[task - 1]}* of task {task}" for task in view.held]
+        heads = f"{', '.join(others)} and {last}" if others else last
+        raise Fault(
+            f"after task 1 penalty() holds heads that no task has trained to the random weights "
+            f"that they start with: {heads}; let consolidate() store the body and the heads that "
+            "the task has trained (vcl_radial.nn.parameters_in_use(self.network, self.tasks))"
+        )
 
 
 def _minimal(view: PenaltyView) -> str:

@@ -22,6 +22,9 @@ BATCHES = 16, 64
 MOVE = 0.01
 """How far the weights are moved, in root mean squares of each parameter."""
 
+FAR = 30.0
+"""How many times as far they are moved where a part of the penalty may be small."""
+
 SHUFFLES = 3
 """Epochs over which the loss is averaged for each batch size."""
 
@@ -48,6 +51,8 @@ class PenaltyView:
         loss: that loss, nats per point.
         points: N, the training points of task 2.
         losses: the mean loss of an epoch where task 1 ended, nats per point `[2, SHUFFLES]`.
+        held: the tasks from 2 on whose heads, which nothing has trained yet, the penalty holds to
+            the weights that they happen to have.
     """
 
     returned: Any
@@ -64,6 +69,7 @@ class PenaltyView:
     loss: float
     points: int
     losses: Tensor
+    held: tuple[int, ...]
 
     @property
     def rise(self) -> float:
@@ -101,13 +107,27 @@ def view_penalty(make_trial: Callable[[], Trial]) -> PenaltyView:
     return full.trial.at_start_of(experience, tensors, lambda: full.view(moved_half))
 
 
+def rise_afar(trial: Trial) -> tuple[float, dict[str, Tensor]]:
+    """How much higher the penalty is far from where task 1 ended, and the weights there.
+
+    The trial is trained on task 1 first; the same trial has the same numbers, to the last bit.
+
+    Returns:
+        Nats, and tensors by parameter name, those of other tasks' heads left out.
+    """
+    look = _Look(trial)
+    experience, tensors = trial.steps[1][0], trial.tensors
+    return trial.at_start_of(experience, tensors, look.rise_afar), look.start
+
+
 class _Look:
     """A trial after task 1, and functions to call at the start of task 2."""
 
     def __init__(self, trial: Trial) -> None:
         trial.train_next()
         self.trial, self.strategy = trial, trial.strategy
-        others = tuple(start for head, start in trial.names_of_heads().items() if head != 0)
+        self.other_heads = {h: start for h, start in trial.names_of_heads().items() if h != 0}
+        others = tuple(self.other_heads.values())
         self.start = {
             name: parameter.detach().clone()
             for name, parameter in trial.strategy.model.named_parameters()
@@ -121,11 +141,17 @@ class _Look:
             for name, value in self.start.items()
         }
 
-    def moved(self) -> Tensor:
+    def moved(self, times: float = 1.0) -> Tensor:
         """The penalties at the moved weights, of every batch of the first size."""
         self.strategy.loss_value = True
-        self._go_to(self.move)
+        self._go_to({name: times * move for name, move in self.move.items()})
         return self._over_batches(BATCHES[0])
+
+    def rise_afar(self) -> float:
+        """The mean penalty of batches of the first size, far away less where task 1 ended."""
+        far = self.moved(FAR)
+        self._go_to()
+        return float(far.mean() - self._over_batches(BATCHES[0]).mean())
 
     def view(self, moved_half: Tensor) -> PenaltyView:
         strategy, move = self.strategy, self.move
@@ -154,7 +180,29 @@ class _Look:
             loss=loss,
             points=len(strategy.adapted_dataset),
             losses=torch.tensor([[self._epoch(n, k) for k in range(SHUFFLES)] for n in BATCHES]),
+            held=tuple(head + 1 for head, start in self.other_heads.items() if self._holds(start)),
         )
+
+    def _holds(self, start: str) -> bool:
+        """Whether the penalty rises as a head's weights grow and as they shrink, by a tenth.
+
+        A first prior pulls random weights one way: it falls in the other. What rises both ways has
+        its minimum at the weights themselves.
+        """
+        self._go_to()
+        named = self.strategy.model.named_parameters()
+        weights = [weight for name, weight in named if name.startswith(start)]
+        before = [weight.detach().clone() for weight in weights]
+        values = []
+        for factor in (1.0, 0.9, 1.1):
+            with torch.no_grad():
+                for weight, value in zip(weights, before, strict=True):
+                    weight.copy_(factor * value)
+            values.append(self._pass(_number))
+        with torch.no_grad():
+            for weight, value in zip(weights, before, strict=True):
+                weight.copy_(value)
+        return min(values[1:]) > values[0] + 1e-5 * abs(values[0])
 
     @torch.no_grad()
     def _go_to(self, move: dict[str, Tensor] | None = None) -> None:

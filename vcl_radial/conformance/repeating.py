@@ -6,12 +6,11 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from vcl_radial.conformance.subject import Subject
-from vcl_radial.conformance.trial import Trial, random_states
+from vcl_radial.conformance.trial import Trial, random_states, same_states
 from vcl_radial.conformance.verdict import Fault
 
 State = dict[str, Tensor]
@@ -118,18 +117,12 @@ def _evaluate_and_compare(trial: Trial) -> None:
             whose = name or "the model"
             raise Fault(f"evaluating altered the training mode of {whose}: put it back")
     for name, state in random_states().items():
-        if not _same(state, generators[name]):
+        if not same_states({name: state}, generators):
             raise Fault(
                 f"evaluating altered the state of {name}'s random numbers, on which training goes "
                 "on: draw inside `with vcl_radial.predict.own_randomness(seed, device):`, or from "
                 "a generator of your own"
             )
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return all(map(_same, a, b))
-    return torch.equal(a, b) if isinstance(a, Tensor) else np.array_equal(a, b)
 
 
 def _difference(expected: State, found: State) -> str | None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vcl_radial.conformance.penalty_view import PenaltyView, view_penalty
 from vcl_radial.conformance.trial import Trial
 from vcl_radial.conformance.verdict import NotApplicable
-from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.tracks.settings import Recipe
@@ -88,7 +88,8 @@ class Subject:
             NotApplicable: it did not come to its end.
         """
         if self.multi.error is not None:
-            raise NotApplicable("not looked at, because it does not run to its end")
+            cause = "finite numbers" if isinstance(self.multi.error, Diverged) else "runs"
+            raise NotApplicable(f"not looked at before {cause!r} is mended")
         return self.multi
 
     @cached_property

@@ -208,6 +208,17 @@ def random_states() -> Mapping[str, Any]:
     }
 
 
+def same_states(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether the generators would go on to the same numbers."""
+    return all(_same(state, others[name]) for name, state in some.items())
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return all(map(_same, a, b))
+    return torch.equal(a, b) if isinstance(a, Tensor) else np.array_equal(a, b)
+
+
 @contextmanager
 def own_random_states() -> Iterator[None]:
     """Leave the generators as they were."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from vcl_radial.errors import VclRadialError
 from vcl_radial.outside import in_words
+from vcl_radial.overrides import wrong_override
 
 Outcome = Literal["ok", "fault", "skipped"]
 
@@ -46,7 +47,7 @@ def told(error: Exception, own: type[Any]) -> str:
     roots = ("vcl_radial", "avalanche", "torch")
     files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}
     at_work = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
-    if isinstance(error, VclRadialError) or files & at_work:
+    if isinstance(error, VclRadialError) or files & at_work or wrong_override(error, own):
         return words
     return f"{own.__name__}: {words}"
 

@@ -77,6 +77,9 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
     penalty_grows_with_points: ClassVar[bool] = False
     """Whether the penalty grows with the task's number of training points, by design: the base
     class divides by it, so that the loss then holds a mean over the points."""
+    memory_is_mean: ClassVar[bool] = False
+    """Whether what a task leaves is a mean over its points, by design, as in MAS as published: a
+    task then counts the same in the past however many points it had."""
     recipe_keys: ClassVar[frozenset[str]] = frozenset()
     """What the method takes of a recipe beside the settings below, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its

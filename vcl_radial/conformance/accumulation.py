@@ -1,0 +1,225 @@
+"""Check that what a task leaves is a sum over its points, however they come in batches.
+
+Bayes' rule adds the points of a task up, log p(w | D) = log p(w) + sum_n log p(y_n | x_n, w) + c.
+Let R(D) be the penalty at the start of task 2 away from the weights that task 1 ended with, less
+the penalty at them, where consolidate() has looked at the points D at those weights. A memory made
+from the sum over n has
+
+    R(D) = R_0 + S(D),    S(k copies of D) = k S(D)
+
+with R_0 the part that no point alters: a first prior, or all of it where consolidate() does not
+look at the points. So
+
+    R does not depend on the batch size;                                              (1)
+    with each point once, twice and three times R rises by equal amounts, both S(D);  (2)
+    S(D) > 0 unless R does not depend on the points at all.                           (3)
+
+(2) and (3) hold for a summed diagonal or dense Fisher, with any first prior, factor or decay; for
+Kronecker factors, whose product is no sum over disjoint sets of points, but of k copies k times
+that of one; for importances of MAS and SI that are multiplied by N. They hold with S = 0 for L2 and
+for a posterior or a precision that training left and consolidate() only carries. A mean over the
+points has S(k copies of D) = S(D): R stays as it is with copies, but not with half of the points.
+The square of the mean gradient of a mini-batch, about 1/B of the mean square, fails (1), and
+where its B is a constant of the method (2), whose three copies of a point share a mini-batch.
+
+All trials are trained alike, and differ in what consolidate() is given alone. So what a method
+gathers in training, as Vadam its squared gradients, is not looked at, and neither is a memory that
+consolidate() trains the weights for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcl_radial.conformance.penalty_view import BATCHES, rise_afar
+from vcl_radial.conformance.subject import Subject
+from vcl_radial.conformance.trial import Trial, random_states, same_states, seed
+from vcl_radial.conformance.verdict import Fault, NotApplicable
+from vcl_radial.streams import to_avalanche
+
+ONCE: Callable[[Tensor], Tensor] = Tensor.clone
+ROUNDING = 5e-7
+"""Of a penalty, relative: float32 sums of thousands of terms."""
+
+DRAWS = 8
+"""Consolidations whose mean is compared where consolidating draws random numbers."""
+
+UNEQUAL = 0.2
+"""What the two rises of (2) may differ by, relative. Damped Kronecker factors have a term in the
+root of the copies, and stay within 9 % up to where it is as large as S; a root alone has 23 %, a
+square 67 %."""
+
+
+def accumulates(subject: Subject) -> str:
+    """What a task leaves depends on its points, not on their batches, and is a sum over them.
+
+    A method that takes a mean over the points by design, as MAS does as published and as EWC does
+    in some code, says so with the class attribute `memory_is_mean = True`; one that says
+    `penalty_grows_with_points = True` is not asked for the sum either.
+    """
+    _ = subject.main
+    if subject.whole_stream:
+        raise NotApplicable("trains once on all tasks together: there is no past")
+    if subject.method.memoryless:
+        raise NotApplicable("carries nothing but the weights, as the class says")
+    if not subject.penalty.present:
+        raise NotApplicable("the past does not enter through penalty()")
+    consolidations = _Consolidations(subject)
+    once = consolidations.rise(ONCE)
+    if torch.equal(once, consolidations.rise(_half, BATCHES[1])):
+        return "consolidate() computes nothing from the points of the task"
+    half, twice = consolidations.rise(_half), consolidations.rise(_twice)
+    other = consolidations.rise(ONCE, BATCHES[1])
+    error = _error(once, half, twice, other)
+    first, in_half, second = float(once.mean()), float(half.mean()), float(twice.mean())
+    floor = ROUNDING * abs(first) + 5 * error
+    by_points = max(abs(second - first), 2 * abs(in_half - first))
+    _batch_size(first, float(other.mean()), 0.02 * by_points + floor)
+    same = f"the penalty is the same after batches of {BATCHES[0]} and {BATCHES[1]} points, and "
+    if subject.method.memory_is_mean or subject.method.penalty_grows_with_points:
+        return f"{same}made of a mean over the points, as the class says"
+    if by_points < 5 * ROUNDING * abs(first):
+        return f"{same}the points hardly count beside the rest of it"
+    if second - first < max(0.3 * abs(in_half - first), 2.5 * error):
+        raise Fault(
+            f"{_PENALTY} is {first:.6g} nats, and {second:.6g} where task 1 has each of its points "
+            "twice, though consolidate() computes it from the points: let it sum over them, not "
+            "take their mean (if a mean is meant, say so in the class: memory_is_mean = True)"
+        )
+    third = float(consolidations.rise(_three_times).mean())
+    expected = second - first
+    if abs(third - second - expected) > UNEQUAL * abs(expected) + 2 * floor:
+        raise Fault(
+            f"{_PENALTY} is {first:.6g}, {second:.6g} and {third:.6g} nats where task 1 has each "
+            "of its points once, twice and three times, and should rise by equal amounts: let "
+            "consolidate() sum what each point says by itself, such as the square of its own "
+            "gradient (if that is meant, say so in the class: memory_is_mean = True)"
+        )
+    return f"{same}grows in proportion with the points"
+
+
+_PENALTY = "at the start of task 2 the penalty of moving the weights"
+
+
+def _batch_size(small: float, large: float, tolerance: float) -> None:
+    if abs(large - small) > tolerance:
+        raise Fault(
+            f"{_PENALTY} is {small:.6g} nats after task 1 was consolidated in batches of "
+            f"{BATCHES[0]} points, and {large:.6g} after batches of {BATCHES[1]}: let "
+            "consolidate() sum over single points; the square of a mini-batch's mean gradient "
+            "is not the mean of the points' squares (vcl_radial.curvature.diagonal_fisher sums "
+            "those)"
+        )
+
+
+def _half(rows: Tensor) -> Tensor:
+    return rows[: len(rows) // 2]
+
+
+def _twice(rows: Tensor) -> Tensor:
+    """One after the other, so that mini-batches hold different points."""
+    return rows.repeat(2)
+
+
+def _three_times(rows: Tensor) -> Tensor:
+    """Side by side, so that mini-batches hold the same points."""
+    return rows.repeat_interleave(3)
+
+
+@dataclass(frozen=True)
+class _Consolidated:
+    """A trial after task 1.
+
+    Attributes:
+        rise: how much higher the penalty is away from the weights that task 1 ended with.
+        weights: these.
+        drew: whether consolidating drew random numbers.
+    """
+
+    rise: float
+    weights: dict[str, Tensor]
+    drew: bool
+
+
+class _Consolidations:
+    """Trials that differ in nothing but the points and batches that consolidate() is given."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.first = self._trial(ONCE, BATCHES[0], 0)
+        random = self.first.drew and self._trial(ONCE, BATCHES[0], 1).rise != self.first.rise
+        self.draws = DRAWS if random else 1
+
+    def rise(self, points: Callable[[Tensor], Tensor], batch: int = BATCHES[0]) -> Tensor:
+        """In nats, for each draw `[draws]`.
+
+        Raises:
+            NotApplicable: the weights after task 1 depend on what consolidate() is given.
+        """
+        trials = [self._trial(points, batch, draw) for draw in range(self.draws)]
+        for trial in trials:
+            if not all(torch.equal(trial.weights[n], w) for n, w in self.first.weights.items()):
+                raise NotApplicable("consolidate() trains the weights: no two of it compare")
+            if not math.isfinite(trial.rise):
+                raise NotApplicable("the penalty is no finite number far from where task 1 ended")
+        return torch.tensor([trial.rise for trial in trials]).double()
+
+    def _trial(self, points: Callable[[Tensor], Tensor], batch: int, draw: int) -> _Consolidated:
+        trial = self.subject.trial()
+        drew = False
+        consolidate = trial.strategy.consolidate
+
+        def consolidate_these(experience: Any) -> None:
+            nonlocal drew
+            with _given(trial, points, batch):
+                seed(4, draw)
+                before = random_states()
+                consolidate(trial.strategy.experience)
+                drew = not same_states(before, random_states())
+
+        trial.strategy.consolidate = consolidate_these  # type: ignore[method-assign]
+        rise, weights = rise_afar(trial)
+        return _Consolidated(rise, weights, drew)
+
+
+@contextmanager
+def _given(trial: Trial, points: Callable[[Tensor], Tensor], batch: int) -> Iterator[None]:
+    """The strategy as if task 1 had these points, in batches of this size."""
+    strategy = trial.strategy
+    names = (
+        "experience",
+        "adapted_dataset",
+        "tensor_stream",
+        "dataloader",
+        "train_mb_size",
+        "eval_mb_size",
+    )
+    before = {name: getattr(strategy, name) for name in names}
+    rows = trial.tensors.train
+    changed = dataclasses.replace(trial.tensors, train=(points(rows[0]), *rows[1:]))
+    strategy.tensor_stream = changed
+    strategy.experience = to_avalanche(changed).train_stream[0]
+    strategy.adapted_dataset = strategy.experience.dataset
+    strategy.train_mb_size = strategy.eval_mb_size = batch
+    strategy.make_train_dataloader()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(strategy, name, value)
+
+
+def _error(*values: Tensor) -> float:
+    """The standard error of the difference of two means, from the spread within all."""
+    if len(values[0]) == 1:
+        return 0.0
+    variance = torch.stack([value.var() for value in values]).mean()
+    return float((2 * variance / len(values[0])).sqrt())
