@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.overrides import wrong_override
+from vcl_radial.quiet import quiet
 from vcl_radial.source import Absent, NotReadable, definition
 
 _settings_folders: list[str] = []
@@ -49,7 +50,8 @@ def find(key: str, name: str, target: str | None = None) -> Any:
     """
     module_name, in_module = _sought(key, name, target)
     try:
-        module = importlib.import_module(module_name)
+        with quiet():  # of what it imports
+            module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may fail in any way
         raise _not_imported(key, name, module_name, error) from error
     found = getattr(module, in_module, None)

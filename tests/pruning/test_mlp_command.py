@@ -140,7 +140,7 @@ def test_what_other_packages_say_as_they_are_imported_is_not_shown(
 
     def warns(name, *rest):
         if name == "vcl_radial.pruning.mlp":
-            warnings.warn("no QP solver found", stacklevel=1)
+            warnings.warn_explicit("no QP solver found", UserWarning, pytest.__file__, 1)
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", warns)

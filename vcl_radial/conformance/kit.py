@@ -17,9 +17,9 @@ from vcl_radial.conformance.scale import penalty
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, told
-from vcl_radial.experiments.quiet import quiet
 from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior, family
+from vcl_radial.quiet import quiet
 from vcl_radial.tracks.settings import Recipe
 
 

@@ -16,7 +16,6 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from torch import Tensor, nn
 
-from vcl_radial.experiments.quiet import quiet
 from vcl_radial.experiments.result_file import Unit
 from vcl_radial.nn import (
     MLP,
@@ -25,6 +24,7 @@ from vcl_radial.nn import (
     variational_weights,
 )
 from vcl_radial.predict import own_randomness
+from vcl_radial.quiet import quiet
 from vcl_radial.streams import TensorStream, load_dataset, split_stream, to_avalanche
 from vcl_radial.tracks.continual import make_strategy
 from vcl_radial.tracks.settings import Recipe

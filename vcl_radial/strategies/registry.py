@@ -13,6 +13,7 @@ import vcl_radial.strategies
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer, offers
+from vcl_radial.quiet import quiet
 from vcl_radial.source import Absent, NotReadable, classes_of, find_class
 from vcl_radial.strategies.options import Signature, read
 
@@ -58,7 +59,8 @@ def find_strategy(name: str) -> type[ContinualStrategy]:
     Raises:
         UserError: there is none, it cannot be imported, or it is not a `ContinualStrategy`.
     """
-    from vcl_radial.strategies.base import ContinualStrategy
+    with quiet():  # Avalanche imports much
+        from vcl_radial.strategies.base import ContinualStrategy
 
     target = _target(name)
     if target is None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.quiet import quiet
+from vcl_radial.quiet import quiet
 from vcl_radial.sweeps.tracks import track_of
 from vcl_radial.sweeps.tracks.track import Folder, Run, Step
 
