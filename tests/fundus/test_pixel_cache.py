@@ -5,6 +5,7 @@ import hashlib
 import json
 import multiprocessing
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -236,23 +237,19 @@ def test_builders_at_the_same_time_wait_for_one_another(cache, told):
     assert set(photographs.reader.reads.values()) == {4}
 
 
-def _build(start, answers):
+def _build(start):
     lines = []
     start.wait()
     photographs = synthetic_photographs(SyntheticSettings(patients=4))
     pixels = load_pixels(photographs, 32, jobs=1, tell=lines.append).images(range(8)).numpy()
-    answers.put((hashlib.sha256(pixels.tobytes()).hexdigest(), lines))
+    return hashlib.sha256(pixels.tobytes()).hexdigest(), lines
 
 
 def test_processes_at_the_same_time_share_one_cache(cache):
     context = multiprocessing.get_context("fork")
-    start, answers = context.Barrier(2), context.Queue()
-    running = [context.Process(target=_build, args=(start, answers)) for _ in range(2)]
-    for process in running:
-        process.start()
-    (first, its_lines), (second, other_lines) = (answers.get(timeout=60) for _ in range(2))
-    for process in running:
-        process.join()
+    with multiprocessing.Manager() as manager, ProcessPoolExecutor(2, context) as pool:
+        answers = pool.map(_build, [manager.Barrier(2)] * 2)
+        (first, its_lines), (second, other_lines) = answers
     assert first == second
     assert len(list(cache.glob("*/pixels-*.npy"))) == 1
     assert sum("decoding 8" in line for line in (*its_lines, *other_lines)) == 1

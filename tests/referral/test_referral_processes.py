@@ -28,7 +28,6 @@ def in_two_processes(out, cache):
         env={**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(cache)},
         stderr=subprocess.PIPE,
         text=True,
-        timeout=600,
         check=False,
     )
 

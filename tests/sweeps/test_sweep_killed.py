@@ -56,16 +56,20 @@ def test_a_killed_worker_is_replaced_and_a_killed_sweep_goes_on_to_the_same_tabl
     def at_the_gate() -> list[str]:
         return [path.name for path in gate.iterdir()]
 
+    def so_many_wait(count: int) -> bool:
+        assert driver.poll() is None
+        return len(at_the_gate()) == count
+
     try:
-        until(lambda: len(at_the_gate()) == 2)
+        until(lambda: so_many_wait(2))
         with pytest.raises(UserError, match="another sweep is at work in this folder"):
             swept(out, **changes)
         os.kill(int(at_the_gate()[0]), signal.SIGKILL)
-        until(lambda: len(at_the_gate()) == 3)
+        until(lambda: so_many_wait(3))
     finally:
         driver.kill()
         driver.wait()
-    until(lambda: not any(map(alive, at_the_gate())), 30)
+    until(lambda: not any(map(alive, at_the_gate())))
     assert trials_bytes(out).count(b",finished,") == 2
     (gate / "open").touch()
     swept(out, **changes)
