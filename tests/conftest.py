@@ -15,6 +15,9 @@ from vcl_radial.data_files import DATA_VARIABLE
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
 
+# Tensors here are so small that a second thread only costs.
+torch.set_num_threads(1)
+
 DATA = os.environ.get(DATA_VARIABLE)
 
 
@@ -24,6 +27,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_waiting_for_the_disk():
+    """No test cuts the power, so that nothing need be on the disk before it goes on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,7 +34,7 @@ class Offer:
 
 def offers() -> list[Offer]:
     """All that there are, by name."""
-    found = {_offer(point) for point in entry_points(group=GROUP)}
+    found = {_offer(point) for point in _points(tuple(sys.path))}
     return sorted(found, key=lambda offer: (offer.name, offer.package))
 
 
@@ -49,6 +51,12 @@ def offer(name: str) -> Offer | None:
             f"{name!r}: several installed packages offer it; write strategy = {classes} in a recipe"
         )
     return found[0] if found else None
+
+
+@lru_cache(maxsize=1)  # it reads a file of every package, and each run of a sweep asks
+def _points(folders: tuple[str, ...]) -> EntryPoints:
+    """The entry points of packages in these folders, those on the import path."""
+    return entry_points(group=GROUP)
 
 
 def _offer(point: EntryPoint) -> Offer:
