@@ -7,11 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
 
 from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.runner import perform
+
+pytestmark = pytest.mark.processes
 
 MORTAL = """
 import os, signal

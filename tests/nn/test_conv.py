@@ -79,6 +79,7 @@ def plain(layer, **options):
     return same
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel:UserWarning")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_without_noise_it_is_pytorchs_own_layer(options, grouping):

@@ -304,6 +304,7 @@ def test_the_command_trains_scores_and_keeps_what_is_done(tmp_path, capsys):
     assert len(list(Path(tmp_path).glob("synthetic/*/seed-0-*/done"))) == 2
 
 
+@pytest.mark.processes
 def test_two_jobs_end_with_the_scores_of_one(tmp_path, capfd):
     methods = "radial", "deterministic", "mfvi"
     assert command(*tiny(tmp_path / "two", *methods), "--jobs", "2") == 0
@@ -318,6 +319,7 @@ def test_two_jobs_end_with_the_scores_of_one(tmp_path, capfd):
         assert other.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.processes
 def test_a_run_of_two_jobs_that_fails_is_said_and_the_others_go_on(tmp_path, capfd):
     arguments = tiny(tmp_path, "radial", "deterministic")
     keys = dict(map(parse_setting, TINY))

@@ -100,12 +100,14 @@ def test_an_interrupted_command_goes_on_with_the_same_numbers(tmp_path, monkeypa
     assert scores(UNITS, tmp_path / "parts") == scores(UNITS, tmp_path / "whole")
 
 
+@pytest.mark.processes
 def test_worker_processes_give_the_same_numbers(tmp_path):
     for jobs in (1, 2):
         perform(UNITS[:2], tmp_path / str(jobs), jobs=jobs, lanes=2)
     assert scores(UNITS[:2], tmp_path / "1") == scores(UNITS[:2], tmp_path / "2")
 
 
+@pytest.mark.processes
 def test_a_workers_mistake_of_the_users_comes_through_in_its_words(tmp_path):
     missing = [unit(splits=[k]).model_copy(update={"set": "nowhere"}) for k in (0, 1)]
     with pytest.raises(DataError, match="nowhere"):

@@ -51,7 +51,7 @@ def test_they_learn_a_task_and_the_posterior_becomes_the_prior(
 
     class Witness(SupervisedPlugin):
         def after_training_exp(self, strategy, **kwargs):
-            penalties.append(float(strategy.penalty()))
+            penalties.append(strategy.penalty().item())
 
     learner = strategy(
         method,

@@ -100,7 +100,7 @@ def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(
     multi_head_stream, monkeypatch
 ):
     class Own(ContinualStrategy):
-        def __init__(self, prior_scale=1.0, initial_noise=0.1, **settings):
+        def __init__(self, *, prior_scale=1.0, initial_noise=0.1, **settings):
             super().__init__(**settings)
             self.given = prior_scale, initial_noise
             self.network.extra = BayesianLinear(2, 2)
