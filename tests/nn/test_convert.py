@@ -19,11 +19,13 @@ from vcl_radial.nn import (
     PointLinear,
     PosteriorSettings,
     VariationalWeights,
+    WithHeads,
     consolidate,
     kl_divergence,
     variational_weights,
 )
 from vcl_radial.nn.convert import BayesianConv, to_bayesian
+from vcl_radial.nn.vgg import VGG
 
 STILL = PosteriorSettings("radial", initial_rho=-100.0)
 
@@ -330,3 +332,28 @@ def test_heads_that_are_there_and_heads_to_come_are_converted():
 def test_a_module_that_makes_its_layers_as_tasks_come_is_refused():
     with pytest.raises(UserError, match="makes or replaces layers as tasks come"):
         to_bayesian(MTSimpleMLP(input_size=6, hidden_size=5))
+
+
+@pytest.mark.parametrize("posterior", [None, "none"])
+def test_without_a_posterior_every_network_has_point_estimates(posterior):
+    plain = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    body = nn.Sequential(nn.Flatten(), nn.Linear(3, 4))
+    networks = [
+        MLP(3, 2, hidden=(4,), posterior=posterior),
+        VGG(1, posterior=posterior),
+        WithHeads(body, (3,), 2, posterior=posterior),
+        to_bayesian(plain, posterior),
+    ]
+    for network in networks:
+        assert not any(isinstance(module, VariationalWeights) for module in network.modules())
+    x = torch.randn(5, 3)
+    assert torch.equal(networks[-1](x), plain(x))
+    assert networks[-1] is not plain
+    assert to_bayesian(plain, posterior, inplace=True) is plain
+
+
+def test_an_unknown_posterior_is_refused_with_all_that_a_recipe_knows():
+    known = "choose from gaussian, radial, radial-eq44, rdp, none, or"
+    for make in (lambda: MLP(3, 2, posterior="laplace"), lambda: to_bayesian(nn.Linear(2, 2), "")):
+        with pytest.raises(UserError, match=known):
+            make()

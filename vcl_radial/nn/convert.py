@@ -17,7 +17,9 @@ from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.linear import BayesianLinear
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
+from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior
+from vcl_radial.posteriors.families import FAMILIES
 
 _CONVERTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
@@ -25,16 +27,39 @@ _READ_WEIGHTS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 """These read the weights of layers inside them instead of calling the layers."""
 
 
-def layer_settings(posterior: LayerSettings | str | type[Posterior]) -> LayerSettings:
-    """The settings of a variational family that may be given by its name or class alone."""
-    if isinstance(posterior, str | type):
-        return RDPSettings() if posterior == "rdp" else PosteriorSettings(posterior)
-    return posterior
+_NAMES = (*FAMILIES, "rdp", "none")
+"""What a recipe calls the posteriors that are built in."""
+
+
+def layer_settings(
+    posterior: LayerSettings | str | type[Posterior] | None,
+) -> LayerSettings | None:
+    """The settings of a variational family that may be given by its name or class alone.
+
+    Args:
+        posterior: settings; a name as in a recipe; a class; None or "none" for point estimates.
+
+    Returns:
+        Settings, or None for point estimates.
+
+    Raises:
+        UserError: the name is not known, or what it names is no `Posterior`.
+    """
+    if posterior is None or posterior == "none":
+        return None
+    if posterior == "rdp":
+        return RDPSettings()
+    if isinstance(posterior, str) and not (posterior in FAMILIES or is_named(posterior)):
+        raise UserError(
+            f"posterior = {posterior!r} is not known: choose from {', '.join(_NAMES)}, or name "
+            "your own as 'package.module:Class'"
+        )
+    return PosteriorSettings(posterior) if isinstance(posterior, str | type) else posterior
 
 
 def to_bayesian(
     model: nn.Module,
-    posterior: LayerSettings | str | type[Posterior] = "radial",
+    posterior: LayerSettings | str | type[Posterior] | None = "radial",
     *,
     keep: Collection[str] = (),
     inplace: bool = False,
@@ -50,7 +75,7 @@ def to_bayesian(
     Args:
         model: any network; torchvision's for example.
         posterior: the family of the weights, where it starts and the first prior, by its settings
-            or just its name or class.
+            or just its name or class; None or "none" leaves the network as it is.
         keep: names of modules that stay as they are, with all that is inside them.
         inplace: whether the model itself is changed, or a copy.
 
@@ -58,25 +83,18 @@ def to_bayesian(
         The network.
 
     Raises:
-        UserError: there is nothing to convert, a name in `keep` is not known, or a layer cannot be
-            converted: its weights are shared with another layer, parametrised, not initialised
-            yet, or read or replaced by the module around it; it is transposed, has hooks, or
-            computes in a way of its own.
+        UserError: the posterior or a name in `keep` is not known, there is nothing to convert, or
+            a layer cannot be converted: its weights are shared with another layer, parametrised,
+            not initialised yet, or read or replaced by the module around it; it is transposed, has
+            hooks, or computes in a way of its own.
     """
     settings = layer_settings(posterior)
+    if settings is None:
+        return model if inplace else copy.deepcopy(model)
     kept = _kept(model, keep)
     if isinstance(model, _CONVERTED) and inplace:
         raise UserError("a layer alone cannot be converted in place: convert a copy of it")
-    owners = Counter(id(p) for m in model.modules() for p in m._parameters.values())
-    convertible = False
-    for name, module in model.named_modules():
-        if id(module) not in kept and _check(name, module, owners, kept):
-            convertible = True
-    if not convertible:
-        raise UserError(
-            f"{type(model).__name__} has no linear layer or convolution to convert"
-            + (" besides those to keep" if keep else "")
-        )
+    _check_all(model, kept)
     if not inplace:
         model = copy.deepcopy(model)
         kept = _kept(model, keep)
@@ -205,6 +223,20 @@ def _kept(model: nn.Module, keep: Collection[str]) -> set[int]:
 
 def _layers(model: nn.Module) -> Iterator[str]:
     return (name for name, module in model.named_modules() if isinstance(module, _CONVERTED))
+
+
+def _check_all(model: nn.Module, kept: set[int]) -> None:
+    """Raises UserError: a layer cannot be converted, or there is none."""
+    owners = Counter(id(p) for m in model.modules() for p in m._parameters.values())
+    convertible = False
+    for name, module in model.named_modules():
+        if id(module) not in kept and _check(name, module, owners, kept):
+            convertible = True
+    if not convertible:
+        raise UserError(
+            f"{type(model).__name__} has no linear layer or convolution to convert"
+            + (" besides those to keep" if kept else "")
+        )
 
 
 def _check(name: str, module: nn.Module, owners: Counter[int], kept: set[int]) -> bool:

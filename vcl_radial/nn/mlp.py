@@ -29,7 +29,7 @@ class MLP(nn.Module):
         hidden: units of each hidden layer.
         multi_head: a head for each task instead of one for all.
         posterior: a variational family for all weights, by its settings or just its name or class;
-            None for point estimates.
+            None or "none" for point estimates.
         point_heads: point estimates in the heads, whatever the body has.
         precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
             and the head stay as they are.
@@ -48,7 +48,7 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         self.in_bfloat16 = precision == "bfloat16"
-        settings = None if posterior is None else layer_settings(posterior)
+        settings = layer_settings(posterior)
 
         def layer(inputs: int, outputs: int) -> nn.Module:
             if settings is None:

@@ -14,6 +14,7 @@ from vcl_radial.nn.convert import layer_settings
 from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.posteriors import Posterior
 
 _BLOCKS: Final = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
 """Multiples of the channels and numbers of layers (Simonyan and Zisserman 2015, Table 1, D)."""
@@ -62,7 +63,7 @@ class VGG(nn.Module):
         in_channels: channels of an image.
         multi_head: a head for each task instead of one for all.
         posterior: a variational family for all weights, by its settings or just its name;
-            None for point estimates.
+            None or "none" for point estimates.
         dropout: probability of `MCDropout` before every layer of weights but the first.
         first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
             published code 2, at a quarter of the work.
@@ -77,13 +78,13 @@ class VGG(nn.Module):
         *,
         in_channels: int = 3,
         multi_head: bool = False,
-        posterior: LayerSettings | str | None = "radial",
+        posterior: LayerSettings | str | type[Posterior] | None = "radial",
         dropout: float = 0.0,
         first_stride: int = 1,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
         super().__init__()
-        settings = None if posterior is None else layer_settings(posterior)
+        settings = layer_settings(posterior)
         self.in_bfloat16 = precision == "bfloat16"
 
         def convolution(inputs: int, outputs: int, stride: int) -> nn.Module:

@@ -28,7 +28,7 @@ class WithHeads(nn.Module):
         classes: outputs of a head.
         multi_head: a head for each task instead of one for all.
         posterior: a variational family for all weights, by its settings or just its name or class;
-            None for point estimates.
+            None or "none" for point estimates.
         point_heads: point estimates in the heads, whatever the body has.
         precision: "bfloat16" computes the products of the body in that type (autocast).
 
@@ -49,7 +49,7 @@ class WithHeads(nn.Module):
     ) -> None:
         super().__init__()
         self.in_bfloat16 = precision == "bfloat16"
-        settings = None if posterior is None else layer_settings(posterior)
+        settings = layer_settings(posterior)
         features = _features(body, shape)
         fixed = not multi_head and not point_heads and next(body.parameters(), None) is None
         self.body = body if settings is None or fixed else to_bayesian(body, settings)
