@@ -98,8 +98,9 @@ def test_the_resnet_of_the_docs_is_trained_on_photographs(newcomers_folder, caps
     monkeypatch.setenv("XDG_CACHE_HOME", str(newcomers_folder / "cache"))
     write_files(RETINOPATHY, newcomers_folder)
     ((*refer,),) = arguments(RETINOPATHY, "my_eyes")
-    quick = ["epochs=1", "eval_samples=2", "batch_size=40", "data.size=32", "data.patients=80"]
-    assert main([*refer, *quick, "--method", "mfvi"]) == 0
+    refer.remove("radial")  # one of the two will do
+    quick = ["epochs=1", "eval_samples=2", "data.size=16", "data.patients=80"]
+    assert main([*refer, *quick]) == 0
     assert "mfvi  seed 0 done in" in capsys.readouterr().out
 
 
