@@ -8,6 +8,7 @@ from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial import figures
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.experiments import report
 from vcl_radial.experiments.report import _file_name, write_report
 from vcl_radial.experiments.run_folder import RunFolder
 
@@ -35,6 +36,29 @@ def test_the_same_runs_give_the_same_bytes_of_tables_and_pictures(tmp_path: Path
     heatmaps = (name for name in pictures if "png" in name and "accuracy-over" not in name)
     assert all(str(tmp_path / "one" / name) in printed for name in heatmaps)
     assert str(tmp_path / "one" / "index.html") in printed
+
+
+def test_pictures_are_drawn_when_what_they_show_or_they_themselves_have_changed(
+    tmp_path: Path, capsys, monkeypatch
+):
+    finished(tmp_path, tiny_run())
+    drawn: list[str] = []
+    save = report._save
+    monkeypatch.setattr(
+        report, "_save", lambda figure, stem: drawn.append(stem.name) or save(figure, stem)
+    )
+    write_report(tmp_path, tmp_path / "report")
+    everything, printed = sorted(drawn), capsys.readouterr().out
+    drawn.clear()
+    write_report(tmp_path, tmp_path / "report")
+    assert (drawn, capsys.readouterr().out) == ([], printed)
+    (tmp_path / "report" / MULTI_HEAD / "final-model.svg").write_text("altered")
+    write_report(tmp_path, tmp_path / "report")
+    assert drawn == ["final-model"]
+    drawn.clear()
+    finished(tmp_path, tiny_run(seed=1))
+    write_report(tmp_path, tmp_path / "report")
+    assert sorted(drawn) == everything
 
 
 def test_the_page_says_what_stands_behind_the_numbers(tmp_path: Path, no_pictures):

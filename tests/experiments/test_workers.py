@@ -92,7 +92,7 @@ def wait_until(happened, seconds: float = 60.0) -> None:
 
 
 def test_ending_the_command_ends_its_workers_and_says_how_to_go_on(tmp_path: Path):
-    # Workers are at work from the first second when this stands where they look for Avalanche.
+    # The server that workers are forked from waits when this stands where it looks for Avalanche.
     (tmp_path / "avalanche.py").write_text(SLEEPER)
     command = [sys.executable, "-m", "vcl_radial", "run", MULTI_HEAD, "--method", "naive"]
     command += ["--seeds", "2", "--jobs", "2", "--device", "cpu", "--out", str(tmp_path / "runs")]
@@ -105,8 +105,8 @@ def test_ending_the_command_ends_its_workers_and_says_how_to_go_on(tmp_path: Pat
         env={**os.environ, "PYTHONPATH": path},
     ) as process:
         try:
-            # Ctrl-C reaches the workers as well: only the command itself is to answer it.
-            wait_until(lambda: len(list(tmp_path.glob("*.deaf"))) == 2)
+            # Ctrl-C reaches it as well: only the command itself is to answer it.
+            wait_until(lambda: len(list(tmp_path.glob("*.deaf"))) == 1)
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=60)
         finally:
@@ -115,3 +115,32 @@ def test_ending_the_command_ends_its_workers_and_says_how_to_go_on(tmp_path: Pat
     assert errors == "vcl-radial: stopped; the same command goes on from what is finished\n"
     workers = [int(path.stem) for path in tmp_path.glob("*.deaf")]
     wait_until(lambda: not any(map(alive, workers)), seconds=10)
+
+
+ALONE = """
+import sys
+from pathlib import Path
+from vcl_radial.cli import main
+code = main(sys.argv[1:])
+heavy = {"torch", "avalanche", "sklearn"} & set(sys.modules)
+assert not heavy, heavy
+sys.exit(code)
+"""
+
+
+@pytest.mark.processes
+def test_a_command_imports_no_pytorch_itself_and_leaves_no_process_behind(tmp_path: Path):
+    out = tmp_path / "runs"
+    command = ["run", MULTI_HEAD, "--method", "naive", "--jobs", "1", "--device", "cpu"]
+    command += ["--out", str(out), "--set", "epochs=1", "hidden=[8]", "stream.tasks=2"]
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    # All output is there only when the last process that could write has ended.
+    answer = subprocess.run(
+        [sys.executable, "-c", ALONE, *command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert len(list(out.rglob("done"))) == 1

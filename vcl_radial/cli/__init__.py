@@ -29,7 +29,7 @@ from vcl_radial.cli import (
 )
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
-from vcl_radial.experiments.processes import print_anything
+from vcl_radial.output import unfailing_output
 
 COMMANDS = (
     run,
@@ -51,7 +51,16 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
-    print_anything()
+    with unfailing_output() as lost:
+        code = _main(arguments)
+        sys.stdout.flush()
+    for error in lost.errors:
+        print(f"vcl-radial: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return code or FAILED
+    return code
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -67,9 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, as in `vcl-radial list | head`
-        sys.stderr.close()
-        return FAILED
     return code
 
 

@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
     check_output(options.out)
 
     from vcl_radial.experiments.execute import Place
-    from vcl_radial.experiments.report import write_report
+    from vcl_radial.experiments.report import import_all, write_report
     from vcl_radial.experiments.run_folder import RunFolder
     from vcl_radial.experiments.runner import perform
 
@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
         command=in_words("run", options),
     )
     runs = [run.on_data(options.data_dir) for run in runs]
-    outcomes = perform(runs, place, options.jobs, 1 if loggers else options.lanes)
+    outcomes = perform(runs, place, options.jobs, 1 if loggers else options.lanes, import_all)
     faults: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.fault is not None:

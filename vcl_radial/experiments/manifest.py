@@ -27,6 +27,7 @@ class Manifest(BaseModel):
         benchmark: Of which runs the report is.
         runs: Where they lie, as a path from the folder that holds the reports.
         files: SHA-256 checksums by name.
+        shown: A checksum of what the pictures were drawn from.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -34,9 +35,24 @@ class Manifest(BaseModel):
     benchmark: str
     runs: str
     files: dict[str, str]
+    shown: str | None = None
 
 
-def write(folder: Path, benchmark: str, runs: Path, names: Iterable[str]) -> None:
+def drawn_from(folder: Path, shown: str) -> set[str]:
+    """The files of a report that are as they were written, if its pictures show just this."""
+    manifest = _read(folder)
+    if manifest is None or manifest.shown != shown:
+        return set()
+    return {
+        name
+        for name, checksum in manifest.files.items()
+        if (folder / name).is_file() and _checksum(folder / name) == checksum
+    }
+
+
+def write(
+    folder: Path, benchmark: str, runs: Path, names: Iterable[str], shown: str | None = None
+) -> None:
     """List the files of a report, and remove what an earlier one of its folder left behind.
 
     Args:
@@ -44,6 +60,7 @@ def write(folder: Path, benchmark: str, runs: Path, names: Iterable[str]) -> Non
         benchmark: Of which runs it is.
         runs: The folder that was given to `--out`.
         names: The files that the report consists of.
+        shown: A checksum of what its pictures were drawn from.
 
     Raises:
         UserError: The manifest cannot be written.
@@ -52,7 +69,9 @@ def write(folder: Path, benchmark: str, runs: Path, names: Iterable[str]) -> Non
     files = {name: _checksum(folder / name) for name in sorted(names) if (folder / name).exists()}
     if earlier is not None:
         _remove(folder, {k: v for k, v in earlier.files.items() if k not in files})
-    manifest = Manifest(benchmark=benchmark, runs=_from(folder.parent, runs), files=files)
+    manifest = Manifest(
+        benchmark=benchmark, runs=_from(folder.parent, runs), files=files, shown=shown
+    )
     write_atomically(folder / FILE, manifest.model_dump_json(indent=2) + "\n")
 
 

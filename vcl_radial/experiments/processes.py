@@ -1,18 +1,23 @@
-"""A process of one's own that does one piece of work after another and ends with its parent."""
+"""A process of one's own that does one piece of work after another and ends with its parent.
+
+Where it can, it is forked from a server that has imported PyTorch once (`start_server`); else it is
+spawned and imports for itself.
+"""
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
+
+from vcl_radial.output import unfailing_output
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -31,23 +36,17 @@ class WorkerProcess:
     """
 
     def __init__(self, work: Callable[..., None], *given: Any, threads: int) -> None:
-        # Spawned, not forked: a fork would copy the locks of torch's threads.
-        context = multiprocessing.get_context("spawn")
+        # Never forked from here: that would copy the locks of torch's threads. The server has none,
+        # but the threads that its libraries may use are set.
+        forked = _server.running and threads == 1
+        context: Any = multiprocessing.get_context("forkserver" if forked else "spawn")
         self.line, far_end = context.Pipe()
         self._process: BaseProcess = context.Process(
-            target=work, args=(far_end, *given), daemon=True
+            target=_begin, args=(dict(os.environ), work, far_end, *given), daemon=True
         )
-        # A terminal sends Ctrl-C to the workers too; they leave it to this process, and inherit
-        # that, and how many threads they may have, before their first line of Python.
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        before = {name: os.environ.get(name) for name in _THREADS}
-        os.environ.update(dict.fromkeys(_THREADS, str(threads)))
-        try:
+        # One that is forked has what the server was started with; to wait for that can be ended.
+        with nullcontext() if forked else _inherited(threads):
             self._process.start()
-        finally:
-            signal.signal(signal.SIGINT, handler)
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
         far_end.close()
 
     def send(self, work: Any) -> None:
@@ -88,22 +87,81 @@ class WorkerProcess:
         self.line.close()
 
 
-def print_anything() -> None:
-    """Print what the output's encoding lacks, as arrows or a path's odd bytes, as codes."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+class _Server:
+    running = False
+
+
+_server = _Server()
+_PRELOAD = "vcl_radial.experiments.preload"
+_MODULES = "VCL_RADIAL_PRELOAD"
+"""The variable that tells the module above what to import."""
+
+
+def start_server(device: str, *modules: str) -> bool:
+    """Start to import modules in a process from which workers are then forked; does not wait.
+
+    Args:
+        device: of the workers' networks. With "cuda" workers import for themselves: a driver must
+            not be forked.
+        modules: that the workers need.
+
+    Returns:
+        Whether there is such a server.
+    """
+    if device == "cuda" or "forkserver" not in multiprocessing.get_all_start_methods():
+        return False
+    if sys.platform != "linux":  # elsewhere a fork may meet threads of the system's libraries
+        return False
+    if not _server.running:
+        from multiprocessing import forkserver
+
+        forkserver.set_forkserver_preload([_PRELOAD])
+        os.environ[_MODULES] = ",".join(modules)
+        try:
+            with _inherited(threads=1):
+                forkserver.ensure_running()
+        finally:
+            del os.environ[_MODULES]
+        _server.running = True
+    return True
+
+
+@contextmanager
+def _inherited(threads: int) -> Iterator[None]:
+    """What a process that is started inside has before its first line of Python.
+
+    A terminal sends Ctrl-C to the workers too; they leave it to this process.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, str(threads)))
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, handler)
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _begin(environment: dict[str, str], work: Callable[..., None], *arguments: Any) -> None:
+    """In the process: the server's environment may be older than this one."""
+    threads = {name: os.environ[name] for name in _THREADS}
+    os.environ.clear()
+    os.environ.update(environment | threads)
+    work(*arguments)
 
 
 def serve(line: Connection, do: Callable[[Any], Any]) -> None:
     """In the process: do what comes and send back what came of it, until the parent is gone."""
     threading.Thread(target=end_with_parent, daemon=True).start()
-    print_anything()
-    while True:
-        try:
-            line.send(do(line.recv()))
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            return
+    with unfailing_output():
+        while True:
+            try:
+                line.send(do(line.recv()))
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                return
 
 
 def end_with_parent() -> None:

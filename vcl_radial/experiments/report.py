@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import warnings
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from vcl_radial.figures.page import Section
+
+
+def import_all() -> None:
+    """Import what a report needs, which takes seconds, while there is something to wait for."""
+    import pandas as pd  # noqa: F401
+
+    from vcl_radial import figures, metrics  # noqa: F401
+    from vcl_radial.figures import page  # noqa: F401
 
 
 def write_report(
@@ -113,6 +122,8 @@ def _write_section(runs: list[FinishedRun], place: Path, folder: Path) -> Sectio
         multi_head=multi_head,
         layers=layers,
     )
+    shown = _shown(results, layers, tasks)
+    standing = manifest.drawn_from(place, shown)  # asked before the files are written anew
     files = figures.report_files(results, costs, tasks, facts, multi_head=multi_head)
     if layers is not None:
         files["layers.csv"] = figures.to_csv(layers)
@@ -125,7 +136,9 @@ def _write_section(runs: list[FinishedRun], place: Path, folder: Path) -> Sectio
         # A name in letters that the font does not have is drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         for stem, draw in _pictures(results, layers, tasks).items():
-            paths = _save(draw(), place / stem)
+            paths = [place / f"{stem}{ending}" for ending in figures.ENDINGS]
+            if not {path.name for path in paths} <= standing:
+                paths = _save(draw(), place / stem)
             names = [path.name for path in paths]
             written += names
             if stem in ("accuracy-over-tasks", "layers"):
@@ -133,8 +146,22 @@ def _write_section(runs: list[FinishedRun], place: Path, folder: Path) -> Sectio
             else:
                 print(f"  {paths[0]}  (and .{paths[1].suffix[1:]})")
     print(f"  {place / 'summary.md'}, {', '.join(others)}")
-    manifest.write(place, runs[0].spec.benchmark, folder, written)
+    manifest.write(place, runs[0].spec.benchmark, folder, written, shown)
     return section
+
+
+def _shown(results: pd.DataFrame, layers: pd.DataFrame | None, tasks: Sequence[str]) -> str:
+    """A checksum of what pictures show and of what draws them."""
+    from matplotlib import __version__
+
+    from vcl_radial import figures
+
+    content = hashlib.sha256(repr((__version__, list(tasks))).encode())
+    for table in (results, layers):
+        content.update(b"" if table is None else table.to_csv(index=False).encode())
+    for path in sorted(Path(figures.__file__).parent.rglob("*.py")):
+        content.update(path.read_bytes())
+    return content.hexdigest()
 
 
 def _pictures(

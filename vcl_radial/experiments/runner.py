@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from vcl_radial.data_files import image_files, required_root
+from vcl_radial.errors import UserError
 from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.lanes import batches
 from vcl_radial.experiments.preflight import check_data, check_output
+from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.experiments.progress import Progress
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
@@ -20,9 +23,16 @@ from vcl_radial.tracks.settings import IMAGE_FOLDER
 LANES_ON_GPU = 64
 """So many runs fill a large GPU."""
 
+_NEEDED = ("vcl_radial.experiments.workers", "vcl_radial.tracks.continual", "sklearn.datasets")
+"""What a worker imports before its first step."""
+
 
 def perform(
-    runs: Sequence[Run], place: Place, jobs: int | None = None, lanes: int | None = None
+    runs: Sequence[Run],
+    place: Place,
+    jobs: int | None = None,
+    lanes: int | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Carry out what is not finished yet and give the outcomes of all that was tried.
 
@@ -31,6 +41,9 @@ def perform(
         place: where they compute, read and write.
         jobs: worker processes; None for one per core, but one on a GPU.
         lanes: runs of one shape that a worker trains together; None for 1, but many on a GPU.
+        meanwhile: what this process does while the workers' server imports PyTorch.
+
+    One job works in this process where PyTorch is imported here already, else in a worker.
 
     Raises:
         UserError: the data or the output folder cannot be used, found before any run starts.
@@ -48,17 +61,23 @@ def perform(
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
     check_data(todo, place.data_dir)
-    load_data(todo, place.data_dir)
     if jobs is None:
         jobs = 1 if place.device == "cuda" else available_cores()
     if lanes is None:
         lanes = LANES_ON_GPU if place.device == "cuda" else 1
     work = batches(todo, lanes)
     jobs = min(jobs, len(work))
+    alone = jobs == 1 and "torch" in sys.modules
+    if not alone and start_server(place.device, *_NEEDED):
+        meanwhile()
+    elif jobs == 1:
+        alone = True
+    if {run.stream.dataset for run in todo} != {"digits"}:  # which cannot be damaged
+        load_data(todo, place.data_dir) if alone else _load_in_worker(todo, place)
     outcomes = []
     at_once = min(len(todo), jobs * max(map(len, work)))
     with Progress(todo, jobs=at_once, kept=len(runs) - len(todo)) as progress:
-        for outcome in carry_out(work, place, jobs, progress.show):
+        for outcome in carry_out(work, place, 0 if alone else jobs, progress.show):
             progress.end(outcome.run, outcome.fault, outcome.elsewhere)
             outcomes.append(outcome)
     return outcomes
@@ -89,6 +108,30 @@ def load_data(runs: Iterable[Run], data_dir: Path | None) -> None:
         load_dataset(name, data_dir, **dict(keys))
         if name == IMAGE_FOLDER:
             _name_left_out(required_root(name, data_dir))
+
+
+def _load_in_worker(runs: Sequence[Run], place: Place) -> None:
+    worker = WorkerProcess(_load, place.data_dir, threads=1)
+    try:
+        worker.send(runs)
+        fault: UserError | None = worker.hear()
+    except ProcessDied as died:
+        raise UserError(f"the data cannot be read: {died}") from None
+    finally:
+        worker.dismiss()
+    if fault is not None:
+        raise fault
+
+
+def _load(line: Connection, data_dir: Path | None) -> None:
+    def attempt(runs: Sequence[Run]) -> UserError | None:
+        try:
+            load_data(runs, data_dir)
+        except UserError as error:
+            return UserError(str(error))
+        return None
+
+    serve(line, attempt)
 
 
 def _name_left_out(root: Path) -> None:

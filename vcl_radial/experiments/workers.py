@@ -34,9 +34,15 @@ def carry_out(
 ) -> Iterator[Outcome]:
     """Carry batches of runs out, `jobs` at a time, and yield the runs of each as it ends.
 
-    One job works in this process. A worker that dies takes only its own batch with it.
+    A worker that dies takes only its own batch with it.
+
+    Args:
+        batches: the runs; those of a batch train as one program.
+        place: where they compute, read and write.
+        jobs: worker processes; 0 for none, but this process.
+        tell: hears how far a run has come.
     """
-    if jobs == 1:
+    if jobs == 0:
         for batch in batches:
             yield from _attempt(batch, place, tell)
         return

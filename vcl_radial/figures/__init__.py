@@ -7,10 +7,11 @@ from vcl_radial.figures.heatmap import heatmap, heatmap_sheet
 from vcl_radial.figures.layer_movement import layer_movement
 from vcl_radial.figures.over_seeds import AccuracyOverSeeds, accuracy_over_seeds, method_names
 from vcl_radial.figures.report_files import report_files
-from vcl_radial.figures.style import MethodStyle, house_style, method_styles, save
+from vcl_radial.figures.style import ENDINGS, MethodStyle, house_style, method_styles, save
 from vcl_radial.figures.tables import summary_table, to_csv, to_markdown, to_text
 
 __all__ = [
+    "ENDINGS",
     "AccuracyOverSeeds",
     "MethodStyle",
     "accuracy_curves",

@@ -160,6 +160,10 @@ def house_style() -> Iterator[None]:
         yield
 
 
+ENDINGS = (".png", ".svg")
+"""Of the files of a figure."""
+
+
 def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
     """Writes a figure as PNG (200 dots per inch) and as SVG.
 
@@ -176,7 +180,7 @@ def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
     stem = Path(path_without_suffix)
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = []
-    for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+    for suffix, metadata in zip(ENDINGS, ({"Software": None}, {"Date": None}), strict=True):
         buffer = io.BytesIO()
         with house_style():
             FigureCanvasAgg(figure).print_figure(

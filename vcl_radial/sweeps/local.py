@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 
 from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve
+from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.jobs import Ended, Job, Tell, attempt
 from vcl_radial.sweeps.tracks.track import Run, Step
@@ -48,6 +48,7 @@ class Pool:
 
     def __init__(self, place: Place, jobs: int, tell: Tell) -> None:
         self.place, self.jobs, self.tell = place, jobs, tell
+        start_server(place.device, "vcl_radial.sweeps.jobs", "vcl_radial.tracks.continual")
         self._idle: list[_Worker] = []
         self._busy: dict[Connection, _Worker] = {}
 

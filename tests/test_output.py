@@ -1,0 +1,86 @@
+"""Output that cannot be written ends no work."""
+
+import errno
+import io
+import os
+import sys
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.output import unfailing_output
+
+FULL = Path("/dev/full")
+
+
+@contextmanager
+def printing_to(descriptor: int):
+    """Standard output into a file descriptor; not as a fixture, since a capture begins later."""
+    before = sys.stdout
+    with io.TextIOWrapper(io.BufferedWriter(io.FileIO(descriptor, "w")), "utf-8") as stream:
+        sys.stdout = stream
+        try:
+            yield
+        finally:
+            sys.stdout = before
+
+
+def closed_pipe():
+    """Standard output into a pipe that nobody reads any more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return printing_to(writer)
+
+
+def full_device():
+    """Standard output onto a full device."""
+    if not FULL.exists():
+        pytest.skip("there is no /dev/full here")
+    return printing_to(os.open(FULL, os.O_WRONLY))
+
+
+def test_printing_to_a_pipe_that_nobody_reads_is_nothing():
+    with closed_pipe():
+        before = sys.stdout
+        with unfailing_output() as lost:
+            print("a line " * 10_000, flush=True)
+            print("another one")
+        assert sys.stdout is before
+    assert lost.errors == []
+
+
+def test_a_full_device_is_remembered_once():
+    with full_device(), unfailing_output() as lost:
+        for _ in range(3):
+            print("a line", flush=True)
+    assert [error.errno for error in lost.errors] == [errno.ENOSPC]
+
+
+def test_what_is_printed_arrives_with_odd_characters_as_codes(tmp_path):
+    path = tmp_path / "output"
+    with path.open("w", encoding="latin-1") as stream, redirect_stdout(stream), unfailing_output():
+        print("caf\xe9 \u2191")
+    assert path.read_text(encoding="latin-1") == "caf\xe9 \\u2191\n"
+
+
+ARGUMENTS = ["--set", "epochs=1", "hidden=[8]", "stream.tasks=2"]
+
+
+def test_a_run_whose_output_nobody_reads_is_finished(tmp_path, capfd):
+    out = tmp_path / "runs"
+    run = ["run", "split-digits-multi-head", "--method", "naive", "--jobs", "1"]
+    with closed_pipe():
+        assert main([*run, *ARGUMENTS, "--device", "cpu", "--out", str(out)]) == 0
+    assert len(list(out.rglob("done"))) == 1
+    assert not list(out.rglob("failed.txt"))
+    assert (out / "report" / "split-digits-multi-head.html").is_file()
+    assert capfd.readouterr().err == ""
+
+
+def test_an_output_that_is_full_is_one_line_and_a_failure(capfd):
+    with full_device():
+        assert main(["list"]) == 1
+    words = "vcl-radial: the output cannot be written: No space left on device\n"
+    assert capfd.readouterr().err == words

@@ -1,0 +1,91 @@
+"""Standard output and errors that end no work: what cannot be written is left out.
+
+A reader that has gone (`vcl-radial run ... | head -3`) or a full device behind the output says
+nothing about a run, and must not change what becomes of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+
+@dataclass
+class Lost:
+    """What could not be written.
+
+    Attributes:
+        errors: of standard output, as far as they are not that its reader has gone.
+    """
+
+    errors: list[OSError] = field(default_factory=list)
+
+
+class _Unfailing(io.RawIOBase):
+    """Writes to a file descriptor until that fails, and then to nothing."""
+
+    def __init__(self, descriptor: int, lost: Lost) -> None:
+        self._descriptor, self._lost, self._open = descriptor, lost, True
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def write(self, data: Any) -> int:
+        content = memoryview(data)
+        if not self._open:
+            return len(content)
+        try:
+            return os.write(self._descriptor, content)
+        except OSError as error:
+            self._open = False
+            if error.errno not in (errno.EPIPE, errno.EBADF):
+                self._lost.errors.append(error)
+            return len(content)
+
+
+@contextmanager
+def unfailing_output() -> Iterator[Lost]:
+    """Inside, printing raises nothing; characters that the encoding lacks are printed as codes."""
+    lost = Lost()
+    before = sys.stdout, sys.stderr
+    streams = [_unfailing(stream, lost) for stream in before]
+    sys.stdout, sys.stderr = streams
+    try:
+        yield lost
+    finally:
+        for stream in streams:
+            with suppress(ValueError):  # closed meanwhile
+                stream.flush()
+        if (sys.stdout, sys.stderr) == tuple(streams):
+            sys.stdout, sys.stderr = before
+
+
+def _unfailing(stream: TextIO, lost: Lost) -> TextIO:
+    """The stream itself, where it is no file of the operating system."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    raw = getattr(stream.buffer, "raw", stream.buffer)  # itself where Python runs unbuffered
+    if not isinstance(raw, io.FileIO):
+        stream.reconfigure(errors="backslashreplace")
+        return stream
+    with suppress(OSError):
+        stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Unfailing(raw.fileno(), lost)),
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
