@@ -42,13 +42,16 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(
     assert [*dict.fromkeys(r["section"] for r in rows)] == list(SECTIONS)
     assert all(float(r["low"]) <= float(r["median"]) <= float(r["high"]) for r in rows)
     text = (to / "README.md").read_text()
-    assert "`vcl-radial bench step peers methods run growth kl regression lanes --quick`" in text
+    assert (
+        "`vcl-radial bench step peers methods run command growth kl regression lanes --quick`"
+        in text
+    )
     assert "random 28x28 images of 10 classes" in text
     assert "random 28x28 images of 10 classes" in out
     for name in SECTIONS:
         assert f"## {name}: {SECTIONS[name]}" in text
         assert f"\n{name}: {SECTIONS[name]}\n" in out
-    for picture in {*SECTIONS, "lanes-jobs"} - {"run"}:
+    for picture in {*SECTIONS, "lanes-jobs"} - {"run", "command"}:
         assert f"]({picture}.png)" in text
         assert all((to / f"{picture}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
 

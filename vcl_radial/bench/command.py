@@ -97,13 +97,24 @@ def _write_page(to: Path) -> list[str]:
 
 def _measures() -> dict[str, Callable[[Setting], Result]]:
     """The sections; imported where warnings are held back, since Avalanche comes with them."""
-    from vcl_radial.bench import every_method, growth, kl, lanes, peers, regression, step, whole_run
+    from vcl_radial.bench import (
+        every_method,
+        fixed_cost,
+        growth,
+        kl,
+        lanes,
+        peers,
+        regression,
+        step,
+        whole_run,
+    )
 
     return {
         "step": step.measure,
         "peers": peers.measure,
         "methods": every_method.measure,
         "run": whole_run.measure,
+        "command": fixed_cost.measure,
         "growth": growth.measure,
         "kl": kl.measure,
         "regression": regression.measure,
