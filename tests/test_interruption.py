@@ -14,7 +14,7 @@ class Thing:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_that_a_callback_swallows_comes_again(monkeypatch, capsys, number):
-    def perform(*_):
+    def perform(*_args, **_settings):
         thing = Thing()
         kept = weakref.ref(thing, lambda _: signal.raise_signal(number))
         del thing

@@ -82,8 +82,9 @@ def _unfailing(stream: TextIO, lost: Lost) -> TextIO:
         return stream
     with suppress(OSError):
         stream.flush()
+    unfailing: Any = _Unfailing(raw.fileno(), lost)
     return io.TextIOWrapper(
-        io.BufferedWriter(_Unfailing(raw.fileno(), lost)),
+        unfailing if raw is stream.buffer else io.BufferedWriter(unfailing),
         encoding=stream.encoding,
         errors="backslashreplace",
         line_buffering=stream.line_buffering,

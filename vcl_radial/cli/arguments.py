@@ -131,7 +131,7 @@ def usable_device(choice: str) -> str:
     """
     if choice == "cpu":
         return choice
-    if _may_have_cuda():
+    if may_have_cuda():
         import torch  # which takes seconds
 
         if torch.cuda.is_available():
@@ -141,7 +141,7 @@ def usable_device(choice: str) -> str:
     return "cpu"
 
 
-def _may_have_cuda() -> bool:
+def may_have_cuda() -> bool:
     """Whether PyTorch may find a device: on Linux, for CUDA, only where its driver is there."""
     build = metadata.version("torch")
     if build.endswith("+cpu"):

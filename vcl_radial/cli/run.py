@@ -18,9 +18,11 @@ from vcl_radial.cli.arguments import (
     add_tuned,
     count,
     in_words,
+    may_have_cuda,
     usable_device,
 )
 from vcl_radial.errors import UserError
+from vcl_radial.experiments.processes import NEEDED, start_server
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -73,6 +75,10 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    in_workers = False
+    if "torch" not in sys.modules and (options.device == "cpu" or not may_have_cuda()):
+        # It imports while this process looks at the arguments, and ends with this process.
+        in_workers = start_server("cpu", *NEEDED)
     from vcl_radial.experiments.catalogue import parse_setting, plan
     from vcl_radial.experiments.preflight import check_output, check_runs
 
@@ -86,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     check_output(options.out)
 
     from vcl_radial.experiments.execute import Place
-    from vcl_radial.experiments.report import import_all, write_report
+    from vcl_radial.experiments.report import prepare, write_report
     from vcl_radial.experiments.run_folder import RunFolder
     from vcl_radial.experiments.runner import perform
 
@@ -98,7 +104,8 @@ def _run(options: argparse.Namespace) -> int:
         command=in_words("run", options),
     )
     runs = [run.on_data(options.data_dir) for run in runs]
-    outcomes = perform(runs, place, options.jobs, 1 if loggers else options.lanes, import_all)
+    lanes = 1 if loggers else options.lanes
+    outcomes = perform(runs, place, options.jobs, lanes, in_workers=in_workers, meanwhile=prepare)
     faults: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.fault is not None:

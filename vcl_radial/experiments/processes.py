@@ -6,13 +6,15 @@ spawned and imports for itself.
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -20,6 +22,9 @@ from typing import Any
 from vcl_radial.output import unfailing_output
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+NEEDED = ("vcl_radial.experiments.workers", "vcl_radial.tracks.continual", "sklearn.datasets")
+"""What a worker of `vcl-radial run` imports before its first step."""
 
 
 class ProcessDied(Exception):
@@ -42,7 +47,7 @@ class WorkerProcess:
         context: Any = multiprocessing.get_context("forkserver" if forked else "spawn")
         self.line, far_end = context.Pipe()
         self._process: BaseProcess = context.Process(
-            target=_begin, args=(dict(os.environ), work, far_end, *given), daemon=True
+            target=_begin, args=(_Surroundings(forked), work, far_end, *given), daemon=True
         )
         # One that is forked has what the server was started with; to wait for that can be ended.
         with nullcontext() if forked else _inherited(threads):
@@ -94,7 +99,7 @@ class _Server:
 _server = _Server()
 _PRELOAD = "vcl_radial.experiments.preload"
 _MODULES = "VCL_RADIAL_PRELOAD"
-"""The variable that tells the module above what to import."""
+"""The variable that tells the module above for whom it imports what."""
 
 
 def start_server(device: str, *modules: str) -> bool:
@@ -116,7 +121,7 @@ def start_server(device: str, *modules: str) -> bool:
         from multiprocessing import forkserver
 
         forkserver.set_forkserver_preload([_PRELOAD])
-        os.environ[_MODULES] = ",".join(modules)
+        os.environ[_MODULES] = f"{os.getpid()}:{','.join(modules)}"
         try:
             with _inherited(threads=1):
                 forkserver.ensure_running()
@@ -145,11 +150,30 @@ def _inherited(threads: int) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def _begin(environment: dict[str, str], work: Callable[..., None], *arguments: Any) -> None:
-    """In the process: the server's environment may be older than this one."""
-    threads = {name: os.environ[name] for name in _THREADS}
-    os.environ.clear()
-    os.environ.update(environment | threads)
+class _Surroundings:
+    """Environment and output of this process, for one that is forked from an older server."""
+
+    def __init__(self, forked: bool) -> None:
+        self._environment = dict(os.environ)
+        self._outputs: Sequence[Any] = (1, 2) if forked else ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Where the process is about to be started: the descriptors travel with it.
+        return {**vars(self), "_outputs": [reduction.DupFd(number) for number in self._outputs]}
+
+    def enter(self) -> None:
+        """Take them over, but for the number of threads, which is set already."""
+        threads = {name: os.environ[name] for name in _THREADS}
+        os.environ.clear()
+        os.environ.update(self._environment | threads)
+        for number, descriptor in enumerate(self._outputs, start=1):
+            copy = descriptor.detach()
+            os.dup2(copy, number)
+            os.close(copy)
+
+
+def _begin(surroundings: _Surroundings, work: Callable[..., None], *arguments: Any) -> None:
+    surroundings.enter()
     work(*arguments)
 
 
@@ -157,6 +181,8 @@ def serve(line: Connection, do: Callable[[Any], Any]) -> None:
     """In the process: do what comes and send back what came of it, until the parent is gone."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     with unfailing_output():
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a process that is ended flushes nothing
+            sys.stdout.reconfigure(line_buffering=True)
         while True:
             try:
                 line.send(do(line.recv()))

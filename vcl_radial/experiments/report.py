@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import tomli_w
@@ -34,12 +35,21 @@ if TYPE_CHECKING:
     from vcl_radial.figures.page import Section
 
 
-def import_all() -> None:
-    """Import what a report needs, which takes seconds, while there is something to wait for."""
-    import pandas as pd  # noqa: F401
+def prepare() -> None:
+    """Import what a report needs, and look for fonts, while there is something to wait for.
 
-    from vcl_radial import figures, metrics  # noqa: F401
+    The first picture of a process takes twice as long as the next one: one is drawn of nothing.
+    """
+    import pandas as pd
+
+    from vcl_radial import figures
     from vcl_radial.figures import page  # noqa: F401
+
+    keys = ["benchmark", "method", "seed", "task_trained", "task_evaluated", "metric", "value"]
+    rows = [("", "", 0, i, j, "accuracy", 50.0) for i in range(3) for j in (1, 2)]
+    picture = figures.heatmap(pd.DataFrame(rows, columns=keys), "", tasks=["1", "2"])
+    with TemporaryDirectory() as folder:
+        figures.save(picture, Path(folder, "nothing"))
 
 
 def write_report(

@@ -13,7 +13,13 @@ from vcl_radial.errors import UserError
 from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.lanes import batches
 from vcl_radial.experiments.preflight import check_data, check_output
-from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve, start_server
+from vcl_radial.experiments.processes import (
+    NEEDED,
+    ProcessDied,
+    WorkerProcess,
+    serve,
+    start_server,
+)
 from vcl_radial.experiments.progress import Progress
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
@@ -23,15 +29,14 @@ from vcl_radial.tracks.settings import IMAGE_FOLDER
 LANES_ON_GPU = 64
 """So many runs fill a large GPU."""
 
-_NEEDED = ("vcl_radial.experiments.workers", "vcl_radial.tracks.continual", "sklearn.datasets")
-"""What a worker imports before its first step."""
-
 
 def perform(
     runs: Sequence[Run],
     place: Place,
     jobs: int | None = None,
     lanes: int | None = None,
+    *,
+    in_workers: bool = False,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Outcome]:
     """Carry out what is not finished yet and give the outcomes of all that was tried.
@@ -41,9 +46,8 @@ def perform(
         place: where they compute, read and write.
         jobs: worker processes; None for one per core, but one on a GPU.
         lanes: runs of one shape that a worker trains together; None for 1, but many on a GPU.
-        meanwhile: what this process does while the workers' server imports PyTorch.
-
-    One job works in this process where PyTorch is imported here already, else in a worker.
+        in_workers: whether one job, too, works in a worker and not in this process.
+        meanwhile: what this process does while the server of the workers imports PyTorch.
 
     Raises:
         UserError: the data or the output folder cannot be used, found before any run starts.
@@ -67,11 +71,9 @@ def perform(
         lanes = LANES_ON_GPU if place.device == "cuda" else 1
     work = batches(todo, lanes)
     jobs = min(jobs, len(work))
-    alone = jobs == 1 and "torch" in sys.modules
-    if not alone and start_server(place.device, *_NEEDED):
+    alone = jobs == 1 and not in_workers
+    if not alone and start_server(place.device, *NEEDED):
         meanwhile()
-    elif jobs == 1:
-        alone = True
     if {run.stream.dataset for run in todo} != {"digits"}:  # which cannot be damaged
         load_data(todo, place.data_dir) if alone else _load_in_worker(todo, place)
     outcomes = []
