@@ -94,7 +94,10 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
         main(["bench", "steps"])
     assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "'steps' is none of step, peers, methods, run, growth, kl, regression, lanes" in line
+    assert (
+        "'steps' is none of step, peers, methods, run, command, growth, kl, regression, lanes"
+        in line
+    )
 
 
 def test_the_help_lists_what_each_section_measures_in_one_column(capsys):
