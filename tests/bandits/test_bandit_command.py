@@ -144,7 +144,7 @@ def test_a_damaged_set_is_said_in_one_line_before_the_work(call, data_dir, jobs)
 def test_a_folder_that_cannot_be_made_is_said_before_the_work(
     data_dir, tmp_path, monkeypatch, capsys, option
 ):
-    monkeypatch.setattr(runner, "in_workers", pytest.fail)
+    monkeypatch.setattr(runner, "carry_out", pytest.fail)
     (tmp_path / "file").write_text("")
     places = {"--out": tmp_path / "out", option: tmp_path / "file"}
     words = [str(word) for place in places.items() for word in place]

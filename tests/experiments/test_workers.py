@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
 
+from vcl_radial.experiments import supervisor
 from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.runner import perform
+from vcl_radial.experiments.workers import carry_out
 
 pytestmark = pytest.mark.processes
 
@@ -46,7 +48,7 @@ time.sleep(600)
 """
 
 
-def test_a_killed_worker_takes_only_its_run_which_then_ends_with_the_same_bytes(
+def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_bytes(
     tmp_path: Path, user_module, capsys
 ):
     user_module("mortal", MORTAL)
@@ -59,14 +61,13 @@ def test_a_killed_worker_takes_only_its_run_which_then_ends_with_the_same_bytes(
     on_interrupt = signal.getsignal(signal.SIGINT)
     outcomes = perform(runs, Place(tmp_path / "killed"), jobs=2)
     assert signal.getsignal(signal.SIGINT) is on_interrupt
-    assert sorted(outcome.run.seed for outcome in outcomes) == [0, 1]
-    (fault,) = (outcome.fault for outcome in outcomes if outcome.fault is not None)
-    assert fault.startswith("its process died (exit code -9; out of memory?); run the same comm")
-    capsys.readouterr()
-
-    (again,) = perform(runs, Place(tmp_path / "killed"), jobs=1)
-    assert again.fault is None
-    assert "goes on after task 2 of 5" in capsys.readouterr().out
+    assert sorted((outcome.run.seed, outcome.fault) for outcome in outcomes) == [
+        (0, None),
+        (1, None),
+    ]
+    output = capsys.readouterr().out
+    assert "its process died (exit code -9; out of memory?); its job is done once more" in output
+    assert "goes on after task 2 of 5" in output
 
     perform(runs, Place(tmp_path / "one by one"), jobs=1)
     for run in runs:
@@ -74,6 +75,16 @@ def test_a_killed_worker_takes_only_its_run_which_then_ends_with_the_same_bytes(
             run, tmp_path / "one by one"
         )
         assert not RunFolder(tmp_path / "killed", run).checkpoint.exists()
+
+
+def test_a_run_whose_workers_die_twice_is_lost_alone(tmp_path: Path, monkeypatch):
+    ends = [supervisor.Ended(["first"], None, "its process died"), supervisor.Ended(["other"], [])]
+    monkeypatch.setattr(supervisor, "carry_out", lambda *_: iter(ends))
+    (lost,) = carry_out([["first"], ["other"]], Place(tmp_path), 2, lambda *_: None)
+    assert lost.run == "first"
+    assert lost.fault == (
+        "its process died; run the same command again to go on from its last finished task"
+    )
 
 
 def alive(process: int) -> bool:

@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from vcl_radial.bandits.agents.base import AgentSettings
 from vcl_radial.bandits.data import load_table
-from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.result_file import Unit, read, write
 from vcl_radial.experiments.run_folder import make_folder
+from vcl_radial.experiments.supervisor import Report, carry_out, workers
 from vcl_radial.tracks.settings import Count
 
 PLACES = 200
@@ -74,9 +74,9 @@ def perform(
         *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
     ) as bar:
         whole = bar.add_task("games", total=len(todo))
-        games = in_workers(partial(_attempt, out=out, data_dir=data_dir), todo, jobs)
-        for done, (k, (relative, seconds)) in enumerate(games, 1):
-            unit = todo[k]
+        games = carry_out(partial(_attempt, out=out, data_dir=data_dir), todo, workers(jobs, todo))
+        for done, game in enumerate(games, 1):
+            unit, (relative, seconds) = game.job, game.result
             bar.advance(whole)
             console.print(
                 f"{unit.dataset}  {unit.method}  seed {unit.seed}  {relative:.3f} of the optimum  "
@@ -85,10 +85,15 @@ def perform(
             )
 
 
-def _attempt(unit: BanditUnit, tell: Tell, out: Path, data_dir: Path | None) -> tuple[float, float]:
+def _attempt(
+    unit: BanditUnit, report: Report, out: Path, data_dir: Path | None
+) -> tuple[float, float]:
     """Play, keep the result, and give the relative reward and the seconds."""
+    import torch
+
     from vcl_radial.experiments import environment
 
+    torch.set_num_threads(1)
     described = environment.describe("cpu", 1)
     started = time.perf_counter()
     numbers = play_unit(unit, data_dir)

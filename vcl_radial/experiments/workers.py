@@ -6,17 +6,18 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from typing import Any
 
 from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.experiments import supervisor
 from vcl_radial.experiments.execute import Event, Place, execute
 from vcl_radial.experiments.lanes import execute_lanes
 from vcl_radial.experiments.lock import AtWork, held
-from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve
 from vcl_radial.experiments.quiet import quiet
 from vcl_radial.experiments.run_folder import FAILED, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.experiments.specification import Run
+from vcl_radial.experiments.supervisor import Report
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def carry_out(
 ) -> Iterator[Outcome]:
     """Carry batches of runs out, `jobs` at a time, and yield the runs of each as it ends.
 
-    A worker that dies takes only its own batch with it.
+    A worker that dies takes only its own batch with it, which is done once more.
 
     Args:
         batches: the runs; those of a batch train as one program.
@@ -42,78 +43,22 @@ def carry_out(
         jobs: worker processes; 0 for none, but this process.
         tell: hears how far a run has come.
     """
-    if jobs == 0:
-        for batch in batches:
-            yield from _attempt(batch, place, tell)
-        return
-    waiting = list(reversed(batches))
-    team = [_Worker(place) for _ in range(min(jobs, len(batches)))]
-    busy: dict[Connection, _Worker] = {}
 
-    def give(worker: _Worker) -> None:
-        worker.take(waiting.pop())
-        busy[worker.line] = worker
+    def on_report(batch: Sequence[Run], run: Run, event: Event) -> None:
+        tell(run, event)
 
-    try:
-        for worker in team:
-            give(worker)
-        while busy:
-            for line in wait(list(busy)):
-                worker = busy[line]  # type: ignore[index]
-                message = worker.hear()
-                if not isinstance(message, _Ended):
-                    tell(*message)
-                    continue
-                del busy[worker.line]
-                yield from message.outcomes
-                if message.worker_died:
-                    team.remove(worker)
-                    if waiting:
-                        worker = _Worker(place)
-                        team.append(worker)
-                if waiting:
-                    give(worker)
-    finally:
-        for worker in team:
-            worker.dismiss()
+    work = partial(_attempt, place=place)
+    for ended in supervisor.carry_out(work, batches, jobs, on_report, place.threads):
+        if ended.death is None:
+            yield from ended.result
+        else:
+            fault = (
+                f"{ended.death}; run the same command again to go on from its last finished task"
+            )
+            yield from (Outcome(run, fault) for run in ended.job)
 
 
-@dataclass(frozen=True)
-class _Ended:
-    outcomes: list[Outcome]
-    worker_died: bool = False
-
-
-class _Worker(WorkerProcess):
-    """A worker process and the batch that it is at."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(_work, place, threads=place.threads)
-        self.batch: Sequence[Run] = ()
-
-    def take(self, batch: Sequence[Run]) -> None:
-        self.batch = batch
-        self.send(batch)
-
-    def hear(self) -> tuple[Run, Event] | _Ended:
-        try:
-            message: tuple[Run, Event] | _Ended = super().hear()
-        except ProcessDied as died:
-            fault = f"{died}; run the same command again to go on from its last finished task"
-            return _Ended([Outcome(run, fault) for run in self.batch], worker_died=True)
-        return message
-
-
-def _work(line: Connection, place: Place) -> None:
-    def tell(*message: object) -> None:
-        line.send(message)
-
-    serve(line, lambda batch: _Ended(_attempt(batch, place, tell)))
-
-
-def _attempt(
-    batch: Sequence[Run], place: Place, tell: Callable[[Run, Event], None]
-) -> list[Outcome]:
+def _attempt(batch: Sequence[Run], tell: Report, place: Place) -> list[Outcome]:
     """Carry a batch out where nobody else is at work, and say how each run ended."""
     try:
         with held([RunFolder(place.out, run).path for run in batch]):

@@ -20,8 +20,8 @@ from rich.table import Table
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.lock import AtWork, held
-from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.run_folder import FAILED, TRACEBACK, write_atomically
+from vcl_radial.experiments.supervisor import Report, carry_out
 from vcl_radial.referral.execute import execute
 from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
@@ -77,8 +77,8 @@ def refer(choices: Choices) -> int:
         sites = _prepared(choices, console)
         if min(choices.jobs, len(todo)) > 1:
             apart = partial(_run_apart, todo=todo, choices=choices)
-            for _ in in_workers(apart, range(len(todo)), choices.jobs):
-                pass
+            for ended in carry_out(apart, range(len(todo)), choices.jobs):
+                _ = ended.result
         else:
             for k, folder in enumerate(todo):
                 _run(folder, sites, choices, console, _place(k, todo))
@@ -163,7 +163,7 @@ def _prepared_apart(needed: str, data_dir: Path | None) -> list[Prepared]:
     return prepare(DataSettings.model_validate_json(needed), data_dir, tell=lambda line: None)
 
 
-def _run_apart(k: int, tell: Tell, todo: Sequence[ReferralFolder], choices: Choices) -> None:
+def _run_apart(k: int, report: Report, todo: Sequence[ReferralFolder], choices: Choices) -> None:
     """One run in a process of its own; its lines come between those of the others."""
     console = Console(highlight=False, soft_wrap=True, force_terminal=False)
     sites = _prepared_apart(choices.runs[0].needed.model_dump_json(), choices.data_dir)

@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from vcl_radial.experiments.pool import Tell, in_workers
 from vcl_radial.experiments.run_folder import make_folder
+from vcl_radial.experiments.supervisor import Report, carry_out, workers
 from vcl_radial.regression.units import Score, Unit, bundles, read_result, write_result
 
 _TOLD_EVERY = 2.0
@@ -55,17 +55,20 @@ def perform(
         whole = bar.add_task(title, total=sum(map(_cost, work)) or 1.0)
         shares = [0.0] * len(work)
 
-        def told(k: int, share: float) -> None:
-            further = max(0.0, share - shares[k])  # a word may come after the end
+        def on_report(k: int, share: float) -> None:
+            further = max(0.0, share - shares[k])  # a bundle that is done again begins at 0
             bar.advance(whole, further * _cost(work[k]))
             shares[k] += further
 
-        ended = in_workers(partial(_do, out=out, data_dir=data_dir), work, jobs, told)
-        for done, (k, _) in enumerate(ended, start=1):
-            told(k, 1.0)
+        do = partial(_do, work=work, out=out, data_dir=data_dir)
+        bundles_done = carry_out(do, range(len(work)), workers(jobs, work), on_report)
+        for done, ended in enumerate(bundles_done, start=1):
+            _ = ended.result
+            on_report(ended.job, 1.0)
             minutes = (time.monotonic() - started) / 60
             console.print(
-                f"{_words(work[k])}  [{done} of {len(work)}, {minutes:.1f} min]", markup=False
+                f"{_words(work[ended.job])}  [{done} of {len(work)}, {minutes:.1f} min]",
+                markup=False,
             )
 
 
@@ -73,11 +76,14 @@ def execute(
     bundle: Sequence[Unit], out: Path, data_dir: Path | None, on_step: Callable[[int], None]
 ) -> None:
     """Train the units of a bundle as lanes of one program, score them and write their results."""
+    import torch
+
     from vcl_radial.experiments import environment
     from vcl_radial.regression.data import load_data
     from vcl_radial.regression.sequence import train_in_sequence
     from vcl_radial.regression.track import train_and_score
 
+    torch.set_num_threads(1)
     unit = bundle[0]
     data = load_data(unit.set, data_dir)
     described = environment.describe("cpu", 1)  # the commit, before anybody makes another
@@ -108,19 +114,21 @@ def execute(
         write_result(own, out, scores, described | {"seconds": seconds * len(own.splits)})
 
 
-def _do(bundle: list[Unit], tell: Tell, out: Path, data_dir: Path | None) -> None:
-    execute(bundle, out, data_dir, _share_of(bundle, tell))
+def _do(
+    k: int, report: Report, work: Sequence[Sequence[Unit]], out: Path, data_dir: Path | None
+) -> None:
+    execute(work[k], out, data_dir, _share_of(work[k], report))
 
 
-def _share_of(bundle: Sequence[Unit], tell: Tell) -> Callable[[int], None]:
-    """From steps made to shares of a bundle, told every few seconds."""
+def _share_of(bundle: Sequence[Unit], report: Report) -> Callable[[int], None]:
+    """From steps made to shares of a bundle, reported every few seconds."""
     last = time.monotonic()
 
     def on_step(steps: int) -> None:
         nonlocal last
         if time.monotonic() - last > _TOLD_EVERY:
             last = time.monotonic()
-            tell(min(1.0, steps / bundle[0].steps))
+            report(min(1.0, steps / bundle[0].steps))
 
     return on_step
 

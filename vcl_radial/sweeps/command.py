@@ -12,7 +12,7 @@ from vcl_radial.sweeps.driver import Driver
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.jobs import Tell
-from vcl_radial.sweeps.local import local_executor
+from vcl_radial.sweeps.local import LocalExecutor
 from vcl_radial.sweeps.progress import Progress
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.storage import opened
@@ -68,7 +68,7 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
                 driver = Driver(studies, folder, lanes, progress)
                 runs_at = replace(place, out=folder.runs)
                 if means.executor is None:
-                    executor = local_executor(runs_at, jobs, driver.on_step)
+                    executor: Executor = LocalExecutor(runs_at, jobs, driver.on_step)
                 else:
                     executor = means.executor[1](runs_at, driver.on_step)
                 driver.carry_out(executor)
