@@ -31,6 +31,7 @@ TINY = Sizes(
     task_epochs=2,
     group_sizes=(100, 400),
     lanes=(1, 2),
+    regression_steps=5,
     lane_images=16,
     many_runs={"small network": (2, {"epochs": 1})},
 )

@@ -99,7 +99,7 @@ def test_the_resnet_of_the_docs_is_trained_on_photographs(newcomers_folder, caps
     write_files(RETINOPATHY, newcomers_folder)
     ((*refer,),) = arguments(RETINOPATHY, "my_eyes")
     refer.remove("radial")  # one of the two will do
-    quick = ["epochs=1", "eval_samples=2", "data.size=16", "data.patients=80"]
+    quick = ["epochs=1", "eval_samples=2", "data.size=16", "data.patients=60"]
     assert main([*refer, *quick]) == 0
     assert "mfvi  seed 0 done in" in capsys.readouterr().out
 

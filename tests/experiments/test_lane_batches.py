@@ -53,7 +53,7 @@ def test_runs_go_together_where_stream_and_shape_allow():
     assert batches(radial, 1) == [[run] for run in radial]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.processes)])
 def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path, jobs):
     runs = seeds(3)
     outcomes = perform(runs, Place(tmp_path, command="the command"), jobs=jobs, lanes=2)
