@@ -77,3 +77,18 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (folder / f"{name}.py").write_text(code)
 
     return write
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes most of a report's time: where the files of pictures are enough, draw none."""
+    from vcl_radial.figures import style
+
+    class Blank:
+        def __init__(self, figure):
+            pass
+
+        def print_figure(self, file, **settings):
+            file.write(b" ")
+
+    monkeypatch.setattr(style, "FigureCanvasAgg", Blank)

@@ -70,6 +70,7 @@ def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(com
     assert Path("elsewhere", DIGITS, "heatmaps.png").is_file()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_an_output_without_arrows_and_a_folder_of_odd_bytes_end_no_command(command, monkeypatch):
     out = os.fsdecode(b"caf\xe9")
     latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
@@ -101,6 +102,7 @@ def test_the_methods_compared_unless_named_are_radial_and_gaussian(command, no_r
     assert "2 runs to do" in out
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_diverged_run_is_told_of_while_the_others_finish(command):
     Path("wild.toml").write_text(
         'strategy = "naive"\nposterior = "none"\noptimizer = "sgd"\nlearning_rate = 1e30\n'
@@ -120,6 +122,7 @@ def test_a_diverged_run_is_told_of_while_the_others_finish(command):
     assert not Path("runs", "report", DIGITS, "heatmap-wild.png").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_runs_that_their_report_passes_over_are_a_failure(command):
     def code_of(method, *settings):
         code, _, err = command(*run("--method", method, *TINY, *settings))

@@ -70,6 +70,7 @@ def test_finished_games_are_kept_and_a_lost_one_comes_back_the_same(call, tmp_pa
         assert float(row["relative"]) == pytest.approx(1 - regret / optimum)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_games_on_other_rows_are_not_taken_for_those_that_were_played(call, tmp_path, data_dir):
     assert call("mushroom", *FEW)[0] == 0
     report = tmp_path / "out" / "report" / "bandits.csv"
@@ -240,6 +241,7 @@ def test_a_result_that_cannot_be_written_is_said(tmp_path):
         write(unit, tmp_path / "out", {}, {})
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_rounds_in_which_nothing_can_be_earned_have_no_relative_reward(call, data_dir, tmp_path):
     path = data_dir / "bandits" / "mushroom.csv.gz"
     header, *rows = gzip.decompress(path.read_bytes()).decode().splitlines()

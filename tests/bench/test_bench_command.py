@@ -31,6 +31,7 @@ def jobs_here(monkeypatch):
     )
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_quick_look_at_everything_writes_table_page_and_figures(
     tiny, probes_here, jobs_here, capsys
 ):
@@ -53,7 +54,7 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(
         assert f"\n{name}: {SECTIONS[name]}\n" in out
     for picture in {*SECTIONS, "lanes-jobs"} - {"run", "command"}:
         assert f"]({picture}.png)" in text
-        assert all((to / f"{picture}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
+        assert all((to / f"{picture}.{kind}").is_file() for kind in ("png", "svg"))
 
     parts = {r["size"]: float(r["median"]) for r in rows if r["metric"] == "seconds" and r["size"]}
     whole = parts["whole"]

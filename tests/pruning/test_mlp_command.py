@@ -81,6 +81,7 @@ def test_finished_networks_are_kept_and_the_page_tells_what_they_gave(call, tmp_
     }
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_other_settings_are_another_unit(call, tmp_path, capsys):
     chosen = ["--dataset", "digits", "--seeds", "1", "--method", "bbb"]
     call(*chosen, "--epochs", "1")

@@ -292,6 +292,7 @@ def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys)
     assert {"auc", "accuracy", "finds_artefacts"} <= set(scores["metric"])
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_sequence_is_told_site_by_site(tmp_path):
     for seed in (0, 1):
         finished_run(tmp_path, "radial", seed, sites=("camera-a", "camera-b"))

@@ -26,6 +26,8 @@ from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
 from vcl_radial.referral.report.read import read_benchmarks
 from vcl_radial.referral.settings import DataSettings, Run
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 def run_of(seed=0, **keys):
     return Run(benchmark="b", method="m", seed=seed, data=DataSettings(), recipe=recipe(**keys))

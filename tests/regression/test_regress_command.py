@@ -51,6 +51,7 @@ def test_without_files_it_runs_on_diabetes_and_a_second_time_from_what_is_there(
     assert rows(to / "results.csv") == table
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_page_holds_radial_against_mfvi(command):
     command("--method", "mfvi", "radial", *TINY, "--to", "there")
     page = Path("there/README.md").read_text()
@@ -63,6 +64,7 @@ def test_the_page_holds_radial_against_mfvi(command):
     assert float(line.split("|")[2].split("±")[0]) == pytest.approx(sum(gaps) / 2, abs=6e-4)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_settings_are_chosen_from_the_grid_split_by_split(command, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'sets = ["diabetes"]\nmethods = ["mfvi", "linear"]\nsearch_share = 0.5\n'
@@ -80,6 +82,7 @@ def test_settings_are_chosen_from_the_grid_split_by_split(command, tmp_path):
     assert "training rows, and tried with 50 % of the steps (mfvi)." in page
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_sequence_ends_for_the_linear_model_where_all_rows_at_once_do(command):
     command("diabetes-sequence", "--method", "linear", "mfvi", *TINY, "--to", "there")
     gaps = {(r["method"], r["metric"]): float(r["gap"]) for r in rows("there/summary.csv")}

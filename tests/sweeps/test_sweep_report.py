@@ -101,6 +101,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     assert table.trial[0] == best.number
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Path) -> None:
     _, path = swept
     write_sweep_report(path, tmp_path, top=3)
@@ -114,6 +115,7 @@ def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Pa
             assert recipe[key] == trial.parameters[key]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_trials_can_be_ranked_by_another_score_of_their_runs(swept, tmp_path: Path) -> None:
     study, path = swept
 
@@ -226,6 +228,7 @@ def test_values_stand_on_their_axes_from_one_end_to_the_other() -> None:
     assert [height(Choices(choices=["a", "b", "c"]), v) for v in "abc"] == [0.0, 0.5, 1.0]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_without_a_finished_trial_there_is_a_report_still(tmp_path: Path) -> None:
     nothing = {**CHANGES, "trials": 2, "seeds": 1}
     with np.errstate(invalid="ignore"):

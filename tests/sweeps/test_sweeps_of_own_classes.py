@@ -11,6 +11,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.sweeps.results import read_results
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 CODE = {
     "own_methods": "from vcl_radial.strategies.l2 import L2\n\n\nclass Mine(L2):\n    pass\n",
     "own_posteriors": """
