@@ -254,7 +254,7 @@ def test_a_mistake_gets_one_line_that_names_the_file(changes, words) -> None:
 def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
     mine, other = tmp_path / "mine.toml", tmp_path / "other.toml"
     mine.write_text('[data]\ndataset = "synthetic"\npatients = 50\n[recipe]\nbatch_size = 4\n')
-    other.write_text('[stream]\ndataset = "digits"\n')
+    other.write_text('[stream]\ndataset = "digits"\n[recipe]\nbatch_size = 32\n')
     fixed = {"epochs": 1}
     (plan,) = plans_of(**{**TINY, "benchmark": str(mine), "fixed": fixed})
     assert (plan.label, plan.base.data.patients) == ("mine/deterministic", 50)
