@@ -1,5 +1,6 @@
 """What every test leaves as it found it, and the published data, for tests that ask for them."""
 
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+
+
+def pytest_collection_finish():
+    """What was imported stays: looking through it for garbage after every run takes most of one."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

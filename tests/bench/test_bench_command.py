@@ -31,6 +31,7 @@ def jobs_here(monkeypatch):
     )
 
 
+@pytest.mark.processes
 @pytest.mark.usefixtures("no_pictures")
 def test_a_quick_look_at_everything_writes_table_page_and_figures(
     tiny, probes_here, jobs_here, capsys

@@ -130,7 +130,7 @@ def test_less_is_forgotten_than_by_fine_tuning(
             learnt.append(score(strategy, [test]))
         return sum(learnt) / len(learnt) - score(strategy, tests)
 
-    settings = {"train_epochs": 20, "eval_samples": 20}
+    settings = {"train_epochs": 20}
     sfsvi = make(SFSVI, make_network("gaussian"), multi_head_stream, **settings)
     naive = make(Naive, make_network(None), multi_head_stream, **settings)
     assert forgotten(sfsvi) < 0.3 < forgotten(naive)

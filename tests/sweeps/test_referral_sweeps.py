@@ -260,7 +260,7 @@ def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
     assert (plan.label, plan.base.data.patients) == ("mine/deterministic", 50)
     assert (plan.base.recipe.batch_size, plan.base.evaluate_on) == (4, "validation")
     assert plan.sweep.objective == "validation_auc"
-    (plan,) = plans_of(benchmark=str(other), fixed=fixed)
+    (plan,) = plans_of(benchmark=str(other), fixed={**fixed, "batch_size": 32})
     assert plan.sweep.objective == "average_accuracy"
     with pytest.raises(UserError, match="cannot be in one sweep"):
         plans_of(benchmark=[str(mine), str(other)], fixed=fixed)

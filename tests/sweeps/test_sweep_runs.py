@@ -123,13 +123,36 @@ def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(
     assert trials_bytes(tmp_path / "disturbed") == trials_bytes(tmp_path / "undisturbed")
 
 
-def test_trials_that_diverge_are_rows_with_the_reason(tmp_path: Path) -> None:
-    search = {"learning_rate": [1e-3, 1e30]}
-    (study,) = swept(tmp_path, kind="grid", trials=None, search=search)
+def test_a_batch_that_no_trial_could_fill_is_refused_before_the_first(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="batch_size = 5000 is more than"):
+        swept(tmp_path, kind="grid", trials=None, search={"batch_size": [16, 5000]})
+    assert not (tmp_path / "tiny" / "trials.csv").exists()
+
+
+PICKY = """
+from vcl_radial.errors import UserError
+from vcl_radial.strategies.naive import Naive
+
+class Picky(Naive):
+    def __init__(self, *, picky=False, **settings):
+        if picky:
+            raise UserError("it is too picky")
+        super().__init__(**settings)
+"""
+
+
+def test_trials_that_diverge_or_cannot_be_carried_out_are_rows_with_the_reason(
+    tmp_path: Path, user_module
+) -> None:
+    user_module("picky", PICKY)
+    search = {"learning_rate": [1e-3, 1e30], "options.picky": [False, True]}
+    changes = {"fixed__strategy": "picky:Picky", "search": search}
+    (study,) = swept(tmp_path, kind="grid", trials=None, **changes)
     table = pd.read_csv(tmp_path / "tiny" / "trials.csv")
-    assert list(table.outcome) == ["finished", "diverged"]
-    assert "of task 1" in table.words[1] or "not numbers" in table.words[1]
-    assert list(table.score.isna()) == [False, True]
+    assert list(table.outcome) == ["finished", "failed", "diverged", "failed"]
+    assert "it is too picky" in table.words[1]
+    assert "of task 1" in table.words[2] or "not numbers" in table.words[2]
+    assert list(table.score.isna()) == [False, True, True, True]
     assert study.best() == 0
 
 
