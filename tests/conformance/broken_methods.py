@@ -313,7 +313,7 @@ class HasNoGradient(Good):
 
 class GivesANumber(Good):
     def penalty(self):
-        return super().penalty().item()
+        return float(torch.as_tensor(super().penalty()).detach())
 
 
 class ReturnsNothing(Good):
