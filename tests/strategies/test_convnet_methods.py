@@ -33,7 +33,7 @@ def run_of(method):
     quick = {"network": "convnet", "batch_size": 12, "epochs": 1, "eval_samples": 2}
     recipe.pop("first_task_epochs", None)
     if "coreset_size" in recipe.get("options", {}):
-        recipe["options"]["coreset_size"] = 4
+        recipe["options"] |= {"coreset_size": 4, "coreset_epochs": 1}
     return ContinualRun(StreamSettings(dataset="digits", tasks=2), Recipe(**recipe | quick), 0)
 
 
