@@ -142,13 +142,13 @@ def test_runs_that_their_report_passes_over_are_a_failure(command):
 
 
 def test_ctrl_c_says_how_to_go_on(command, monkeypatch, no_report):
-    from vcl_radial.experiments.progress import Progress
+    from vcl_radial.runs.progress import Progress
 
     original = Progress.show
 
-    def interrupted(self, run, event):
-        original(self, run, event)
-        if (event.kind, event.task) == ("task", 2):
+    def interrupted(self, run, step):
+        original(self, run, step)
+        if (step.done, step.score is None) == (2, False):
             raise KeyboardInterrupt
 
     arguments = run("--method", "naive", *TINY)

@@ -10,8 +10,8 @@ from vcl_radial.bench.lanes import LaneTraining
 from vcl_radial.bench.setting import Setting
 from vcl_radial.bench.training import Training
 from vcl_radial.errors import Diverged, VclRadialError
-from vcl_radial.experiments.workers import Outcome
 from vcl_radial.nn.lane_step import LaneStep
+from vcl_radial.runs.attempt import Ended
 
 
 def keys(tiny: Setting, **others):
@@ -141,7 +141,7 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
         assert not any(place.out.iterdir())
         out.add(place.out)
         now[0] += seconds[jobs, lanes]
-        return [Outcome(run, None) for run in runs]
+        return [Ended(run, "finished") for run in runs]
 
     monkeypatch.setattr(many_runs, "perform", perform)
     monkeypatch.setattr(many_runs, "time", SimpleNamespace(perf_counter=lambda: now[0]))

@@ -9,8 +9,8 @@ from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.experiments.report import write_report
 from vcl_radial.experiments.results import COLUMNS, LAYER_COLUMNS, gather, layers_table
-from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.figures import layer_movement
+from vcl_radial.runs.folder import RunFolder
 
 
 def layers_with(**changed: object) -> str:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.experiments import environment
+from vcl_radial.runs import environment
 
 
 def test_without_a_checkout_or_git_there_is_no_commit(tmp_path: Path, monkeypatch):

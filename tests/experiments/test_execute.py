@@ -12,11 +12,12 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny
 
 from vcl_radial import __version__, native
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.experiments.execute import Place, execute
+from vcl_radial.experiments.execute import execute
 from vcl_radial.experiments.lanes import execute_lanes
-from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
-from vcl_radial.experiments.specification import Run
+from vcl_radial.experiments.specification import RESULT_FILES, Run
 from vcl_radial.metrics import summary
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
 from vcl_radial.tracks.continual import ContinualRun
 
 TASKS = range(1, 6)
@@ -102,10 +103,10 @@ def test_the_environment_says_where_the_numbers_came_from(never_interrupted):
 
 def test_a_run_that_another_commit_went_on_with_names_both(tmp_path: Path, monkeypatch):
     run = tiny_run("naive")
-    monkeypatch.setattr("vcl_radial.experiments.run_folder.loaded", lambda: "0123456")
+    monkeypatch.setattr("vcl_radial.runs.folder.loaded", lambda: "0123456")
     carried_out(run, tmp_path, interrupt_at=("task", 2))
     monkeypatch.undo()
-    monkeypatch.setattr("vcl_radial.experiments.environment.loaded", lambda: "6543210")
+    monkeypatch.setattr("vcl_radial.runs.environment.loaded", lambda: "6543210")
     execute(run, Place(tmp_path), lambda event: None)
     where = json.loads((RunFolder(tmp_path, run).path / "environment.json").read_text())
     assert where["commit"] == "0123456, 6543210"

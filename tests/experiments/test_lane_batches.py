@@ -6,10 +6,12 @@ import pytest
 from tiny_runs import MULTI_HEAD, carried_out, tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Event, Place, execute
+from vcl_radial.experiments.execute import Event, execute
 from vcl_radial.experiments.lanes import batches, execute_lanes
-from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder
 from vcl_radial.experiments.runner import perform
+from vcl_radial.experiments.specification import RESULT_FILES
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
 
 
 def seeds(n, method="radial-vcl", **settings):

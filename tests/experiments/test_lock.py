@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.lock import held
+from vcl_radial.runs.lock import held
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from vcl_radial.experiments.lock import held
+from vcl_radial.runs.lock import held
 with held([Path(sys.argv[1])]):
     print("held", flush=True)
     time.sleep(600)

@@ -12,8 +12,9 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, tiny_run
 from vcl_radial.cli import main
 from vcl_radial.cli.run import LOGGERS as OFFERED
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Event, Place, execute
-from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.execute import Event, execute
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
 from vcl_radial.tracks.loggers import LOGGERS
 
 

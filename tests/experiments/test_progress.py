@@ -5,9 +5,10 @@ import pytest
 from rich.console import Console
 from tiny_runs import tiny_run
 
-from vcl_radial.experiments import progress
 from vcl_radial.experiments.execute import Event
-from vcl_radial.experiments.progress import Progress
+from vcl_radial.experiments.track import Continual, _step
+from vcl_radial.runs import progress
+from vcl_radial.runs.progress import Progress
 
 RUNS = [tiny_run(method, seed=seed) for method in ("naive", "joint") for seed in (0, 1)]
 
@@ -26,23 +27,27 @@ def screen(monkeypatch) -> io.StringIO:
     return file
 
 
+def epochs_of(runs) -> list[int]:
+    return [Continual().epochs(run) for run in runs]
+
+
 def go_through(runs, shown: Progress) -> None:
     """Two runs at a time, as workers tell of them; joint runs train once."""
     for pair in (runs[:2], runs[2:]):
         trainings = 1 if pair[0].method == "joint" else 5
         for run in pair:
-            shown.show(run, Event("start", 0, 5, 0, trainings))
+            shown.show(run, _step(Event("start", 0, 5, 0, trainings)))
         for task in range(1, trainings + 1):
             for run in pair:
-                shown.show(run, Event("epoch", task, 5, task, trainings))
+                shown.show(run, _step(Event("epoch", task, 5, task, trainings)))
                 done = 5 if trainings == 1 else task
-                shown.show(run, Event("task", done, 5, task, trainings, accuracy=12.345))
+                shown.show(run, _step(Event("task", done, 5, task, trainings, accuracy=12.345)))
         for run in pair:
-            shown.end(run, None)
+            shown.end(run, "finished")
 
 
 def test_without_a_terminal_each_task_and_each_end_is_a_plain_line(capsys):
-    with Progress(RUNS, jobs=2, kept=3) as shown:
+    with Progress(RUNS, epochs_of(RUNS), jobs=2, kept=3) as shown:
         go_through(RUNS, shown)
     out, err = capsys.readouterr()
     lines = out.splitlines()
@@ -55,7 +60,7 @@ def test_without_a_terminal_each_task_and_each_end_is_a_plain_line(capsys):
 
 
 def test_on_a_terminal_the_bars_reach_their_totals(screen: io.StringIO):
-    with Progress(RUNS, jobs=2) as shown:
+    with Progress(RUNS, epochs_of(RUNS), jobs=2) as shown:
         go_through(RUNS, shown)
     last_screen = screen.getvalue().rpartition("joint seed 1  done in")[2]
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", last_screen)
@@ -65,9 +70,9 @@ def test_on_a_terminal_the_bars_reach_their_totals(screen: io.StringIO):
 
 def test_bars_fit_into_80_columns(screen: io.StringIO):
     run = tiny_run("radial-vcl-eq44", epochs=100, seed=99)
-    with Progress([run], jobs=1) as shown:
-        shown.show(run, Event("start", 2, 5, 200, 500))
-        shown.show(run, Event("epoch", 3, 5, 233, 500))
+    with Progress([run], epochs_of([run]), jobs=1) as shown:
+        shown.show(run, _step(Event("start", 2, 5, 200, 500)))
+        shown.show(run, _step(Event("epoch", 3, 5, 233, 500)))
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     assert re.search(r"radial-vcl-eq44 seed 99  task 3 of 5 \S+ 233/500 epochs \S+ left", plain)
     assert "goes on after task 2 of 5" in plain
@@ -77,18 +82,18 @@ def test_bars_fit_into_80_columns(screen: io.StringIO):
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_run_that_fails_before_it_starts_ends_all_the_same(terminal, request, capsys):
     file = request.getfixturevalue("screen") if terminal else None
-    with Progress(RUNS[:1], jobs=1) as shown:
-        shown.end(RUNS[0], "a fault")
+    with Progress(RUNS[:1], epochs_of(RUNS[:1]), jobs=1) as shown:
+        shown.end(RUNS[0], "failed")
     text = file.getvalue() if file else capsys.readouterr().out
     assert "naive seed 0  FAILED  [1 of 1]" in text
 
 
 def test_a_failed_run_counts_as_no_more_work_to_come(screen: io.StringIO):
-    with Progress(RUNS[:2], jobs=1) as shown:
+    with Progress(RUNS[:2], epochs_of(RUNS[:2]), jobs=1) as shown:
         for run in RUNS[:2]:
-            shown.show(run, Event("start", 0, 5, 0, 5))
-        shown.show(RUNS[0], Event("epoch", 1, 5, 1, 5))
-        shown.end(RUNS[0], "a fault")
-        shown.show(RUNS[1], Event("epoch", 5, 5, 5, 5))
-        shown.end(RUNS[1], None)
+            shown.show(run, _step(Event("start", 0, 5, 0, 5)))
+        shown.show(RUNS[0], _step(Event("epoch", 1, 5, 1, 5)))
+        shown.end(RUNS[0], "failed")
+        shown.show(RUNS[1], _step(Event("epoch", 5, 5, 5, 5)))
+        shown.end(RUNS[1], "finished")
     assert re.search(r"10/10\S* epochs", screen.getvalue().rpartition("done in")[2])

@@ -10,7 +10,7 @@ from vcl_radial import figures
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.experiments import report
 from vcl_radial.experiments.report import _file_name, write_report
-from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.runs.folder import RunFolder
 
 
 def content(folder: Path) -> dict[str, bytes]:

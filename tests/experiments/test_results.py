@@ -14,7 +14,7 @@ from vcl_radial.experiments.results import (
     results_table,
     runs_costs,
 )
-from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.runs.folder import RunFolder
 
 
 def test_runs_are_gathered_by_benchmark_method_and_seed(tmp_path: Path):

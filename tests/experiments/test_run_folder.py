@@ -12,7 +12,8 @@ import torch
 from tiny_runs import tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import RESULT_FILES, RunFolder, write_atomically
+from vcl_radial.experiments.specification import RESULT_FILES
+from vcl_radial.runs.folder import RunFolder, write_atomically
 
 
 @pytest.fixture

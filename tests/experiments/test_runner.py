@@ -5,11 +5,12 @@ import pytest
 from tiny_runs import accuracy_bytes, tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import runner
-from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.lock import held
-from vcl_radial.experiments.run_folder import RunFolder
-from vcl_radial.experiments.runner import available_cores, perform
+from vcl_radial.experiments.runner import perform
+from vcl_radial.runs import folder as folder_module
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.lock import held
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.runner import available_cores
 
 
 def times(folder: RunFolder) -> dict[str, int]:
@@ -159,7 +160,7 @@ def test_an_output_folder_that_cannot_be_used_is_named_before_any_run_starts(
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(UserError, match=f"{out}: cannot be made: .*--out"):
             perform([tiny_run()], Place(out), 1)
-    monkeypatch.setattr(runner.os, "access", lambda *_: False)
+    monkeypatch.setattr(folder_module.os, "access", lambda *_: False)
     with pytest.raises(UserError, match=r"is not writable; choose another folder with --out"):
         perform([tiny_run()], Place(tmp_path), 1)
 

@@ -4,8 +4,8 @@ import signal
 import pytest
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import processes
-from vcl_radial.experiments.supervisor import carry_out
+from vcl_radial.runs import processes
+from vcl_radial.runs.supervisor import carry_out
 
 
 def tens(piece, report):

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
 
-from vcl_radial.experiments import supervisor
-from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.runner import perform
-from vcl_radial.experiments.workers import carry_out
+from vcl_radial.runs import runner, supervisor
+from vcl_radial.runs.attempt import Ended
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
 
 pytestmark = pytest.mark.processes
 
@@ -78,10 +78,15 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_bytes(
 
 
 def test_a_run_whose_workers_die_twice_is_lost_alone(tmp_path: Path, monkeypatch):
-    ends = [supervisor.Ended(["first"], None, "its process died"), supervisor.Ended(["other"], [])]
-    monkeypatch.setattr(supervisor, "carry_out", lambda *_: iter(ends))
-    (lost,) = carry_out([["first"], ["other"]], Place(tmp_path), 2, lambda *_: None)
-    assert lost.run == "first"
+    runs = [tiny_run(seed=seed) for seed in (0, 1)]
+
+    def carry_out(work, jobs, *_):
+        yield supervisor.Ended(jobs[0], None, "its process died")
+        yield supervisor.Ended(jobs[1], [Ended(runs[1], "finished")])
+
+    monkeypatch.setattr(runner, "carry_out", carry_out)
+    lost, other = perform(runs, Place(tmp_path), jobs=2)
+    assert (lost.run, lost.how, other.how) == (runs[0], "lost", "finished")
     assert lost.fault == (
         "its process died; run the same command again to go on from its last finished task"
     )

@@ -7,10 +7,11 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.experiments.catalogue import plan
-from vcl_radial.experiments.execute import Event, Place, execute
+from vcl_radial.experiments.execute import Event, execute
 from vcl_radial.experiments.results import COLUMNS
-from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
 
 MULTI_HEAD, SINGLE_HEAD = "split-digits-multi-head", "split-digits-single-head"
 TINY: dict[str, Any] = {"epochs": 1, "hidden": [8], "eval_samples": 2}

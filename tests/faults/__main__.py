@@ -44,7 +44,7 @@ def main() -> int:
     from children import cpu_of_ended, prepare
     from page import page, where_from
 
-    from vcl_radial.experiments.run_folder import write_atomically
+    from vcl_radial.runs.folder import write_atomically
 
     # Before anything is written: the page itself lies in the checkout whose state this tells.
     behind, started = where_from(sys.argv[1:], cores), time.monotonic()

@@ -14,7 +14,7 @@ from moments import Moment, interrupt, moments_of, struck
 from work import BENCHMARK, Setting, Work, ends_well, lost, one_line, run, sweep
 
 if TYPE_CHECKING:
-    from vcl_radial.experiments.run_folder import RunFolder
+    from vcl_radial.runs.folder import RunFolder
 
 _STAMP = 32
 """Bytes of the checksum at the start of a checkpoint."""
@@ -22,7 +22,8 @@ _STAMP = 32
 
 def result_files(setting: Setting) -> Iterator[str | None]:
     """Each file of a finished run at many offsets: the damage is seen, and its file is named."""
-    from vcl_radial.experiments.run_folder import finished_fault
+    from vcl_radial.experiments.specification import RESULT_FILES
+    from vcl_radial.runs.folder import finished_fault
 
     place = setting.place()
     out = place / "out"
@@ -32,7 +33,7 @@ def result_files(setting: Setting) -> Iterator[str | None]:
             whole = path.read_bytes()
             for what, content in _harmed(setting, whole, 3 * setting.moments):
                 path.write_bytes(content)
-                fault = finished_fault(folder)
+                fault = finished_fault(folder, RESULT_FILES)
                 if fault is None and not (path.name == "done" and _same_marker(whole, content)):
                     yield f"{path.relative_to(out)}, {what}: not noticed"
                 elif fault is not None and not _named(fault, path, content):
@@ -209,8 +210,8 @@ def _half_done(setting: Setting, work: Work) -> Path:
 
 
 def _folder_of(checkpoint: Path, out: Path) -> "RunFolder":
-    from vcl_radial.experiments.run_folder import RunFolder
     from vcl_radial.experiments.specification import Run
+    from vcl_radial.runs.folder import RunFolder
 
     spec = tomllib.loads((checkpoint.parent / "spec.toml").read_text())
     return RunFolder(out, Run.model_validate(spec))

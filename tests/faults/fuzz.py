@@ -250,7 +250,7 @@ def _wrong(call: Callable[[], object], what: str) -> str | None:
 def _nothing_begins() -> Iterator[None]:
     """What a valid command would do is not done, as if it were stopped at once."""
     begins = (
-        "vcl_radial.experiments.runner.perform",
+        "vcl_radial.runs.runner.perform",
         "vcl_radial.experiments.report.write_report",
         "vcl_radial.sweeps.command.sweep",
         "vcl_radial.regression.command.make_folder",

@@ -87,7 +87,7 @@ def _quoted(words: str) -> str:
 
 def where_from(arguments: Sequence[str], cores: int) -> list[str]:
     """Where figures come from: command, commit, machine and packages."""
-    from vcl_radial.experiments.environment import commit, processor
+    from vcl_radial.runs.environment import commit, processor
 
     command = shlex.join(["python", "tests/faults", *arguments])
     packages = [f"{name} {_version(name)}" for name in _PACKAGES]

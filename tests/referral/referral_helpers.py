@@ -17,10 +17,10 @@ from vcl_radial.fundus import (
     split_by_patient,
     synthetic_photographs,
 )
-from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared
 from vcl_radial.referral.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.referral.settings import DataSettings, Recipe, Run
+from vcl_radial.runs.folder import RunFolder
 
 
 class Drawn:
@@ -98,7 +98,7 @@ def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients
             log_draws = torch.stack([-each, each], -1).log_softmax(-1)
             tables.append(prediction_table(site, name, photographs, log_draws))
     predictions = pd.concat(tables, ignore_index=True)
-    folder = ReferralFolder(out, run)
+    folder = RunFolder(out, run)
     folder.start()
     folder.save("weights.pt", {"members": []})
     facts = {

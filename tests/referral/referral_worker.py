@@ -7,10 +7,10 @@ import referral_helpers
 import torch
 
 from vcl_radial.referral.execute import execute
-from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.processes import ALONE, joined
 from vcl_radial.referral.settings import DataSettings, Run
 from vcl_radial.referral.training import Training
+from vcl_radial.runs.folder import RunFolder
 
 QUIET_NOISE = {"posterior": "gaussian", "truncation": 1e-6, "kl_weight": 20.0}
 
@@ -39,7 +39,7 @@ def work(processes, out):
         data=DataSettings(),
         recipe=referral_helpers.recipe(epochs=1),
     )
-    execute(ReferralFolder(out, run), [site], processes=processes)
+    execute(RunFolder(out, run), [site], processes=processes)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHe
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.referral.catalogue import plan
 from vcl_radial.referral.execute import execute
-from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.networks import make_network
 from vcl_radial.referral.prepare import on_data
 from vcl_radial.referral.settings import DataSettings, Run
 from vcl_radial.referral.training import Training
+from vcl_radial.runs.folder import RunFolder
 
 CODE = """
 from torch import nn
@@ -63,7 +63,7 @@ def test_it_learns_what_brightness_tells(prepared, posterior):
 
 
 def test_a_run_of_it_ends(tmp_path, prepared):
-    folder = ReferralFolder(tmp_path, run_of(network=OWN, epochs=1))
+    folder = RunFolder(tmp_path, run_of(network=OWN, epochs=1))
     execute(folder, [prepared])
     assert folder.finished()
 

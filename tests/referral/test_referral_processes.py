@@ -12,9 +12,9 @@ import referral_worker
 import torch
 
 from vcl_radial.errors import UserError
-from vcl_radial.referral.folder import fault_of
 from vcl_radial.referral.processes import ALONE, Processes, joined
 from vcl_radial.referral.training import Training
+from vcl_radial.runs.folder import finished_fault
 
 HERE = Path(__file__).parent
 
@@ -54,7 +54,7 @@ def test_two_processes_learn_what_one_learns(tmp_path):
     assert first["seeds"] == one["seeds"]
     assert not set(first["seeds"]) & set(second["seeds"])
     (folder,) = (tmp_path / "two").glob("b/m/seed-0-*")
-    assert fault_of(folder) is None
+    assert finished_fault(folder, ("spec.toml", "weights.pt")) is None
     assert json.loads((folder / "environment.json").read_text())["processes"] == 2
 
 

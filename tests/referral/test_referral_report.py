@@ -15,10 +15,10 @@ from vcl_radial.errors import UserError
 from vcl_radial.fundus import SyntheticSettings, synthetic_photographs
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.referral import calibration_curve
-from vcl_radial.referral.folder import TABLES, ReferralFolder
 from vcl_radial.referral.report import in_sequence, pictures, published, sheet, tables
 from vcl_radial.referral.report.read import read_benchmarks
-from vcl_radial.referral.settings import DataSettings
+from vcl_radial.referral.settings import TABLES, DataSettings
+from vcl_radial.runs.folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_other_keys_make_another_method_and_other_data_another_benchmark(tmp_pat
 def test_runs_of_a_search_are_no_part_of_it(tmp_path):
     folder = finished_run(tmp_path, "radial", 0)
     searched = folder.run.model_copy(update={"evaluate_on": "validation"})
-    other = ReferralFolder(tmp_path, searched)
+    other = RunFolder(tmp_path, searched)
     other.start()
     names = [*(f"{name}.csv" for name in TABLES), "environment.json"]
     other.finish({name: (folder.path / name).read_text() for name in names})

@@ -17,14 +17,14 @@ from vcl_radial import native
 from vcl_radial.cli import refer as refer_command
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.catalogue import parse_setting
-from vcl_radial.experiments.lock import held
 from vcl_radial.referral import command as command_module
 from vcl_radial.referral import execute as execute_module
 from vcl_radial.referral.catalogue import RECIPES, method_names, plan
 from vcl_radial.referral.execute import execute
-from vcl_radial.referral.folder import TABLES, ReferralFolder, read_spec
-from vcl_radial.referral.report.read import read_benchmarks
-from vcl_radial.referral.settings import DataSettings, Run
+from vcl_radial.referral.report.read import read_benchmarks, read_spec
+from vcl_radial.referral.settings import TABLES, DataSettings, Run
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.lock import held
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -56,9 +56,9 @@ def stop_after(epochs):
 def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path):
     sites = [referral_helpers.prepared(shifted=True)]
     run = run_of(members=2, epochs=2, train_samples=2)
-    whole = ReferralFolder(tmp_path / "whole", run)
+    whole = RunFolder(tmp_path / "whole", run)
     execute(whole, sites)
-    parts = ReferralFolder(tmp_path / "parts", run)
+    parts = RunFolder(tmp_path / "parts", run)
     for epochs in (0, 1, 0):
         with pytest.raises(Stop):
             execute(parts, sites, on_epoch=stop_after(epochs))
@@ -80,7 +80,7 @@ def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path
 def test_a_run_that_goes_on_without_the_compiled_library_says_so(
     tmp_path, prepared, monkeypatch, capsys
 ):
-    folder = ReferralFolder(tmp_path, run_of(epochs=2))
+    folder = RunFolder(tmp_path, run_of(epochs=2))
     monkeypatch.setattr(native, "unavailable", lambda: None)
     with pytest.raises(Stop):
         execute(folder, [prepared], on_epoch=stop_after(0))
@@ -94,14 +94,14 @@ def test_a_run_that_goes_on_without_the_compiled_library_says_so(
 
 
 def test_seeds_differ(tmp_path, prepared):
-    folders = [ReferralFolder(tmp_path, run_of(seed, epochs=1)) for seed in (0, 1)]
+    folders = [RunFolder(tmp_path, run_of(seed, epochs=1)) for seed in (0, 1)]
     for folder in folders:
         execute(folder, [prepared])
     assert content(folders[0])["predictions"] != content(folders[1])["predictions"]
 
 
 def test_a_finished_run_that_was_altered_is_not_finished(tmp_path, prepared):
-    folder = ReferralFolder(tmp_path, run_of(epochs=1))
+    folder = RunFolder(tmp_path, run_of(epochs=1))
     assert not folder.finished()
     execute(folder, [prepared])
     assert folder.finished()
@@ -111,7 +111,7 @@ def test_a_finished_run_that_was_altered_is_not_finished(tmp_path, prepared):
 
 
 def test_a_damaged_checkpoint_is_named_and_one_of_another_run_refused(tmp_path, prepared, capsys):
-    folder = ReferralFolder(tmp_path, run_of(epochs=2))
+    folder = RunFolder(tmp_path, run_of(epochs=2))
     with pytest.raises(Stop):
         execute(folder, [prepared], on_epoch=stop_after(0))
     sound = folder.checkpoint.read_bytes()
@@ -122,10 +122,10 @@ def test_a_damaged_checkpoint_is_named_and_one_of_another_run_refused(tmp_path, 
         "checkpoint.pt: damaged (its checksum is wrong); this run starts" in capsys.readouterr().out
     )
     assert [line["epoch"] for line in lines] == [1, 2]
-    other = ReferralFolder(tmp_path, run_of(seed=1, epochs=2))
+    other = RunFolder(tmp_path, run_of(seed=1, epochs=2))
     other.path.mkdir()
     other.checkpoint.write_bytes(sound)
-    with pytest.raises(UserError, match="belongs to another run"):
+    with pytest.raises(UserError, match="belongs to another spec"):
         execute(other, [prepared])
 
 
@@ -134,7 +134,7 @@ def test_a_step_that_does_not_fit_into_memory_names_the_batch_size(tmp_path, pre
         torch.empty(2**62, dtype=torch.uint8)  # what PyTorch's allocator says on this device
 
     monkeypatch.setattr("vcl_radial.referral.training.categorical_nll", forward)
-    folder = ReferralFolder(tmp_path, run_of(epochs=1))
+    folder = RunFolder(tmp_path, run_of(epochs=1))
     with pytest.raises(UserError, match="batch_size = 8: a step does not fit into memory; choose"):
         execute(folder, [prepared])
     assert not folder.checkpoint.exists()
@@ -144,7 +144,7 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
     def stopped(*_):
         raise Stop
 
-    folder, lines = ReferralFolder(tmp_path, run_of(epochs=1)), []
+    folder, lines = RunFolder(tmp_path, run_of(epochs=1)), []
     with monkeypatch.context() as patch:
         patch.setattr(execute_module, "_predictions", stopped)
         with pytest.raises(Stop):
@@ -325,7 +325,7 @@ def test_two_jobs_end_with_the_scores_of_one(tmp_path, capfd):
 def test_a_run_of_two_jobs_that_fails_is_said_and_the_others_go_on(tmp_path, capfd):
     arguments = tiny(tmp_path, "radial", "deterministic")
     keys = dict(map(parse_setting, TINY))
-    busy, free = (ReferralFolder(tmp_path, r) for r in plan("synthetic", arguments[2:4], [0], keys))
+    busy, free = (RunFolder(tmp_path, r) for r in plan("synthetic", arguments[2:4], [0], keys))
     with held([busy.path]):
         assert command(*arguments, "--jobs", "2") == 1
     assert "radial  seed 0: another command is at work on this run" in capfd.readouterr().out
@@ -336,7 +336,7 @@ def test_predictions_that_are_no_numbers_are_no_result(tmp_path, prepared, monke
     monkeypatch.setattr(
         execute_module, "predict", lambda *_, **__: torch.full((1, len(prepared.data), 2), math.nan)
     )
-    folder = ReferralFolder(tmp_path, run_of(epochs=1))
+    folder = RunFolder(tmp_path, run_of(epochs=1))
     with pytest.raises(Diverged, match="predictions on test are not numbers"):
         execute(folder, [prepared])
     assert not folder.finished()
@@ -352,7 +352,7 @@ def test_a_run_that_another_command_is_at_or_that_breaks_leaves_the_others_alone
     arguments = tiny(tmp_path, "radial", "deterministic")
     keys = dict(map(parse_setting, TINY))
     runs = plan("synthetic", ["radial", "deterministic"], [0], keys)
-    busy, broken = (ReferralFolder(tmp_path, run) for run in runs)
+    busy, broken = (RunFolder(tmp_path, run) for run in runs)
     monkeypatch.setattr(command_module, "execute", lambda *_, **__: 1 / 0)
     with held([busy.path]):
         assert command(*arguments) == 1

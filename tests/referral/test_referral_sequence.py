@@ -14,11 +14,11 @@ from vcl_radial.fundus import load_pixels
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.referral.execute import execute
-from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.parts import parts_of, sharper_half, sharpness
 from vcl_radial.referral.prepare import all_test_sets, prepare
 from vcl_radial.referral.settings import DataSettings, Run
 from vcl_radial.referral.training import Training
+from vcl_radial.runs.folder import RunFolder
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ class Stop(BaseException):
 
 def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, sites):
     run = run_of(members=2, epochs=1)
-    whole, parts = (ReferralFolder(tmp_path / name, run) for name in ("whole", "parts"))
+    whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
     lines = []
     execute(whole, sites, on_epoch=lines.append)
     assert [(line["member"], line["site"]) for line in lines] == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -118,7 +118,7 @@ def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, 
 
 
 def test_the_first_site_is_learnt_as_if_it_were_alone(tmp_path, sites):
-    alone, sequence = (ReferralFolder(tmp_path / n, run_of(epochs=1)) for n in ("a", "b"))
+    alone, sequence = (RunFolder(tmp_path / n, run_of(epochs=1)) for n in ("a", "b"))
     execute(alone, sites[:1])
     execute(sequence, sites)
     one = pd.read_csv(alone.path / "predictions.csv")

@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 from tiny_sweeps import plans_of
 
-from vcl_radial.experiments.execute import Place
 from vcl_radial.experiments.results import COLUMNS
-from vcl_radial.experiments.run_folder import RunFolder
 from vcl_radial.experiments.specification import Run
 from vcl_radial.metrics import summary
+from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
 from vcl_radial.sweeps.command import Means, sweep
-from vcl_radial.sweeps.jobs import Ended, Job
 from vcl_radial.sweeps.study import Study
 
 ENVIRONMENT = {
@@ -101,7 +101,7 @@ def made_up(
     """A sweep of the tiny table with such an executor."""
     made = []
 
-    def make(place, tell):
+    def make(track, place, report):
         made.append(executor(place, jobs, order, accuracy))
         return made[0]
 

@@ -13,20 +13,20 @@ from tiny_sweeps import plans_of, swept, trials_bytes
 from vcl_radial.cli import refer as refer_command
 from vcl_radial.errors import UserError
 from vcl_radial.experiments.catalogue import parse_setting
-from vcl_radial.experiments.execute import Place
 from vcl_radial.fundus import FundusData
 from vcl_radial.referral import catalogue, prepare
 from vcl_radial.referral.execute import execute
-from vcl_radial.referral.folder import ReferralFolder
+from vcl_radial.referral.track import Referral
+from vcl_radial.runs.attempt import Floor, Job, attempt
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.track import Step
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
-from vcl_radial.sweeps.jobs import Floor, Job, attempt
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.sweeps.tracks import track_of
-from vcl_radial.sweeps.tracks.referral import Referral
-from vcl_radial.sweeps.tracks.track import Step
 
 DATA = {"patients": 40, "size": 8, "validation": 0.25}
 TINY = {
@@ -108,7 +108,7 @@ def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
     assert set(seen) == set(range(80)) - untouched
     # A run that is scored on test data does look at them.
     run = plan.base.model_copy(update={"evaluate_on": "test"})
-    execute(ReferralFolder(tmp_path, run), sites)
+    execute(RunFolder(tmp_path, run), sites)
     assert set(seen) >= untouched
 
 
@@ -118,17 +118,21 @@ def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
     (plan,) = plans_of(**TINY)
     run, steps = plan.base, []
     where = [Place(tmp_path / name) for name in ("given up", "whole")]
+
+    def on_step(run, step) -> None:
+        steps.append(step)
+
     too_low = Job((run,), (Floor(1, 101.0, "too low"),))
     for epochs in (1, 0):  # the second time it is known beforehand
-        (end,) = attempt(too_low, where[0], lambda run, step: steps.append(step))
+        (end,) = attempt(too_low, on_step, Referral(), where[0])
         assert end.how == "pruned"
-        assert end.words.startswith("after epoch 1: ")
+        assert end.fault.startswith("after epoch 1: ")
         assert [step.done for step in steps] == [1] * epochs
         steps.clear()
     for place in where:
-        (end,) = attempt(Job((run,)), place, lambda run, step: steps.append(step))
+        (end,) = attempt(Job((run,)), on_step, Referral(), place)
         assert end.how == "finished"
-    given_up, whole = (ReferralFolder(place.out, run) for place in where)
+    given_up, whole = (RunFolder(place.out, run) for place in where)
     assert [step.done for step in steps] == [2, 1, 2]
     assert {step.words for step in steps} == {"epoch 2/2"}
     name = "predictions.csv"
@@ -141,8 +145,8 @@ def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
 
 def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> None:
     (plan,) = plans_of(**{**TINY, "fixed": {**TINY["fixed"], "members": 2, "epochs": 4}})
-    attempt(Job((plan.base,)), Place(tmp_path), lambda run, step: None)
-    folder = ReferralFolder(tmp_path, plan.base)
+    attempt(Job((plan.base,)), lambda run, step: None, Referral(), Place(tmp_path))
+    folder = RunFolder(tmp_path, plan.base)
     history = pd.read_csv(folder.path / "history.csv")
     best = history.groupby("member")["validation_auc"].cummax()
     assert Referral().so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
@@ -154,8 +158,13 @@ def test_epochs_of_the_means_alone_count_for_nothing(tmp_path: Path, select: str
     fixed = {**TINY["fixed"], "epochs": 4, "pretrain_epochs": 2, "select": select}
     (plan,) = plans_of(**{**TINY, "method": "radial", "fixed": fixed})
     steps: list[Step] = []
-    attempt(Job((plan.base,)), Place(tmp_path), lambda run, step: steps.append(step))
-    folder = ReferralFolder(tmp_path, plan.base)
+    attempt(
+        Job((plan.base,)),
+        lambda run, step: steps.append(step),
+        Referral(),
+        Place(tmp_path),
+    )
+    folder = RunFolder(tmp_path, plan.base)
     aucs = pd.read_csv(folder.path / "history.csv")["validation_auc"]
     kept = aucs[2:].cummax() if select == "best" else aucs[2:]
     assert Referral().so_far(folder) == pytest.approx({3: kept[2], 4: kept[3]})

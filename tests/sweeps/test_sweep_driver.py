@@ -8,9 +8,9 @@ from made_up import MadeUp, from_its_settings, made_up
 from tiny_sweeps import trials_bytes
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs.attempt import Ended
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.folder import SweepFolder
-from vcl_radial.sweeps.jobs import Ended
 
 SEARCH = {"learning_rate": {"low": 1e-4, "high": 1e-1, "log": True}, "batch_size": [16, 32]}
 RANDOM = {"trials": 5, "seeds": 2}

@@ -8,7 +8,8 @@ from patience import PATIENT, alive, until
 from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Place
+from vcl_radial.experiments.track import Continual
+from vcl_radial.runs.run import Place
 from vcl_radial.sweeps.command import Means, sweep
 from vcl_radial.sweeps.on_ray import RayExecutor
 
@@ -61,10 +62,13 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
         "fixed__options": {"gate": str(gate)},
         "search__batch_size": [16, 32],
     }
-    make = ("a Ray cluster", lambda place, tell: Disturbed(place, address=cluster.address))
-    sweep(plans_of(**changes), Place(tmp_path / "ray"), Means(executor=make))
+
+    def make(track, place, report):
+        return Disturbed(track, place, address=cluster.address)
+
+    sweep(plans_of(**changes), Place(tmp_path / "ray"), Means(executor=("a Ray cluster", make)))
     assert len(lost) == 1
-    assert "was lost" in lost[0].words
+    assert "was lost" in lost[0].fault
     swept(tmp_path / "here", **changes)
     assert trials_bytes(tmp_path / "ray") == trials_bytes(tmp_path / "here")
     results = ("spec.toml", "accuracy.csv", "metrics.json")
@@ -82,4 +86,4 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
 
 def test_without_a_cluster_at_the_address_one_line_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--address 127\.0\.0\.1:1: no Ray cluster answers"):
-        RayExecutor(Place(tmp_path), address="127.0.0.1:1")
+        RayExecutor(Continual(), Place(tmp_path), address="127.0.0.1:1")

@@ -13,10 +13,10 @@ from vcl_radial.analyses import page, record
 from vcl_radial.analyses.analysis import Analysis, Setting
 from vcl_radial.analyses.names import ANALYSES
 from vcl_radial.analyses.record import Record
-from vcl_radial.experiments import environment
-from vcl_radial.experiments.run_folder import make_folder, not_written, write_atomically
 from vcl_radial.figures import save
 from vcl_radial.predict import own_randomness
+from vcl_radial.runs import environment
+from vcl_radial.runs.folder import make_folder, not_written, write_atomically
 
 
 def analyse_all(names: Sequence[str], to: Path, setting: Setting, command: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from vcl_radial.analyses.analysis import Analysis, Claim
 from vcl_radial.analyses.names import ANALYSES
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.runs.folder import write_atomically
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Record:
         notes: what else there is to see.
         command: what was typed.
         seconds: of processor time that it took.
-        environment: as `vcl_radial.experiments.environment.describe` gives it.
+        environment: as `vcl_radial.runs.environment.describe` gives it.
     """
 
     title: str

@@ -16,9 +16,9 @@ from vcl_radial.analyses.drawing import DASHED, DOTTED, key_line, line, sheet
 from vcl_radial.bandits.published import PUBLISHED
 from vcl_radial.bandits.runner import BanditUnit
 from vcl_radial.experiments.result_file import provenance
-from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.figures import house_style, save
 from vcl_radial.figures.tables import markdown
+from vcl_radial.runs.folder import not_written, write_atomically
 
 Result: TypeAlias = tuple[BanditUnit, Mapping[str, Any], Mapping[str, Any]]
 """What was played, its numbers, and where they came from."""

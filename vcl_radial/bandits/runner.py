@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from vcl_radial.bandits.agents.base import AgentSettings
 from vcl_radial.bandits.data import load_table
 from vcl_radial.experiments.result_file import Unit, read, write
-from vcl_radial.experiments.run_folder import make_folder
-from vcl_radial.experiments.supervisor import Report, carry_out, workers
+from vcl_radial.runs.folder import make_folder
+from vcl_radial.runs.supervisor import Report, carry_out, workers
 from vcl_radial.tracks.settings import Count
 
 PLACES = 200
@@ -91,7 +91,7 @@ def _attempt(
     """Play, keep the result, and give the relative reward and the seconds."""
     import torch
 
-    from vcl_radial.experiments import environment
+    from vcl_radial.runs import environment
 
     torch.set_num_threads(1)
     described = environment.describe("cpu", 1)

@@ -13,9 +13,10 @@ from tempfile import TemporaryDirectory
 from vcl_radial.bench.setting import Images, Row, Setting, row
 from vcl_radial.bench.timing import interleaved, ratios
 from vcl_radial.errors import VclRadialError
-from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.runner import available_cores, perform
+from vcl_radial.experiments.runner import perform
 from vcl_radial.experiments.specification import Run
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.runner import available_cores
 
 JOBS = 2
 TIMES = "times one process"
@@ -76,7 +77,7 @@ def _carry_out(
     runs: Sequence[Run], images: Images, setting: Setting, jobs: int, lanes: int
 ) -> None:
     with TemporaryDirectory(dir=setting.scratch) as out, redirect_stdout(io.StringIO()):
-        outcomes = perform(runs, Place(Path(out), images.folder), jobs, lanes)
-    for outcome in outcomes:
-        if outcome.fault is not None:
-            raise VclRadialError(outcome.fault)
+        ends = perform(runs, Place(Path(out), images.folder), jobs, lanes)
+    for end in ends:
+        if end.fault is not None:
+            raise VclRadialError(end.fault)

@@ -11,7 +11,7 @@ from typing import Any
 
 from vcl_radial.bench.sections import SECTIONS
 from vcl_radial.bench.setting import Row
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.runs.folder import write_atomically
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Record:
         notes: what has to be said beside them.
         command: what was typed.
         data: the images, in words.
-        environment: as `vcl_radial.experiments.environment.describe` gives it.
+        environment: as `vcl_radial.runs.environment.describe` gives it.
     """
 
     rows: list[Row]

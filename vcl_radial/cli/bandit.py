@@ -68,7 +68,7 @@ def _bandit(options: argparse.Namespace) -> int:
     from vcl_radial.bandits.report import write_report
     from vcl_radial.bandits.runner import BanditUnit, perform
     from vcl_radial.experiments.result_file import read_all
-    from vcl_radial.experiments.runner import available_cores
+    from vcl_radial.runs.runner import available_cores
 
     names = dict.fromkeys(options.datasets or DATASETS)
     checksums = {name: load_table(name, options.data_dir).checksum for name in names}

@@ -22,7 +22,8 @@ from vcl_radial.cli.arguments import (
     usable_device,
 )
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.processes import NEEDED, start_server
+from vcl_radial.experiments import WORKER_MODULES
+from vcl_radial.runs.processes import start_server
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -78,9 +79,10 @@ def _run(options: argparse.Namespace) -> int:
     in_workers = False
     if "torch" not in sys.modules and (options.device == "cpu" or not may_have_cuda()):
         # It imports while this process looks at the arguments, and ends with this process.
-        in_workers = start_server("cpu", *NEEDED)
+        in_workers = start_server("cpu", *WORKER_MODULES)
     from vcl_radial.experiments.catalogue import parse_setting, plan
-    from vcl_radial.experiments.preflight import check_output, check_runs
+    from vcl_radial.experiments.preflight import check_runs
+    from vcl_radial.runs.folder import check_output
 
     methods = options.methods or MAIN_METHODS
     settings = dict(parse_setting(text) for text in options.settings)
@@ -91,10 +93,10 @@ def _run(options: argparse.Namespace) -> int:
     check_runs(runs)
     check_output(options.out)
 
-    from vcl_radial.experiments.execute import Place
     from vcl_radial.experiments.report import prepare, write_report
-    from vcl_radial.experiments.run_folder import RunFolder
     from vcl_radial.experiments.runner import perform
+    from vcl_radial.runs.folder import RunFolder
+    from vcl_radial.runs.run import Place
 
     place = Place(
         options.out,
@@ -105,15 +107,14 @@ def _run(options: argparse.Namespace) -> int:
     )
     runs = [run.on_data(options.data_dir) for run in runs]
     lanes = 1 if loggers else options.lanes
-    outcomes = perform(runs, place, options.jobs, lanes, in_workers=in_workers, meanwhile=prepare)
+    ends = perform(runs, place, options.jobs, lanes, in_workers=in_workers, meanwhile=prepare)
     faults: dict[str, list[str]] = {}
-    for outcome in outcomes:
-        if outcome.fault is not None:
-            name = f"{outcome.run.method} seed {outcome.run.seed}"
-            faults.setdefault(outcome.fault, []).append(name)
+    for end in ends:
+        if end.fault is not None:
+            faults.setdefault(end.fault, []).append(f"{end.run.method} seed {end.run.seed}")
     for fault, names in faults.items():
         print(f"vcl-radial: {', '.join(names)}: {fault}", file=sys.stderr)
-    if len(outcomes) == len(runs) and len(outcomes) == sum(map(len, faults.values())):
+    if len(ends) == len(runs) and len(ends) == sum(map(len, faults.values())):
         return FAILED
     order = list(dict.fromkeys(run.method for run in runs))
     missing = write_report(options.out, options.out / "report", runs[0].benchmark, order)

@@ -13,9 +13,10 @@ from vcl_radial.cli.arguments import DONE, FAILED, add_data_dir, add_device, cou
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
-    from vcl_radial.experiments.execute import Place
+    from vcl_radial.runs.attempt import Report
+    from vcl_radial.runs.run import Place
+    from vcl_radial.runs.track import AnyTrack
     from vcl_radial.sweeps.command import MakeExecutor
-    from vcl_radial.sweeps.jobs import Tell
 
 
 def add(commands: Commands) -> None:
@@ -86,14 +87,14 @@ def add(commands: Commands) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from vcl_radial.experiments.preflight import check_output
+    from vcl_radial.runs.folder import check_output
     from vcl_radial.sweeps.specification import find, read
 
     plans = read(find(options.sweep), options.trials)
     check_output(options.out)
     plans[0].track.check_files([plan.base for plan in plans], options.data_dir)
 
-    from vcl_radial.experiments.execute import Place
+    from vcl_radial.runs.run import Place
     from vcl_radial.sweeps.command import Means, sweep
 
     means = Means(options.jobs, options.lanes, options.storage)
@@ -121,9 +122,14 @@ def _sweep(options: argparse.Namespace) -> int:
 def _ray(options: argparse.Namespace) -> tuple[str, MakeExecutor]:
     from vcl_radial.sweeps.on_ray import RayExecutor
 
-    def make(place: Place, tell: Tell) -> RayExecutor:
+    def make(track: AnyTrack, place: Place, report: Report) -> RayExecutor:
         return RayExecutor(
-            place, options.address, options.jobs, options.cpus_per_trial, options.gpus_per_trial
+            track,
+            place,
+            options.address,
+            options.jobs,
+            options.cpus_per_trial,
+            options.gpus_per_trial,
         )
 
     return "a Ray cluster", make

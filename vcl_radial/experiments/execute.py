@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.environment import engines_with, loaded, tell_if_mixed
-from vcl_radial.experiments.run_folder import DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.experiments.specification import Run
+from vcl_radial.runs.environment import engines_with, loaded, tell_if_mixed
+from vcl_radial.runs.folder import DamagedCheckpoint, RunFolder, discard_damaged
+from vcl_radial.runs.run import Place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,27 +40,6 @@ class Event:
     epoch: int
     total: int
     accuracy: float | None = None
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a run computes, reads and writes.
-
-    Attributes:
-        out: the folder of all runs.
-        data_dir: where the data lie; None for the usual places.
-        device: "cpu" or "cuda".
-        threads: of one run.
-        log: loggers to attach, by their names in `vcl_radial.tracks.loggers`.
-        command: what was asked for, in words, to stand with the results.
-    """
-
-    out: Path
-    data_dir: Path | None = None
-    device: str = "cpu"
-    threads: int = 1
-    log: tuple[str, ...] = ()
-    command: str | None = None
 
 
 def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
@@ -120,7 +99,7 @@ def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
 
 @contextmanager
 def _logged(
-    track: ContinualRun, folder: RunFolder, loggers: Sequence[str]
+    track: ContinualRun, folder: RunFolder[Run], loggers: Sequence[str]
 ) -> Iterator[Callable[[], None]]:
     """Log a run into its folder where there are loggers; gives what to call after a task."""
     if not loggers:
@@ -153,7 +132,7 @@ class Resumable(Protocol):
         """How far the posterior of each layer went in each task; empty where there is none."""
 
 
-def go_on(folder: RunFolder, run: Resumable, device: str) -> None:
+def go_on(folder: RunFolder[Run], run: Resumable, device: str) -> None:
     """Load the folder's checkpoint where there is one; a damaged one is thrown away.
 
     Args:
@@ -182,10 +161,10 @@ def go_on(folder: RunFolder, run: Resumable, device: str) -> None:
         ) from error
 
 
-def finish(folder: RunFolder, run: Resumable, place: Place, tasks: Sequence[str]) -> None:
+def finish(folder: RunFolder[Run], run: Resumable, place: Place, tasks: Sequence[str]) -> None:
     """Write a finished run's result files."""
-    from vcl_radial.experiments import environment
     from vcl_radial.metrics import summary
+    from vcl_radial.runs import environment
 
     tidy = run.accuracy()
     scores = summary(tidy, multi_head=folder.run.stream.multi_head)

@@ -11,10 +11,11 @@ import json
 from collections.abc import Callable, Sequence
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.environment import loaded
-from vcl_radial.experiments.execute import Event, Place, finish, go_on
-from vcl_radial.experiments.run_folder import RunFolder
+from vcl_radial.experiments.execute import Event, finish, go_on
 from vcl_radial.experiments.specification import Run
+from vcl_radial.runs.environment import loaded
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
 
 
 def batches(runs: Sequence[Run], lanes: int) -> list[list[Run]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.runs.folder import write_atomically
 
 FILE = "manifest.json"
 

@@ -6,9 +6,7 @@ left to the runs themselves.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from vcl_radial import data_files, outside
@@ -76,25 +74,3 @@ def check_data(runs: Iterable[Run], data_dir: Path | None) -> None:
     """
     for dataset in sorted({run.stream.dataset for run in runs}):
         data_files.check_data(dataset, data_dir)
-
-
-def check_output(out: Path) -> None:
-    """See that a folder can be written to, or made; one that is not there is not left behind.
-
-    Raises:
-        UserError: it cannot.
-    """
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        writable = os.access(out, os.W_OK | os.X_OK)
-    except OSError as error:
-        raise UserError(
-            f"{out}: cannot be made: {error.strerror}; choose another folder with --out"
-        ) from None
-    finally:
-        for folder in made:
-            with suppress(OSError):  # another command has put something there
-                folder.rmdir()
-    if not writable:
-        raise UserError(f"{out}: is not writable; choose another folder with --out")

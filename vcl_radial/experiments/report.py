@@ -26,7 +26,7 @@ from vcl_radial.experiments.results import (
     results_table,
     runs_costs,
 )
-from vcl_radial.experiments.run_folder import not_written, write_atomically
+from vcl_radial.runs.folder import not_written, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.environment import distinct
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.runs.environment import distinct
+from vcl_radial.runs.folder import write_atomically
 from vcl_radial.tracks.settings import Settings, digest_of
 
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.experiments.labels import Settings, flat, labels, shipped_classes
-from vcl_radial.experiments.run_folder import (
+from vcl_radial.experiments.specification import RESULT_FILES
+from vcl_radial.runs.folder import (
     FAILED,
     failure,
     finished_fault,
@@ -167,7 +168,7 @@ def _read(path: Path) -> FinishedRun:
     Raises:
         DataError: it holds no finished run, or what no run of this suite writes.
     """
-    fault = finished_fault(path)
+    fault = finished_fault(path, RESULT_FILES)
     failed = fault == "not finished" and failure(path) is not None
     if not failed and not (path / "spec.toml").exists():
         raise DataError(f"{path}: is not a run folder of this suite (it has no spec.toml)")

@@ -27,6 +27,9 @@ from vcl_radial.installed import offer
 from vcl_radial.streams.choices import checked_order, classes_per_task, default_tasks
 from vcl_radial.tracks.settings import IMAGE_FOLDER, Recipe, Settings, StreamSettings, digest_of
 
+RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
+"""What the folder of a finished run holds at least."""
+
 
 class Run(Settings):
     """One run: benchmark x method x seed, as it stands in `spec.toml`.
@@ -49,6 +52,11 @@ class Run(Settings):
         if self.evaluate_on == "validation" and self.stream.validation == 0:
             raise ValueError("evaluate_on = 'validation' needs stream.validation above 0")
         return self
+
+    @property
+    def result_files(self) -> tuple[str, ...]:
+        """What the folder of the finished run holds at least."""
+        return RESULT_FILES
 
     def settings(self) -> dict[str, Any]:
         """All keys that were set, as TOML would hold them."""

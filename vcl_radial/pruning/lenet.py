@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from vcl_radial.experiments import environment
 from vcl_radial.experiments.result_file import read, write
-from vcl_radial.experiments.run_folder import make_folder
 from vcl_radial.pruning.lenet_training import LeNetUnit, load_images, prune, train
+from vcl_radial.runs import environment
+from vcl_radial.runs.folder import make_folder
 
 
 def perform(

@@ -15,13 +15,13 @@ from vcl_radial.analyses import page
 from vcl_radial.analyses.analysis import Claim, Curve, find
 from vcl_radial.analyses.drawing import DOTTED, RADIAL, sheet
 from vcl_radial.experiments.result_file import provenance
-from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.figures import house_style, save
 from vcl_radial.figures.tables import markdown
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.pruning.lenet_size import WHOLE, Architecture, published
 from vcl_radial.pruning.lenet_training import LeNetUnit
 from vcl_radial.pruning.rdp_modes import GROUPS
+from vcl_radial.runs.folder import not_written, write_atomically
 
 Result: TypeAlias = tuple[LeNetUnit, Mapping[str, Any], Mapping[str, Any]]
 """What was done, its numbers, and where they came from."""

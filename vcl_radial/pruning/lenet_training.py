@@ -16,7 +16,6 @@ from torch.nn.functional import interpolate
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.experiments.result_file import Unit
-from vcl_radial.experiments.run_folder import store, stored
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.rdp import RDPBlock
 from vcl_radial.objectives import categorical_nll, per_point
@@ -25,6 +24,7 @@ from vcl_radial.pruning.lenet_network import BayesianLeNet, Kept, PointLeNet, Pr
 from vcl_radial.pruning.lenet_size import WHOLE
 from vcl_radial.pruning.rdp_modes import all_log_modes, choose_cuts, scores, units_above
 from vcl_radial.pruning.rdp_start import RDPStart
+from vcl_radial.runs.folder import store, stored
 from vcl_radial.streams.datasets import load_dataset
 from vcl_radial.streams.preparation import hold_out, standardised
 from vcl_radial.tracks.settings import Count, Positive

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 
-from vcl_radial.experiments import environment
 from vcl_radial.experiments.result_file import read, write
-from vcl_radial.experiments.run_folder import make_folder
 from vcl_radial.pruning.mlp_methods import METHODS, MLPUnit, load_stream, train
 from vcl_radial.pruning.mlp_pruning import accuracies
+from vcl_radial.runs import environment
+from vcl_radial.runs.folder import make_folder
 from vcl_radial.streams import TensorStream
 
 

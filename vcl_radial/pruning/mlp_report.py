@@ -13,12 +13,12 @@ from vcl_radial.analyses import page
 from vcl_radial.analyses.analysis import Claim, Curve, find
 from vcl_radial.analyses.drawing import DASHED, key_line, line, sheet
 from vcl_radial.experiments.result_file import provenance
-from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.figures import house_style, save
 from vcl_radial.figures.tables import markdown
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.pruning.mlp_methods import METHODS, MLPUnit
 from vcl_radial.pruning.mlp_pruning import SHARES
+from vcl_radial.runs.folder import not_written, write_atomically
 
 Result: TypeAlias = tuple[MLPUnit, Mapping[str, Any], Mapping[str, Any]]
 """What was done, its numbers, and where they came from."""

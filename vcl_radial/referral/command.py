@@ -19,14 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.experiments.lock import AtWork, held
-from vcl_radial.experiments.run_folder import FAILED, TRACEBACK, write_atomically
-from vcl_radial.experiments.supervisor import Report, carry_out
 from vcl_radial.referral.execute import execute
-from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import Prepared, prepare
 from vcl_radial.referral.processes import ALONE, Processes
 from vcl_radial.referral.settings import DataSettings, Run
+from vcl_radial.runs.folder import FAILED, TRACEBACK, RunFolder, write_atomically
+from vcl_radial.runs.lock import AtWork, held
+from vcl_radial.runs.supervisor import Report, carry_out
 
 SHOWN = (0.0, 0.1, 0.2, 0.3)
 """Shares that the paper's Table 1 has."""
@@ -69,7 +68,7 @@ def refer(choices: Choices) -> int:
     """
     processes = choices.processes
     console = Console(highlight=False, soft_wrap=True, quiet=not processes.is_first)
-    folders = [ReferralFolder(choices.out, run) for run in choices.runs]
+    folders = [RunFolder(choices.out, run) for run in choices.runs]
     todo = [folder for folder in folders if not folder.finished()]
     kept = f", {len(folders) - len(todo)} kept from before" if len(todo) < len(folders) else ""
     console.print(f"{choices.runs[0].benchmark}: {len(todo)} runs to do{kept}", markup=False)
@@ -88,7 +87,7 @@ def refer(choices: Choices) -> int:
     return len(folders) - len(done)
 
 
-def show(folders: Sequence[ReferralFolder], console: Console) -> None:
+def show(folders: Sequence[RunFolder[Run]], console: Console) -> None:
     """A table of AUC at the shares that are referred, means over seeds, for each test set.
 
     Photographs are ranked by mutual information; by entropy where a method has a single draw.
@@ -125,7 +124,7 @@ def show(folders: Sequence[ReferralFolder], console: Console) -> None:
         console.print(notice, markup=False)
 
 
-def _notices(folder: ReferralFolder) -> list[str]:
+def _notices(folder: RunFolder[Run]) -> list[str]:
     facts = json.loads((folder.path / "environment.json").read_text(encoding="utf-8"))
     return list(facts["notices"])
 
@@ -153,7 +152,7 @@ def _prepared(choices: Choices, console: Console) -> list[Prepared]:
     return sites
 
 
-def _place(k: int, todo: Sequence[ReferralFolder]) -> str:
+def _place(k: int, todo: Sequence[RunFolder[Run]]) -> str:
     return f"[{k + 1} of {len(todo)}]"
 
 
@@ -163,7 +162,7 @@ def _prepared_apart(needed: str, data_dir: Path | None) -> list[Prepared]:
     return prepare(DataSettings.model_validate_json(needed), data_dir, tell=lambda line: None)
 
 
-def _run_apart(k: int, report: Report, todo: Sequence[ReferralFolder], choices: Choices) -> None:
+def _run_apart(k: int, report: Report, todo: Sequence[RunFolder[Run]], choices: Choices) -> None:
     """One run in a process of its own; its lines come between those of the others."""
     console = Console(highlight=False, soft_wrap=True, force_terminal=False)
     sites = _prepared_apart(choices.runs[0].needed.model_dump_json(), choices.data_dir)
@@ -171,7 +170,7 @@ def _run_apart(k: int, report: Report, todo: Sequence[ReferralFolder], choices: 
 
 
 def _run(
-    folder: ReferralFolder,
+    folder: RunFolder[Run],
     sites: Sequence[Prepared],
     choices: Choices,
     console: Console,
@@ -197,7 +196,7 @@ def _run(
 
 
 def _train(
-    folder: ReferralFolder,
+    folder: RunFolder[Run],
     sites: Sequence[Prepared],
     choices: Choices,
     console: Console,

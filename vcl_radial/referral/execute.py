@@ -13,15 +13,15 @@ import pandas as pd
 import torch
 
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
-from vcl_radial.experiments import environment
-from vcl_radial.experiments.run_folder import DamagedCheckpoint, discard_damaged
-from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.networks import make_network
 from vcl_radial.referral.prediction import predict, together
 from vcl_radial.referral.prepare import Prepared, all_test_sets, all_validation_sets
 from vcl_radial.referral.processes import ALONE, Processes
 from vcl_radial.referral.scoring import calibration_table, prediction_table, score_table
+from vcl_radial.referral.settings import Run
 from vcl_radial.referral.training import HISTORY, OnBatch, Training, derived, trained_network
+from vcl_radial.runs import environment
+from vcl_radial.runs.folder import DamagedCheckpoint, RunFolder, discard_damaged
 
 OnEpoch = Callable[[dict[str, float]], None]
 """Told the line of the history of an epoch that has ended."""
@@ -31,7 +31,7 @@ Weights = dict[str, Any]
 
 
 def execute(
-    folder: ReferralFolder,
+    folder: RunFolder[Run],
     sites: Sequence[Prepared],
     device: torch.device | str = "cpu",
     *,
@@ -128,7 +128,7 @@ def _memory_named(batch_size: int) -> Iterator[None]:
         ) from error
 
 
-def history_so_far(folder: ReferralFolder) -> list[dict[str, float]]:
+def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
     """The lines of the history of a run, finished or not.
 
     Raises:
@@ -141,7 +141,7 @@ def history_so_far(folder: ReferralFolder) -> list[dict[str, float]]:
     return [*state["history"], *(state["training"] or {"history": []})["history"]]
 
 
-def _left(folder: ReferralFolder, processes: Processes) -> dict[str, Any] | None:
+def _left(folder: RunFolder[Run], processes: Processes) -> dict[str, Any] | None:
     """The checkpoint, or None where there is none, or a damaged one: the run starts anew."""
     try:
         return folder.load("checkpoint.pt")
@@ -152,7 +152,7 @@ def _left(folder: ReferralFolder, processes: Processes) -> dict[str, Any] | None
 
 
 def _finish(
-    folder: ReferralFolder,
+    folder: RunFolder[Run],
     sites: Sequence[Prepared],
     members: Sequence[Sequence[Weights]],
     history: Sequence[Mapping[str, float]],
@@ -176,7 +176,7 @@ def _finish(
 
 
 def _facts(
-    folder: ReferralFolder,
+    folder: RunFolder[Run],
     sites: Sequence[Prepared],
     history: Sequence[Mapping[str, float]],
     device: str,
@@ -199,7 +199,7 @@ def _facts(
 
 
 def _predictions(
-    folder: ReferralFolder,
+    folder: RunFolder[Run],
     sites: Sequence[Prepared],
     members: Sequence[Sequence[Weights]],
     device: torch.device,

@@ -93,7 +93,7 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
     code = None
     if run.recipe.network is not None:
         with suppress(UserError):  # the run itself will say so, and others go on
-            code = outside.checksum(outside.find("network", run.recipe.network))
+            code = outside.checksum(*run.from_outside())
     data = run.data.model_copy(update={"checksum": found})
     return run.model_copy(update={"data": data, "code": code})
 

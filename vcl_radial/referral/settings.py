@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from vcl_radial import outside
 from vcl_radial.fundus import FUNDUS_DATASETS
 from vcl_radial.tracks.settings import Count, Positive, RecipeSettings, Settings, digest_of
 
@@ -137,6 +139,10 @@ class Recipe(RecipeSettings):
         return self.posterior != "none" or self.dropout > 0
 
 
+TABLES = ("predictions", "scores", "calibration", "history")
+"""Of a finished run, each a CSV file."""
+
+
 class Run(Settings):
     """One run: benchmark x method x seed, as it stands in `spec.toml`.
 
@@ -176,6 +182,26 @@ class Run(Settings):
         if self.evaluate_on == "test":
             return self.data
         return self.data.model_copy(update={"shifted": []})
+
+    @property
+    def result_files(self) -> tuple[str, ...]:
+        """What its folder holds in the end.
+
+        Weights, those of every member after every site, are not kept of a run that is scored on
+        validation data: of such there are many, for its score alone.
+        """
+        weights = ("weights.pt",) if self.evaluate_on == "test" else ()
+        tables = (f"{name}.csv" for name in TABLES)
+        return ("spec.toml", *tables, "environment.json", *weights)
+
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """A network of the user's own.
+
+        Raises:
+            UserError: it is not found or cannot be imported.
+        """
+        name = self.recipe.network
+        return [outside.find("network", name)] if name is not None else []
 
     def settings(self) -> dict[str, Any]:
         """All keys that were set, as TOML would hold them."""

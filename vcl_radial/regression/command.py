@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import make_folder
 from vcl_radial.regression.data import RegressionData, load_data
 from vcl_radial.regression.plan import (
     Benchmark,
@@ -23,6 +22,7 @@ from vcl_radial.regression.plan import (
 )
 from vcl_radial.regression.runner import perform
 from vcl_radial.regression.units import Planned, Unit, finished_result
+from vcl_radial.runs.folder import make_folder
 
 
 @dataclass(frozen=True)

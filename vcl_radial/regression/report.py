@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vcl_radial.experiments.environment import distinct
-from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.regression import tables
 from vcl_radial.regression.units import Planned, finished_result
+from vcl_radial.runs.environment import distinct
+from vcl_radial.runs.folder import not_written, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

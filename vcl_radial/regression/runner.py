@@ -10,9 +10,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from vcl_radial.experiments.run_folder import make_folder
-from vcl_radial.experiments.supervisor import Report, carry_out, workers
 from vcl_radial.regression.units import Score, Unit, bundles, read_result, write_result
+from vcl_radial.runs.folder import make_folder
+from vcl_radial.runs.supervisor import Report, carry_out, workers
 
 _TOLD_EVERY = 2.0
 """Seconds between two words of a worker on how far it has come."""
@@ -78,10 +78,10 @@ def execute(
     """Train the units of a bundle as lanes of one program, score them and write their results."""
     import torch
 
-    from vcl_radial.experiments import environment
     from vcl_radial.regression.data import load_data
     from vcl_radial.regression.sequence import train_in_sequence
     from vcl_radial.regression.track import train_and_score
+    from vcl_radial.runs import environment
 
     torch.set_num_threads(1)
     unit = bundle[0]

@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.runner import LANES_ON_GPU, available_cores
+from vcl_radial.runs.attempt import Report
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.runner import LANES_ON_GPU, available_cores
+from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps.driver import Driver
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
-from vcl_radial.sweeps.jobs import Tell
 from vcl_radial.sweeps.local import LocalExecutor
 from vcl_radial.sweeps.progress import Progress
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.storage import opened
 from vcl_radial.sweeps.study import Study
 
-MakeExecutor = Callable[[Place, Tell], Executor]
+MakeExecutor = Callable[[AnyTrack, Place, Report], Executor]
 """Makes an executor that writes to a place and tells how far runs are."""
 
 
@@ -68,8 +69,8 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
                 driver = Driver(studies, folder, lanes, progress)
                 runs_at = replace(place, out=folder.runs)
                 if means.executor is None:
-                    executor: Executor = LocalExecutor(runs_at, jobs, driver.on_step)
+                    executor: Executor = LocalExecutor(track, runs_at, jobs, driver.on_step)
                 else:
-                    executor = means.executor[1](runs_at, driver.on_step)
+                    executor = means.executor[1](track, runs_at, driver.on_step)
                 driver.carry_out(executor)
     return studies

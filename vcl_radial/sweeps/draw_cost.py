@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from vcl_radial.figures.style import FAINT, SMALL_SIZE, house_style, method_styles
+from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.results import Searched
-from vcl_radial.sweeps.tracks.track import Direction
 
 
 def cost_against_score(

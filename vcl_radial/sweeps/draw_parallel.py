@@ -19,11 +19,11 @@ from vcl_radial.figures.style import (
     colour_map,
     house_style,
 )
+from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.results import Searched, Tried
 from vcl_radial.sweeps.space import Choices, Range
-from vcl_radial.sweeps.tracks.track import Direction
 
 
 def parallel(

@@ -10,15 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Run
+from vcl_radial.runs.track import Step
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
-from vcl_radial.sweeps.jobs import Ended, Job
 from vcl_radial.sweeps.outcome import result, run_fault
 from vcl_radial.sweeps.progress import Progress
 from vcl_radial.sweeps.study import Result, Study, Trial
-from vcl_radial.sweeps.tracks.track import Folder, Run, Step
 
 MOST_DEATHS = 3
 """So often may the process of a run die without getting a step further."""
@@ -30,7 +33,7 @@ class OpenTrial:
     def __init__(self, study: Study, trial: Trial, folder: SweepFolder) -> None:
         self.study, self.trial = study, trial
         self.runs = trial.runs
-        self.folders: dict[int, Folder] = {run.seed: folder.run(run) for run in self.runs}
+        self.folders: dict[int, RunFolder[Any]] = {run.seed: folder.run(run) for run in self.runs}
         self.under_way: set[int] = set()
         self.ends: dict[int, Ended] = {}
 
@@ -193,15 +196,15 @@ class Driver:
         folder = self.folder.run(end.run)
         trial = self._under_way.pop(folder.path)
         trial.under_way.discard(end.run.seed)
-        if end.how == "blocked":
-            raise UserError(f"{end.words} (the sweep has stopped; the same command goes on)")
+        if end.how in ("blocked", "elsewhere"):
+            raise UserError(f"{end.fault} (the sweep has stopped; the same command goes on)")
         if end.how == "finished" and (fault := run_fault(folder)) is not None:
             end = Ended(end.run, "lost", f"{folder.path}: {fault}")
         if end.how == "lost":
             where = (folder.path, self._steps_done.get(folder.path, 0))
             self._deaths[where] += 1
             if self._deaths[where] < MOST_DEATHS:
-                self.progress.note(f"{folder.path}: {end.words}; it is run again")
+                self.progress.note(f"{folder.path}: {end.fault}; it is run again")
                 return
-            end = Ended(end.run, "failed", f"{end.words}, {MOST_DEATHS} times")
+            end = Ended(end.run, "failed", f"{end.fault}, {MOST_DEATHS} times")
         trial.ends[end.run.seed] = end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from vcl_radial.sweeps.jobs import Ended, Job
+from vcl_radial.runs.attempt import Ended, Job
 
 
 class Executor(Protocol):

@@ -21,12 +21,12 @@ from typing import Any
 import tomli_w
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import write_atomically
+from vcl_radial.runs.folder import RunFolder, write_atomically
+from vcl_radial.runs.run import Run
 from vcl_radial.sweeps.space import Parameters
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.study import Study
 from vcl_radial.sweeps.tracks import track_of, track_with
-from vcl_radial.sweeps.tracks.track import Folder, Run
 
 COLUMNS = ("benchmark", "method", "trial", "outcome", "score", "standard_error", "words")
 """Of trials.csv; the searched keys follow."""
@@ -45,9 +45,9 @@ class SweepFolder:
         """Where the run folders lie."""
         return self.path / "runs"
 
-    def run(self, run: Run) -> Folder:
+    def run(self, run: Run) -> RunFolder[Any]:
         """The folder of a run."""
-        folder: Folder = track_of(run).folder(self.runs, run)
+        folder: RunFolder[Any] = RunFolder(self.runs, run)
         return folder
 
     @contextmanager

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from vcl_radial.figures.layout import text_width
 from vcl_radial.figures.style import FAINT, INK, SMALL_SIZE, house_style, method_styles
+from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.results import Searched
 from vcl_radial.sweeps.space import Choices, Range, encoded
-from vcl_radial.sweeps.tracks.track import Direction
 
 FEWEST = 4
 """Trials with a score, below which nothing is said."""

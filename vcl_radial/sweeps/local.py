@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.processes import start_server
-from vcl_radial.experiments.supervisor import Report, Supervisor
-from vcl_radial.sweeps.jobs import Ended, Job, Tell, attempt
-from vcl_radial.sweeps.tracks.track import Run, Step
+from vcl_radial.errors import UserError
+from vcl_radial.runs.attempt import Ended, Job, Report, attempt
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.processes import start_server
+from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.supervisor import Supervisor
+from vcl_radial.runs.track import AnyTrack, Step
 
 
 class LocalExecutor:
     """So many jobs at a time; one works in this process."""
 
-    def __init__(self, place: Place, jobs: int, tell: Tell) -> None:
+    def __init__(self, track: AnyTrack, place: Place, jobs: int, report: Report) -> None:
         workers = jobs if jobs > 1 else 0
         if workers:
-            start_server(place.device, "vcl_radial.sweeps.jobs", "vcl_radial.tracks.continual")
+            start_server(place.device, *track.worker_modules)
 
         def on_report(job: Job, run: Run, step: Step) -> None:
-            tell(run, step)
+            report(run, step)
 
-        work = partial(_attempt, place=place)
+        work = partial(carry_out, track=track, place=place)
         self._supervisor = Supervisor(work, workers, on_report, place.threads)
 
     def room(self) -> int:
@@ -46,5 +48,13 @@ class LocalExecutor:
         self._supervisor.close()
 
 
-def _attempt(job: Job, report: Report, place: Place) -> list[Ended]:
-    return attempt(job, place, report)
+def carry_out(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
+    """As `attempt`; a checkpoint that cannot be used, another run's too, is thrown away."""
+    for run in job.runs:
+        folder = RunFolder(place.out, run)
+        try:
+            track.so_far(folder)
+        except (UserError, LookupError, ValueError, TypeError) as error:
+            print(f"{error}: this run starts anew", flush=True)
+            folder.checkpoint.unlink(missing_ok=True)
+    return attempt(job, report, track, place)

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Place
-from vcl_radial.experiments.run_folder import write_atomically
-from vcl_radial.sweeps.jobs import Ended, Job, attempt
-from vcl_radial.sweeps.tracks import track_of
+from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.folder import RunFolder, write_atomically
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.track import AnyTrack
+from vcl_radial.sweeps.local import carry_out
 
 Files = dict[str, bytes]
 """What lies below a folder, by relative path."""
@@ -34,6 +35,7 @@ class RayExecutor:
     methods that are searched, and the data (`data_dir` or $VCL_RADIAL_DATA there, else downloaded).
 
     Args:
+        track: of the sweep.
         place: where results are written, here; data and device as on the nodes.
         address: of a cluster, or None.
         jobs: at a time; None for as many as the cluster has room for.
@@ -46,6 +48,7 @@ class RayExecutor:
 
     def __init__(
         self,
+        track: AnyTrack,
         place: Place,
         address: str | None = None,
         jobs: int | None = None,
@@ -71,6 +74,7 @@ class RayExecutor:
                 raise UserError(f"--address {address}: no Ray cluster answers: {words}") from None
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, handler)  # Ray has put its own there
+        self.track = track
         self.place, self.jobs, self.cpus, self.gpus = place, jobs, cpus, gpus
         self._task = ray.remote(_carry_out).options(
             num_cpus=cpus, num_gpus=gpus, max_retries=0, scheduling_strategy="SPREAD"
@@ -91,11 +95,11 @@ class RayExecutor:
         """Send a job, with the checkpoints that its runs go on from."""
         files: Files = {}
         for run in job.runs:
-            checkpoint: Path = track_of(run).folder(self.place.out, run).checkpoint
+            checkpoint: Path = RunFolder(self.place.out, run).checkpoint
             if checkpoint.is_file():
                 files[str(checkpoint.relative_to(self.place.out))] = checkpoint.read_bytes()
         there = replace(self.place, threads=self.cpus)
-        self._under_way[self._task.remote(job, there, files)] = job
+        self._under_way[self._task.remote(job, self.track, there, files)] = job
 
     def wait(self) -> Sequence[Ended]:
         """How the runs of a job ended, once one has; none, if nothing has for a while."""
@@ -141,13 +145,13 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def _carry_out(job: Job, place: Place, files: Files) -> tuple[list[Ended], Files]:
+def _carry_out(job: Job, track: AnyTrack, place: Place, files: Files) -> tuple[list[Ended], Files]:
     """Carry a job out on a node, in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="vcl-radial-") as name:
         folder = Path(name)
         for path, content in files.items():
             write_atomically(folder / path, content)
-        ends = attempt(job, replace(place, out=folder), lambda run, step: None)
+        ends = carry_out(job, lambda run, step: None, track, replace(place, out=folder))
         found = {
             str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
+from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import read_spec
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.sweeps.jobs import Ended, How
+from vcl_radial.runs.attempt import Ended, How
+from vcl_radial.runs.folder import RunFolder, read_spec
+from vcl_radial.runs.track import SCORED_ON
 from vcl_radial.sweeps.study import Outcome, Result
 from vcl_radial.sweeps.tracks import track_of
-from vcl_radial.sweeps.tracks.track import SCORED_ON, Folder
 
 _OUTCOMES: dict[How, Outcome] = {
     "finished": "finished",
@@ -22,7 +23,7 @@ _OUTCOMES: dict[How, Outcome] = {
 }
 
 
-def run_fault(folder: Folder) -> str | None:
+def run_fault(folder: RunFolder[Any]) -> str | None:
     """Why a folder does not hold its run, finished and unharmed ("not finished"), or None."""
     fault = folder.fault()
     if fault is not None:
@@ -35,7 +36,9 @@ def run_fault(folder: Folder) -> str | None:
     return None if settings == folder.run.settings() else f"{folder.path} is another run"
 
 
-def result(ends: Mapping[int, Ended], folders: Mapping[int, Folder], objective: str) -> Result:
+def result(
+    ends: Mapping[int, Ended], folders: Mapping[int, RunFolder[Any]], objective: str
+) -> Result:
     """The result of a trial.
 
     Args:
@@ -56,13 +59,13 @@ def result(ends: Mapping[int, Ended], folders: Mapping[int, Folder], objective: 
                 scores.append(value)
                 continue
             end = Ended(end.run, "diverged", f"{objective} is {value}")
-        words = f"seed {seed}: {end.words}"
+        words = f"seed {seed}: {end.fault}"
         return Result(_OUTCOMES[end.how], words=words, so_far=so_far)
     mean, spread = mean_and_standard_error(scores)
     return Result("finished", mean, None if math.isnan(spread) else spread, None, so_far)
 
 
-def score(folder: Folder, objective: str) -> float | None:
+def score(folder: RunFolder[Any], objective: str) -> float | None:
     """A score of a finished run, on validation data.
 
     Raises:
@@ -75,7 +78,7 @@ def score(folder: Folder, objective: str) -> float | None:
     return value
 
 
-def _so_far(folder: Folder) -> dict[int, float]:
+def _so_far(folder: RunFolder[Any]) -> dict[int, float]:
     try:
         return track_of(folder.run).so_far(folder)
     except UserError:

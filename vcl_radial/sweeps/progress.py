@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from vcl_radial.runs.run import Run
+from vcl_radial.runs.track import Step
 from vcl_radial.sweeps.study import Study, Trial
-from vcl_radial.sweeps.tracks.track import Run, Step
 
 
 class Progress:

@@ -16,16 +16,16 @@ import tomli_w
 from matplotlib.figure import Figure
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.environment import distinct
-from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.figures.style import save
+from vcl_radial.runs.environment import distinct
+from vcl_radial.runs.folder import not_written, write_atomically
+from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps.draw_cost import cost_against_score
 from vcl_radial.sweeps.draw_distribution import Levels, distribution, levels, shares
 from vcl_radial.sweeps.draw_parallel import parallel
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import draw_importances, importances
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results, run_of
-from vcl_radial.sweeps.tracks.track import AnyTrack
 
 
 def write_sweep_report(

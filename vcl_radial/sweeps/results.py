@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import read_spec
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.runs.folder import read_spec
+from vcl_radial.runs.run import Run
+from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.folder import COLUMNS, SweepFolder, cell, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
 from vcl_radial.sweeps.space import Choices, Parameters, Range, in_order
 from vcl_radial.sweeps.tracks import track_with
-from vcl_radial.sweeps.tracks.track import SCORED_ON, AnyTrack, Direction, Run
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from vcl_radial.errors import UserError
-from vcl_radial.sweeps.jobs import Floor
+from vcl_radial.runs.attempt import Floor
+from vcl_radial.runs.run import Run
 from vcl_radial.sweeps.samplers import sampler
 from vcl_radial.sweeps.space import Parameters, encoded
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.storage import in_words
-from vcl_radial.sweeps.tracks.track import Run
 
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,8 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.experiments.run_folder import unfinished
-from vcl_radial.referral.folder import fault_of, read_spec
 from vcl_radial.referral.settings import Run
+from vcl_radial.runs.folder import finished_fault, unfinished
 
 _ORDER: Final = (
     "texture",
@@ -163,9 +163,21 @@ def _read(path: Path) -> Finished | None:
         raise
     if run.evaluate_on != "test":
         return None
-    if (fault := fault_of(path)) is not None:
+    if (fault := finished_fault(path, run.result_files)) is not None:
         raise UserError(unfinished(path, fault))
     return Finished(run, path, _facts(path))
+
+
+def read_spec(path: Path) -> Run:
+    """The run of a folder.
+
+    Raises:
+        UserError: its spec is missing or damaged.
+    """
+    try:
+        return Run.model_validate(tomllib.loads((path / "spec.toml").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise UserError(f"{path / 'spec.toml'}: missing or damaged; run it again") from None
 
 
 def _methods(runs: Sequence[Finished]) -> list[Method]:

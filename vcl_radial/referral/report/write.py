@@ -10,11 +10,11 @@ from typing import Any, Final
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vcl_radial.experiments.run_folder import not_written, write_atomically
 from vcl_radial.figures.style import save
 from vcl_radial.referral.report import in_sequence, pictures, sheet, tables
 from vcl_radial.referral.report.published import CITATION
 from vcl_radial.referral.report.read import Benchmark, read_benchmarks
+from vcl_radial.runs.folder import not_written, write_atomically
 
 _HOW_TO_READ: Final = (
     "Mean over seeds ± its standard error; in parentheses the standard error over patients, "

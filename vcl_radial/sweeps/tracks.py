@@ -1,4 +1,4 @@
-"""The tracks that a sweep can search, each in a file of its own."""
+"""The tracks that a sweep can search."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Container, Iterator
 from difflib import get_close_matches
 
 from vcl_radial.experiments import catalogue
-from vcl_radial.sweeps.tracks.continual import Continual
-from vcl_radial.sweeps.tracks.track import AnyTrack, Run
+from vcl_radial.experiments.track import Continual
+from vcl_radial.runs.run import Run
+from vcl_radial.runs.track import AnyTrack
 
 
 def tracks() -> Iterator[AnyTrack]:
     """All of them; the rooms of the later ones are entered only if the earlier ones will not do."""
     yield Continual()
-    from vcl_radial.sweeps.tracks.referral import Referral
+    from vcl_radial.referral.track import Referral
 
     yield Referral()
 

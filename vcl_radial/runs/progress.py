@@ -16,8 +16,9 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from vcl_radial.experiments.execute import Event
-from vcl_radial.experiments.specification import Run
+from vcl_radial.runs.attempt import How
+from vcl_radial.runs.run import Run
+from vcl_radial.runs.track import Step
 
 
 class Progress:
@@ -25,11 +26,14 @@ class Progress:
 
     Args:
         runs: the runs to be carried out.
+        epochs: of each of them, as far as is known before it starts.
         jobs: how many at a time.
         kept: how many were finished before.
     """
 
-    def __init__(self, runs: Sequence[Run], jobs: int, kept: int = 0) -> None:
+    def __init__(
+        self, runs: Sequence[Run], epochs: Sequence[int], jobs: int, kept: int = 0
+    ) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
         self._width = max(len(_name(run)) for run in runs)
         self._started: dict[str, float] = {}
@@ -38,7 +42,7 @@ class Progress:
         self._bar_of: dict[str, TaskID] = {}
         # Epochs done and to come, by run: what the bar over all runs adds up.
         self._done = dict.fromkeys(map(_name, runs), 0)
-        self._to_come = {_name(run): run.recipe.epochs_until(run.stream.tasks) for run in runs}
+        self._to_come = dict(zip(map(_name, runs), epochs, strict=True))
         kept_words = f", {kept} kept from before" if kept else ""
         self._say(
             f"{runs[0].benchmark}: {len(runs)} run{'s' * (len(runs) > 1)} to do, "
@@ -70,42 +74,38 @@ class Progress:
         if self._bars:
             self._bars.stop()
 
-    def show(self, run: Run, event: Event) -> None:
-        """Show what a run tells."""
+    def show(self, run: Run, step: Step) -> None:
+        """Show how far a run has come."""
         name = _name(run)
-        if event.kind == "start":
+        first = name not in self._started
+        if first:
             self._started[name] = time.monotonic()
-            if event.task:
-                self._say(f"{name}  goes on after task {event.task} of {event.tasks}")
-        self._done[name], self._to_come[name] = event.epoch, event.total
+        self._done[name], self._to_come[name] = step.epoch, step.epochs
+        if step.news is not None and (first or self._bars is None):
+            seconds = "" if first else f"  {self._seconds(name)}"
+            self._say(f"{name:{self._width}}  {step.news}{seconds}")
         if self._bars:
-            self._show_bars(name, event)
-        elif event.kind == "task":
-            self._say(
-                f"{name:{self._width}}  task {event.task} of {event.tasks}  average accuracy "
-                f"{event.accuracy:6.2f} %  {self._seconds(name)}"
-            )
+            self._show_bars(name, step)
 
-    def end(self, run: Run, fault: str | None, elsewhere: bool = False) -> None:
+    def end(self, run: Run, how: How) -> None:
         """Show that a run has ended, or is left to another command that is at work on it."""
         name = _name(run)
         self._ended += 1
         self._done[name] = self._to_come[name]
         if self._bars and name in self._bar_of:
             self._bars.remove_task(self._bar_of.pop(name))
-        how = f"done in {self._seconds(name)}"
-        if fault is not None:
-            how = "left to another command" if elsewhere else "FAILED"
-        self._say(f"{name:{self._width}}  {how}  [{self._ended} of {self._total}]")
+        words_of = {"finished": f"done in {self._seconds(name)}"}
+        words_of["elsewhere"] = "left to another command"
+        words = words_of.get(how, "FAILED")
+        self._say(f"{name:{self._width}}  {words}  [{self._ended} of {self._total}]")
 
-    def _show_bars(self, name: str, event: Event) -> None:
+    def _show_bars(self, name: str, step: Step) -> None:
         assert self._bars is not None
         if name not in self._bar_of:
             self._bar_of[name] = self._bars.add_task("")
-        at_work = event.task if event.kind == "epoch" else min(event.task + 1, event.tasks)
-        words = f"{name:{self._width}}  task {at_work} of {event.tasks}"
+        words = f"{name:{self._width}}  {step.words}"
         self._bars.update(
-            self._bar_of[name], description=words, completed=event.epoch, total=event.total
+            self._bar_of[name], description=words, completed=step.epoch, total=step.epochs
         )
         self._bars.update(
             self._all,

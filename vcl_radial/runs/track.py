@@ -1,4 +1,4 @@
-"""What a sweep asks of a track: to make runs, to carry them out, and for their validation score."""
+"""What the run machine asks of a track: to make runs, to carry them out, and for their scores."""
 
 from __future__ import annotations
 
@@ -6,53 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from vcl_radial.experiments.execute import Place
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place, Run
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
 
 SCORED_ON = "validation"
 """The data that every run of every sweep is scored on: never the test data."""
-
-
-class Run(Protocol):
-    """One run: benchmark x method x seed, with a table `recipe` and one of the data."""
-
-    @property
-    def benchmark(self) -> str:
-        """The name of the benchmark."""
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-
-    @property
-    def seed(self) -> int:
-        """Of all randomness."""
-
-    def settings(self) -> dict[str, Any]:
-        """All keys that were set, as the `spec.toml` of its folder holds them."""
-
-    def model_dump(self) -> dict[str, Any]:
-        """All keys."""
-
-
-class Folder(Protocol):
-    """A run's folder: `spec.toml`, `environment.json`, result files, and `done` written last."""
-
-    path: Path
-
-    @property
-    def run(self) -> Run:
-        """Whose folder it is."""
-
-    @property
-    def checkpoint(self) -> Path:
-        """The state after the last step; gone when the run is done."""
-
-    def fault(self) -> str | None:
-        """Why no finished run lies here ("not finished", or what is damaged), or None."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +33,23 @@ class Step:
         done: steps that are done and stored.
         words: what it is at.
         score: after a step that is just done: in per cent, the higher the better.
+        epoch: epochs done.
+        epochs: of the whole run.
+        news: a line for a log, where there is something to log.
     """
 
     done: int
     words: str
     score: float | None = None
+    epoch: int = 0
+    epochs: int = 0
+    news: str | None = None
 
 
 R = TypeVar("R", bound=Run)
-F = TypeVar("F", bound=Folder)
 
 
-class Track(ABC, Generic[R, F]):
+class Track(ABC, Generic[R]):
     """A kind of benchmark that can be searched.
 
     Attributes:
@@ -91,6 +58,7 @@ class Track(ABC, Generic[R, F]):
         step: what a run is stored after, and may be given up after.
         objectives: of `score`; first the one that is searched for where none is named. It is in
             per cent, and has a chance level.
+        worker_modules: that a worker imports before its first step.
         has_lanes: whether runs of one shape can be trained together.
     """
 
@@ -98,6 +66,7 @@ class Track(ABC, Generic[R, F]):
     table: ClassVar[str]
     step: ClassVar[str]
     objectives: ClassVar[Mapping[str, Objective]]
+    worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt",)
     has_lanes: ClassVar[bool] = False
 
     @property
@@ -143,13 +112,13 @@ class Track(ABC, Generic[R, F]):
     def on_data(self, run: R, data_dir: Path | None) -> R:
         """A run with the checksum of its data, where these are the user's own."""
 
+    def may_be_damaged(self, runs: Sequence[R]) -> bool:
+        """Whether `check_data` could find something."""
+        return True
+
     @abstractmethod
     def check_data(self, runs: Sequence[R], data_dir: Path | None) -> None:
         """Load the data of runs once: one message for all, and one download."""
-
-    @abstractmethod
-    def folder(self, out: Path, run: R) -> F:
-        """The folder of a run."""
 
     @abstractmethod
     def execute(self, run: R, place: Place, tell: Callable[[Step], None]) -> None:
@@ -161,7 +130,7 @@ class Track(ABC, Generic[R, F]):
         """
 
     @abstractmethod
-    def so_far(self, folder: F) -> dict[int, float]:
+    def so_far(self, folder: RunFolder[R]) -> dict[int, float]:
         """What `execute` told as the scores after steps, of a run that is finished or not.
 
         Raises:
@@ -169,11 +138,11 @@ class Track(ABC, Generic[R, F]):
         """
 
     @abstractmethod
-    def score(self, folder: F, objective: str) -> float | None:
+    def score(self, folder: RunFolder[R], objective: str) -> float | None:
         """A score of a finished run; None if it is not defined."""
 
     @abstractmethod
-    def chance(self, folder: F) -> float | None:
+    def chance(self, folder: RunFolder[R]) -> float | None:
         """What the first of the objectives would be without training, in per cent."""
 
     @abstractmethod
@@ -187,6 +156,10 @@ class Track(ABC, Generic[R, F]):
         """
         return {}
 
+    def epochs(self, run: R) -> int:
+        """How many epochs a run has, as far as is known before it starts."""
+        return 0
+
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Runs that can go together, at most so many, in the order of the first of each batch."""
         return [[run] for run in runs]
@@ -198,4 +171,4 @@ class Track(ABC, Generic[R, F]):
         raise NotImplementedError
 
 
-AnyTrack: TypeAlias = Track[Any, Any]
+AnyTrack: TypeAlias = Track[Any]

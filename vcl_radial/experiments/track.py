@@ -1,24 +1,27 @@
-"""Searches on task sequences: a step is a task, a score the average accuracy or another metric."""
+"""Task sequences: a step is a task, a score the average accuracy or another metric."""
 
 from __future__ import annotations
 
 import csv
 import statistics
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from vcl_radial.experiments import catalogue
-from vcl_radial.experiments.execute import Event, Place, execute
+from vcl_radial.data_files import image_files, required_root
+from vcl_radial.experiments import WORKER_MODULES, catalogue
+from vcl_radial.experiments.execute import Event, execute
 from vcl_radial.experiments.lanes import batches, execute_lanes
 from vcl_radial.experiments.preflight import check_data, check_runs
-from vcl_radial.experiments.run_folder import RunFolder
-from vcl_radial.experiments.runner import load_data
 from vcl_radial.experiments.specification import Run, validated
-from vcl_radial.sweeps.tracks.track import Objective, Step, Track
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.tracks.settings import IMAGE_FOLDER
 
 
-class Continual(Track[Run, RunFolder]):
+class Continual(Track[Run]):
     """What `vcl-radial run` runs."""
 
     command = "run"
@@ -35,6 +38,7 @@ class Continual(Track[Run, RunFolder]):
         "average_nll": Objective("minimize", "NLL (nats)"),
         "average_ece": Objective("minimize", "ECE (%)"),
     }
+    worker_modules = WORKER_MODULES
     has_lanes = True
 
     def benchmarks(self) -> list[str]:
@@ -71,19 +75,25 @@ class Continual(Track[Run, RunFolder]):
         """The seed is that of the validation part too; test images are the standard ones."""
         return {"stream.split_seed": seed}
 
+    def may_be_damaged(self, runs: Sequence[Run]) -> bool:
+        """All but scikit-learn's digits."""
+        return {run.stream.dataset for run in runs} != {"digits"}
+
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each data set."""
-        load_data(runs, data_dir)
+        from vcl_radial.streams import load_dataset
 
-    def folder(self, out: Path, run: Run) -> RunFolder:
-        """The folder of a run."""
-        return RunFolder(out, run)
+        streams = [run.stream for run in runs]
+        for name, keys in sorted({(s.dataset, tuple(s.loading.items())) for s in streams}, key=str):
+            load_dataset(name, data_dir, **dict(keys))
+            if name == IMAGE_FOLDER:
+                _name_left_out(required_root(name, data_dir))
 
     def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
         """Carry a run out."""
         execute(run, place, lambda event: tell(_step(event)))
 
-    def so_far(self, folder: RunFolder) -> dict[int, float]:
+    def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The average accuracy over the tasks trained so far, after each task."""
         if folder.fault() is None:
             _, *rows = csv.reader((folder.path / "accuracy.csv").read_text().splitlines())
@@ -91,7 +101,7 @@ class Continual(Track[Run, RunFolder]):
         state = folder.load_checkpoint()
         return _averages(state["rows"]) if state is not None else {}
 
-    def score(self, folder: RunFolder, objective: str) -> float | None:
+    def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """One of `metrics.summary`; by its own table a run from before a score was there has it."""
         import pandas as pd
 
@@ -99,7 +109,7 @@ class Continual(Track[Run, RunFolder]):
 
         return summary(pd.read_csv(folder.path / "accuracy.csv"))[objective]
 
-    def chance(self, folder: RunFolder) -> float | None:
+    def chance(self, folder: RunFolder[Run]) -> float | None:
         """The mean accuracy on all tasks before any training."""
         rows = csv.DictReader((folder.path / "accuracy.csv").read_text().splitlines())
         untrained = [
@@ -112,6 +122,10 @@ class Continual(Track[Run, RunFolder]):
     def seconds(self, environment: Mapping[str, Any]) -> float:
         """Training and evaluation."""
         return float(sum(environment["seconds"].values()))
+
+    def epochs(self, run: Run) -> int:
+        """Of all tasks."""
+        return run.recipe.epochs_until(run.stream.tasks)
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
         """Runs of one stream and one shape."""
@@ -126,8 +140,30 @@ class Continual(Track[Run, RunFolder]):
 
 def _step(event: Event) -> Step:
     at_work = event.task if event.kind == "epoch" else min(event.task + 1, event.tasks)
-    score = event.accuracy if event.kind == "task" else None
-    return Step(event.task - (event.kind == "epoch"), f"task {at_work}/{event.tasks}", score)
+    done = f"task {event.task} of {event.tasks}"
+    news = {
+        "start": f"goes on after {done}" if event.task else None,
+        "epoch": None,
+        "task": f"{done}  average accuracy {event.accuracy:6.2f} %" if event.accuracy else None,
+    }
+    return Step(
+        done=event.task - (event.kind == "epoch"),
+        words=f"task {at_work} of {event.tasks}",
+        score=event.accuracy if event.kind == "task" else None,
+        epoch=event.epoch,
+        epochs=event.total,
+        news=news[event.kind],
+    )
+
+
+def _name_left_out(root: Path) -> None:
+    left_out = image_files(root).left_out
+    if left_out:
+        print(
+            f"{root}: files that are no images by their ending are left out ({len(left_out)}, the "
+            f"first is {left_out[0]})",
+            file=sys.stderr,
+        )
 
 
 def _averages(rows: Sequence[Sequence[Any]]) -> dict[int, float]:

@@ -23,9 +23,6 @@ from vcl_radial.output import unfailing_output
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
-NEEDED = ("vcl_radial.experiments.workers", "vcl_radial.tracks.continual", "sklearn.datasets")
-"""What a worker of `vcl-radial run` imports before its first step."""
-
 
 class ProcessDied(Exception):
     """The process is gone; says how."""
@@ -97,7 +94,7 @@ class _Server:
 
 
 _server = _Server()
-_PRELOAD = "vcl_radial.experiments.preload"
+_PRELOAD = "vcl_radial.runs.preload"
 _MODULES = "VCL_RADIAL_PRELOAD"
 """The variable that tells the module above for whom it imports what."""
 

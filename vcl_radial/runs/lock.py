@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.run_folder import not_written
+from vcl_radial.runs.folder import not_written
 
 
 class AtWork(UserError):

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.processes import ProcessDied, WorkerProcess, serve
+from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import tomli_w
 
 from vcl_radial import atomic
 from vcl_radial.errors import UserError, visible
-from vcl_radial.experiments.environment import Engine, loaded
-from vcl_radial.experiments.specification import Run
+from vcl_radial.runs.environment import Engine, loaded
+from vcl_radial.runs.run import Run
 
-RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
+SPEC, ENVIRONMENT = "spec.toml", "environment.json"
+"""Every run has these two files beside its results."""
 
 FAILED = "failed.txt"
 """What the last attempt of an unfinished run ended with, in one line."""
@@ -60,6 +63,28 @@ def make_folder(path: Path) -> None:
         raise not_written(path, error) from None
 
 
+def check_output(out: Path) -> None:
+    """See that a folder can be written to, or made; one that is not there is not left behind.
+
+    Raises:
+        UserError: it cannot.
+    """
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        writable = os.access(out, os.W_OK | os.X_OK)
+    except OSError as error:
+        raise UserError(
+            f"{out}: cannot be made: {error.strerror}; choose another folder with --out"
+        ) from None
+    finally:
+        for folder in made:
+            with suppress(OSError):  # another command has put something there
+                folder.rmdir()
+    if not writable:
+        raise UserError(f"{out}: is not writable; choose another folder with --out")
+
+
 class DamagedCheckpoint(UserError):
     """A checkpoint is not as it was written: cut off, or with other bytes."""
 
@@ -70,15 +95,25 @@ def discard_damaged(checkpoint: Path) -> None:
     checkpoint.unlink(missing_ok=True)
 
 
-class RunFolder:
+R = TypeVar("R", bound=Run)
+
+
+class RunFolder(Generic[R]):
     """`<out>/<benchmark>/<method>/seed-<n>-<hash of the spec>/`.
+
+    spec.toml         every key
+    checkpoint.pt     the state after the last step; gone when the run is done
+    environment.json  where the numbers came from
+    done              checksums of the run's `result_files`; written last
+    failed.txt        what the last attempt ended with, where it failed; a fault in the code has a
+                      traceback.txt beside it
 
     Attributes:
         commits: that trained what the checkpoint holds, as far as it was loaded.
-        engines: with which; that of this process is for `go_on` to add.
+        engines: with which; that of this process is for the caller to add.
     """
 
-    def __init__(self, out: Path, run: Run) -> None:
+    def __init__(self, out: Path, run: R) -> None:
         self.run = run
         self.path = out / run.benchmark / run.method / f"seed-{run.seed}-{run.digest()}"
         self.commits: list[str | None] = []
@@ -86,39 +121,56 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """The state after the last finished task; gone when the run is done."""
+        """The state after the last finished step; gone when the run is done."""
         return self.path / "checkpoint.pt"
 
     def start(self) -> None:
         """Make the folder and write the resolved spec into it; from now on it is not finished."""
-        write_atomically(self.path / "spec.toml", tomli_w.dumps(self.run.settings()))
+        write_atomically(self.path / SPEC, tomli_w.dumps(self.run.settings()))
         (self.path / "done").unlink(missing_ok=True)
 
     def finish(self, files: Mapping[str, str]) -> None:
         """Write the result files, then the marker that holds their checksums."""
         for name, content in files.items():
             write_atomically(self.path / name, content)
-        mark_finished(self.path, {*RESULT_FILES, *files})
+        mark_finished(self.path, {*self.run.result_files, *files})
         self.checkpoint.unlink(missing_ok=True)
 
     def fault(self) -> str | None:
         """Why this folder holds no finished run, or None if it holds one."""
-        return finished_fault(self.path)
+        return finished_fault(self.path, self.run.result_files)
 
-    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+    def finished(self) -> bool:
+        """Whether a finished run lies here, unaltered."""
+        return self.fault() is None
+
+    def save(self, name: str, state: Mapping[str, Any]) -> None:
         """Store plain tensors and numbers, stamped with the spec that they belong to."""
-        behind = {"commits": [*self.commits, loaded()], "engines": self.engines}
-        store(self.checkpoint, self._stamp, {**state, **behind})
+        store(self.path / name, self._stamp, state)
 
-    def load_checkpoint(self) -> dict[str, Any] | None:
-        """The stored state, or None if there is none.
+    def load(self, name: str) -> dict[str, Any] | None:
+        """What `save` stored, or None if there is nothing.
 
         Raises:
             DamagedCheckpoint: its checksum is wrong.
             UserError: the file holds something else or belongs to another spec. It is never
                 unpickled.
         """
-        state = stored(self.checkpoint, self._stamp, "spec")
+        return stored(self.path / name, self._stamp, "spec")
+
+    def save_checkpoint(self, state: Mapping[str, Any]) -> None:
+        """Store a state, with the commits and engines that made it."""
+        behind = {"commits": [*self.commits, loaded()], "engines": self.engines}
+        self.save(self.checkpoint.name, {**state, **behind})
+
+    def load_checkpoint(self) -> dict[str, Any] | None:
+        """The stored state, or None if there is none; commits and engines are taken from it.
+
+        Raises:
+            DamagedCheckpoint: its checksum is wrong.
+            UserError: see `load`.
+        """
+        state = self.load(self.checkpoint.name)
         if state is not None:
             self.commits = list(dict.fromkeys(state.pop("commits", [])))
             self.engines = list(state.pop("engines", []))
@@ -191,7 +243,7 @@ def mark_finished(path: Path, names: Iterable[str]) -> None:
     write_atomically(path / "done", json.dumps(sums, indent=2) + "\n")
 
 
-def finished_fault(path: Path, files: Sequence[str] = RESULT_FILES) -> str | None:
+def finished_fault(path: Path, files: Sequence[str]) -> str | None:
     """Why a folder holds no finished run ("not finished", or what is damaged), or None.
 
     Args:
@@ -232,7 +284,7 @@ def failure(path: Path) -> str | None:
 
 def read_spec(path: Path) -> dict[str, Any]:
     """The resolved spec of a run folder as a table."""
-    return tomllib.loads((path / "spec.toml").read_text())
+    return tomllib.loads((path / SPEC).read_text())
 
 
 def _sha256(path: Path) -> str:

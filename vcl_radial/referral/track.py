@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 import torch
 
-from vcl_radial.experiments.execute import Place
 from vcl_radial.referral import catalogue
 from vcl_radial.referral.execute import execute, history_so_far
-from vcl_radial.referral.folder import ReferralFolder
 from vcl_radial.referral.prepare import on_data, prepare
 from vcl_radial.referral.scoring import validation_scores
 from vcl_radial.referral.settings import Run
-from vcl_radial.sweeps.tracks.track import Objective, Step, Track
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.track import Objective, Step, Track
 
 
-class Referral(Track[Run, ReferralFolder]):
+class Referral(Track[Run]):
     """What `vcl-radial refer` runs."""
 
     command = "refer"
@@ -56,14 +56,10 @@ class Referral(Track[Run, ReferralFolder]):
         for data in {run.needed.model_dump_json(): run.needed for run in runs}.values():
             prepare(data, data_dir)
 
-    def folder(self, out: Path, run: Run) -> ReferralFolder:
-        """The folder of a run."""
-        return ReferralFolder(out, run)
-
     def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
         """Carry a run out."""
         torch.set_num_threads(place.threads)
-        folder, sites = self.folder(place.out, run), prepare(run.needed, place.data_dir)
+        folder, sites = RunFolder(place.out, run), prepare(run.needed, place.data_dir)
         lines = history_so_far(folder)
         epochs = run.recipe.members * len(sites) * run.recipe.epochs
 
@@ -76,17 +72,21 @@ class Referral(Track[Run, ReferralFolder]):
 
         execute(folder, sites, place.device, on_epoch=on_epoch, command=place.command)
 
-    def so_far(self, folder: ReferralFolder) -> dict[int, float]:
+    def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The validation AUC of the weights that would be kept, after each epoch of the run."""
         return _worth(folder.run, history_so_far(folder))
 
-    def score(self, folder: ReferralFolder, objective: str) -> float | None:
+    def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """Of the selected weights: of the best epoch, unless the recipe says otherwise."""
         return validation_scores(folder.path)[objective]
 
-    def chance(self, folder: ReferralFolder) -> float | None:
+    def chance(self, folder: RunFolder[Run]) -> float | None:
         """An AUC of 50 %."""
         return 50.0
+
+    def epochs(self, run: Run) -> int:
+        """Of all members and sites; photographs say how many sites there are."""
+        return run.recipe.members * run.recipe.epochs
 
     def seconds(self, environment: Mapping[str, Any]) -> float:
         """All epochs, with their validation."""

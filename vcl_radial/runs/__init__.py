@@ -1,0 +1,1 @@
+"""The run machine: jobs, workers, folders, locks and checkpoints; it knows no track."""

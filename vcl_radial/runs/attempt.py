@@ -1,0 +1,148 @@
+"""One job: runs carried out in their folders, where nobody else is at work on them."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vcl_radial.errors import Diverged, UserError, VclRadialError
+from vcl_radial.outside import in_words
+from vcl_radial.quiet import quiet
+from vcl_radial.runs.folder import FAILED, TRACEBACK, RunFolder, write_atomically
+from vcl_radial.runs.lock import AtWork, held
+from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.track import AnyTrack, Step
+
+How = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked", "elsewhere"]
+"""How a run ended. `failed`: a fault of its settings or of its method. `lost`: its process died.
+`blocked`: the machine would not let it (a full disk), nor any other. `elsewhere`: another command
+is at work on it."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least score, in per cent, with which a run goes on after a step."""
+
+    step: int
+    score: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that one worker carries out together; with floors it is one run."""
+
+    runs: tuple[Run, ...]
+    floors: tuple[Floor, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended, and why in one line (None for a finished one)."""
+
+    run: Any
+    how: How
+    fault: str | None = None
+
+
+Report = Callable[..., None]
+"""Called with a run and how far it has come."""
+
+
+class Hopeless(VclRadialError):
+    """A run fell below its floor."""
+
+
+def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
+    """Carry the runs of a job out, going on from their checkpoints; never raises for a run's fault.
+
+    Runs that another command has finished meanwhile are left as they are. A damaged checkpoint is
+    named and thrown away: its run starts anew. A run that failed leaves its reason in its folder.
+    """
+    folders = [RunFolder(place.out, run) for run in job.runs]
+    try:
+        with held([folder.path for folder in folders]):
+            undone = tuple(folder.run for folder in folders if folder.fault() is not None)
+            ends = [Ended(run, "finished") for run in job.runs if run not in undone]
+            if undone:
+                ends += _attempt(Job(undone, job.floors), report, track, place)
+            return ends
+    except AtWork as error:
+        return [Ended(run, "elsewhere", str(error)) for run in job.runs]
+    except UserError as error:
+        return [Ended(run, "blocked", str(error)) for run in job.runs]
+
+
+def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
+    folders = [RunFolder(place.out, run) for run in job.runs]
+    for left in (folder.path / name for folder in folders for name in (FAILED, TRACEBACK)):
+        with suppress(OSError):  # of an earlier attempt
+            left.unlink()
+    try:
+        with quiet():
+            if len(job.runs) > 1:
+                ends = _together(job.runs, report, track, place)
+            else:
+                ends = [_alone(job.runs[0], job.floors, report, track, place)]
+    except BrokenPipeError:  # the parent is gone
+        raise
+    except (UserError, OSError) as error:
+        # What stands behind a message about a file that could not be written.
+        blocked = isinstance(error, OSError) or isinstance(error.__context__, OSError)
+        ends = [Ended(run, "blocked" if blocked else "failed", str(error)) for run in job.runs]
+    except (Exception, SystemExit) as error:  # a user's method may fail in any way
+        ends = [Ended(f.run, "failed", _unexpected(error, f)) for f in folders]
+    for end in ends:
+        folder = RunFolder(place.out, end.run)
+        with suppress(UserError, OSError):  # a full disk has been reported, or will be
+            # A run that has left nothing was not begun.
+            if end.how not in ("finished", "pruned") and any(folder.path.iterdir()):
+                write_atomically(folder.path / FAILED, f"{end.fault}\n")
+    return ends
+
+
+def _alone(
+    run: Run, floors: Sequence[Floor], report: Report, track: AnyTrack, place: Place
+) -> Ended:
+    def check(scores: dict[int, float]) -> None:
+        for floor in floors:
+            if floor.step in scores and scores[floor.step] < floor.score:
+                where = f"after {track.step} {floor.step}"
+                raise Hopeless(f"{where}: {scores[floor.step]:.2f} %, {floor.words}")
+
+    def on_step(step: Step) -> None:
+        report(run, step)
+        if step.score is not None:
+            check({step.done: step.score})
+
+    try:
+        if floors:
+            check(track.so_far(RunFolder(place.out, run)))
+        track.execute(run, place, on_step)
+    except Hopeless as error:
+        return Ended(run, "pruned", str(error))
+    except Diverged as error:
+        return Ended(run, "diverged", str(error))
+    return Ended(run, "finished")
+
+
+def _together(runs: Sequence[Run], report: Report, track: AnyTrack, place: Place) -> list[Ended]:
+    # A lane ends early where its loss is not finite, or where its checkpoint is another's.
+    faults = track.execute_together(runs, place, report)
+    ends = zip(runs, faults, strict=True)
+    return [Ended(run, "diverged" if fault else "finished", fault) for run, fault in ends]
+
+
+def _unexpected(error: BaseException, folder: RunFolder[Any]) -> str:
+    """A fault that is nobody's but the code's, in one line; its traceback goes to the folder."""
+    with suppress(UserError):  # a full disk has been reported, or will be
+        text = "".join(traceback.format_exception(error))
+        write_atomically(folder.path / TRACEBACK, text)
+    of_the_user: list[Callable[..., Any]] = []
+    with suppress(UserError):
+        of_the_user = folder.run.from_outside()
+    words = f"{in_words(error, *of_the_user)}; the traceback is in {TRACEBACK} of the run's folder"
+    return f"{words}, and `vcl-radial check` looks closer at the method" if of_the_user else words

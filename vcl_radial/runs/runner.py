@@ -1,0 +1,136 @@
+"""A command's runs: finished ones are kept, the others carried out and shown as they go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.runs.attempt import Ended, Job, attempt
+from vcl_radial.runs.folder import RunFolder, check_output
+from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_server
+from vcl_radial.runs.progress import Progress
+from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.supervisor import carry_out
+from vcl_radial.runs.track import AnyTrack, Step
+
+LANES_ON_GPU = 64
+"""So many runs fill a large GPU."""
+
+
+def perform(
+    track: AnyTrack,
+    runs: Sequence[Run],
+    place: Place,
+    jobs: int | None = None,
+    lanes: int | None = None,
+    *,
+    in_workers: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> list[Ended]:
+    """Carry out what is not finished yet, and give how all that was tried has ended.
+
+    Args:
+        track: of the runs.
+        runs: the runs of the command.
+        place: where they compute, read and write.
+        jobs: worker processes; None for one per core, but one on a GPU.
+        lanes: runs of one shape that a worker trains together; None for 1, but many on a GPU.
+        in_workers: whether one job, too, works in a worker and not in this process.
+        meanwhile: what this process does while the server of the workers imports PyTorch.
+
+    Raises:
+        UserError: the data or the output folder cannot be used, found before any run starts.
+    """
+    check_output(place.out)
+    todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
+    for logger in place.log:
+        folders = (RunFolder(place.out, run).path / logger for run in runs if run not in todo)
+        if without := sum(not folder.is_dir() for folder in folders):
+            print(
+                f"--log {logger}: {without} runs were finished before without it and have no "
+                "curves; choose another folder with --out to have them"
+            )
+    if not todo:
+        print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
+        return []
+    track.check_files(todo, place.data_dir)
+    if jobs is None:
+        jobs = 1 if place.device == "cuda" else available_cores()
+    if lanes is None:
+        lanes = LANES_ON_GPU if place.device == "cuda" and track.has_lanes else 1
+    work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
+    jobs = min(jobs, len(work))
+    alone = jobs == 1 and not in_workers
+    if not alone and start_server(place.device, *track.worker_modules):
+        meanwhile()
+    if track.may_be_damaged(todo):
+        if alone:
+            track.check_data(todo, place.data_dir)
+        else:
+            _check_in_worker(track, todo, place)
+    at_once = min(len(todo), jobs * max(len(job.runs) for job in work))
+    ends = []
+    epochs = [track.epochs(run) for run in todo]
+    with Progress(todo, epochs, at_once, len(runs) - len(todo)) as progress:
+        for end in _carry_out(track, work, place, 0 if alone else jobs, progress.show):
+            progress.end(end.run, end.how)
+            ends.append(end)
+    return ends
+
+
+def _carry_out(
+    track: AnyTrack, work: Sequence[Job], place: Place, workers: int, show: Callable[..., None]
+) -> Iterator[Ended]:
+    """Yield how the runs of each job ended, as it ends."""
+
+    def on_report(job: Job, run: Run, step: Step) -> None:
+        show(run, step)
+
+    do = partial(attempt, track=track, place=place)
+    for ended in carry_out(do, work, workers, on_report, place.threads):
+        if ended.death is None:
+            yield from ended.result
+            continue
+        words = f"{ended.death}; run the same command again to go on from its last finished "
+        yield from (Ended(run, "lost", words + track.step) for run in ended.job.runs)
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _needs_running(folder: RunFolder[Any]) -> bool:
+    fault = folder.fault()
+    if fault not in (None, "not finished"):
+        print(f"{fault}: this run is done again")
+    return fault is not None
+
+
+def _check_in_worker(track: AnyTrack, runs: Sequence[Run], place: Place) -> None:
+    worker = WorkerProcess(_check, track, place.data_dir, threads=1)
+    try:
+        worker.send(runs)
+        fault: UserError | None = worker.hear()
+    except ProcessDied as died:
+        raise UserError(f"the data cannot be read: {died}") from None
+    finally:
+        worker.dismiss()
+    if fault is not None:
+        raise fault
+
+
+def _check(line: Connection, track: AnyTrack, data_dir: Path | None) -> None:
+    def attempt(runs: Sequence[Run]) -> UserError | None:
+        try:
+            track.check_data(runs, data_dir)
+        except UserError as error:
+            return UserError(str(error))
+        return None
+
+    serve(line, attempt)
