@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         UserError: the data cannot be read or a result cannot be written.
         Diverged: a loss is no longer a finite number.
     """
-    from vcl_radial.experiments.quiet import quiet
+    from vcl_radial.quiet import quiet
 
     with quiet():
         from vcl_radial.experiments.result_file import read_all

@@ -65,7 +65,7 @@ def add(commands: Commands) -> None:
 
 
 def _refer(options: argparse.Namespace) -> int:
-    from vcl_radial.experiments.quiet import quiet
+    from vcl_radial.quiet import quiet
 
     with quiet():
         from vcl_radial.errors import UserError

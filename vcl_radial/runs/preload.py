@@ -9,7 +9,7 @@ import os
 import signal
 from contextlib import suppress
 
-from vcl_radial.experiments.quiet import quiet
+from vcl_radial.quiet import quiet
 from vcl_radial.runs.environment import loaded
 
 _PR_SET_PDEATHSIG = 1
