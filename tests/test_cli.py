@@ -122,6 +122,7 @@ def test_a_diverged_run_is_told_of_while_the_others_finish(command):
     assert not Path("runs", "report", DIGITS, "heatmap-wild.png").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_runs_that_their_report_passes_over_are_a_failure(command):
     def code_of(method, *settings):

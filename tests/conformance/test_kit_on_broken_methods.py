@@ -147,6 +147,7 @@ def test_a_laplace_approximation_that_is_right_passes_every_check():
     assert {v.outcome for v in looked_at("Laplace").values()} == {"ok"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "precision"),
     [("Laplace", 0.01), ("LaplaceWithDecay", 100.0), ("LaplaceWithDrawnLabels", 1.0)],
@@ -156,6 +157,7 @@ def test_a_sum_over_the_points_is_in_order_whatever_the_prior(name, precision):
     assert "grows in proportion with the points" in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", [0.01, 10.0])
 def test_no_first_prior_hides_a_mean_or_a_batch(precision):
     for name in ("MeanFisher", "FisherOfMiniBatches"):
@@ -163,6 +165,7 @@ def test_no_first_prior_hides_a_mean_or_a_batch(precision):
             sum_over_points(name, **{"options.prior_precision": precision})
 
 
+@pytest.mark.slow
 def test_a_mean_is_found_behind_random_numbers():
     with pytest.raises(Fault, match="not take their mean"):
         sum_over_points("MeanFisherWithDrawnLabels")

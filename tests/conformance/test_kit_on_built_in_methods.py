@@ -18,6 +18,18 @@ AT_MOST = {"coreset_epochs": 2}
 """Sizes that some methods have of their own."""
 
 
+SLOW = (
+    *("rdp-vcl", "sfsvi", "vcl-ml-init", "radial-vcl-proximal"),
+    *("radial-vcl-coreset", "vcl-coreset"),
+)
+"""Methods whose checks take seconds, by how their names begin."""
+
+
+def marked(name):
+    """The name, for `make test-all` alone where its checks take long."""
+    return pytest.param(name, marks=pytest.mark.slow) if name.startswith(SLOW) else name
+
+
 def quick(name):
     recipe = recipe_for(name)
     own = inspect.signature(find_strategy(recipe.strategy)).parameters
@@ -25,7 +37,7 @@ def quick(name):
     return recipe_for(name, {f"options.{k}": min(v, AT_MOST[k]) for k, v in sizes.items()})
 
 
-@pytest.mark.parametrize("name", catalogue.names("method"))
+@pytest.mark.parametrize("name", [marked(name) for name in catalogue.names("method")])
 def test_a_shipped_method_passes_every_check(name):
     verdicts = list(check(quick(name)))
     faults = {verdict.name for verdict in verdicts if verdict.outcome == "fault"}

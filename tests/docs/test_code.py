@@ -51,6 +51,7 @@ def test_the_python_of_the_readme_learns_five_tasks(capsys):
     assert "Top1_Acc_Stream/eval_phase/test_stream/Task004" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_method_of_the_docs_is_in_order_and_runs_beside_the_others(newcomers_folder, capsys):
     write_files(METHOD, newcomers_folder)
@@ -60,6 +61,7 @@ def test_the_method_of_the_docs_is_in_order_and_runs_beside_the_others(newcomers
     assert re.search(r"^my-l2 +1 ", capsys.readouterr().out, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_posterior_of_the_docs_is_in_order_and_is_carried(newcomers_folder, capsys):
     write_files(POSTERIOR, newcomers_folder)
@@ -79,6 +81,7 @@ def test_the_posterior_of_the_docs_is_in_order_and_is_carried(newcomers_folder, 
         sys.modules.pop("my_posteriors")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_network_data_and_stream_of_the_docs_run_and_are_run_again_when_edited(
     newcomers_folder, capsys
@@ -97,6 +100,7 @@ def test_network_data_and_stream_of_the_docs_run_and_are_run_again_when_edited(
     assert "finished before" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_resnet_of_the_docs_is_trained_on_photographs(newcomers_folder, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(newcomers_folder / "cache"))

@@ -95,6 +95,7 @@ def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
     assert curves(run, place.out) == curves(run, whole.out)
 
 
+@pytest.mark.slow
 def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=1)
     perform(run, Place(tmp_path / "without"))

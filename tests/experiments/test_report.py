@@ -18,6 +18,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes_of_tables_and_pictures(tmp_path: Path, capsys):
     for method in ("naive", "joint"):
         finished(tmp_path / "runs", tiny_run(method))
@@ -38,6 +39,7 @@ def test_the_same_runs_give_the_same_bytes_of_tables_and_pictures(tmp_path: Path
     assert str(tmp_path / "one" / "index.html") in printed
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_when_what_they_show_or_they_themselves_have_changed(
     tmp_path: Path, capsys, monkeypatch
 ):
@@ -192,6 +194,7 @@ def test_a_report_of_one_benchmark_does_not_look_at_others(tmp_path: Path, no_pi
     assert names == {MULTI_HEAD, f"{MULTI_HEAD}.html"}
 
 
+@pytest.mark.slow
 def test_methods_with_several_settings_have_pictures_of_their_own(tmp_path: Path, no_pictures):
     for options in ("a b", "a/b", "a*b"):
         finished(tmp_path, tiny_run(hidden=[8, 8], **{"options.x": options}))

@@ -10,9 +10,12 @@ import pytest
 
 FEW = 1
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="needs Linux, whose /proc tells of processes"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not Path("/proc/self/stat").exists(), reason="needs Linux, whose /proc tells of processes"
+    ),
+]
 
 QUICK = ("result-files", "data-files", "tomls", "command-lines", "diverged-run")
 """Kinds of which a case takes little time."""

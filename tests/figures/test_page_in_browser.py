@@ -11,6 +11,8 @@ from vcl_radial.figures.page import html_page
 
 HOSTILE = "<script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):

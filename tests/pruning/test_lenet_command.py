@@ -12,7 +12,7 @@ from vcl_radial.pruning import lenet, lenet_report, lenet_training
 from vcl_radial.pruning.lenet_training import LeNetUnit, load_images, train
 from vcl_radial.pruning.lenet_training import prune as prune_network
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
+pytestmark = [pytest.mark.usefixtures("no_pictures"), pytest.mark.slow]
 
 TINY = ["--dataset", "digits", "--device", "cpu"]
 SETTINGS = ["epochs=2", "samples=2", "tolerance=4.0", "learning_rate=3e-3"]

@@ -47,6 +47,7 @@ def call(tmp_path, monkeypatch):
     return call
 
 
+@pytest.mark.slow
 def test_finished_networks_are_kept_and_the_page_tells_what_they_gave(call, tmp_path, capsys):
     assert call(*CHOSEN) == 0
     assert "digits: 4 networks to train\n" in capsys.readouterr().out

@@ -277,6 +277,7 @@ def test_the_sheet_shows_the_extremes_of_uncertainty(benchmark):
 # The whole
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys):
     folder = runs / "synthetic" / "radial"
     assert command(folder, "--to", tmp_path) == 0

@@ -117,6 +117,7 @@ def test_the_kl_is_0_where_nothing_has_changed_and_above_elsewhere():
         assert function_kl(here, other).item() > 0
 
 
+@pytest.mark.slow
 def test_less_is_forgotten_than_by_fine_tuning(
     make_network, multi_head_stream, multi_head_benchmark
 ):

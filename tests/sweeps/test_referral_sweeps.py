@@ -204,6 +204,7 @@ def test_a_run_that_diverges_or_does_not_fit_is_a_row_with_the_reason(tmp_path: 
     assert "choose a smaller learning_rate" in table.words[2]
 
 
+@pytest.mark.slow
 def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     searched, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def test_the_table_depends_neither_on_the_number_of_jobs_nor_on_which_is_quicker
     assert trials_bytes(tmp_path / "together") == trials_bytes(tmp_path / "alone")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 def test_a_sweep_that_was_stopped_ends_as_one_that_was_not_and_no_run_is_done_twice(
     tmp_path: Path, changes: dict
@@ -66,6 +67,7 @@ def test_a_sweep_that_was_stopped_ends_as_one_that_was_not_and_no_run_is_done_tw
     assert len(last.done) == finished + given_up - 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("harm", "kind"),
     [("gone", "tpe"), ("gone", "pruned"), ("torn", "random"), ("flipped", "random")],
@@ -358,6 +360,7 @@ def test_the_time_that_was_spent_counts_over_all_sittings(
     assert len(study.results) == 4  # 4000 s are more than an hour; 3000 s were not
 
 
+@pytest.mark.slow
 def test_a_search_that_only_its_hours_end_stops_where_nothing_new_is_left(tmp_path: Path) -> None:
     search = {"batch_size": [8, 16], "learning_rate": [0.1, 0.2]}
     (study,), _ = made_up(tmp_path, search=search, trials=None, hours=1000.0)
