@@ -13,8 +13,8 @@ from vcl_radial.cli.arguments import DONE, FAILED, add_data_dir, add_device, cou
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
-    from vcl_radial.runs.attempt import Report
     from vcl_radial.runs.run import Place
+    from vcl_radial.runs.supervisor import Report
     from vcl_radial.runs.track import AnyTrack
     from vcl_radial.sweeps.command import MakeExecutor
 

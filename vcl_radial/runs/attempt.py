@@ -14,6 +14,7 @@ from vcl_radial.quiet import quiet
 from vcl_radial.runs.folder import FAILED, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.supervisor import Report
 from vcl_radial.runs.track import AnyTrack, Step
 
 How = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked", "elsewhere"]
@@ -48,10 +49,6 @@ class Ended:
     fault: str | None = None
 
 
-Report = Callable[..., None]
-"""Called with a run and how far it has come."""
-
-
 class Hopeless(VclRadialError):
     """A run fell below its floor."""
 
@@ -59,8 +56,9 @@ class Hopeless(VclRadialError):
 def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
     """Carry the runs of a job out, going on from their checkpoints; never raises for a run's fault.
 
-    Runs that another command has finished meanwhile are left as they are. A damaged checkpoint is
-    named and thrown away: its run starts anew. A run that failed leaves its reason in its folder.
+    `report` is called with a run and how far it has come. Runs that another command has finished
+    meanwhile are left as they are. A damaged checkpoint is named and thrown away: its run starts
+    anew. A run that failed leaves its reason in its folder.
     """
     folders = [RunFolder(place.out, run) for run in job.runs]
     try:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.attempt import Ended, Job, Report, attempt
+from vcl_radial.runs.attempt import Ended, Job, attempt
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.run import Place, Run
-from vcl_radial.runs.supervisor import Supervisor
+from vcl_radial.runs.supervisor import Report, Supervisor
 from vcl_radial.runs.track import AnyTrack, Step
 
 
