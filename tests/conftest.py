@@ -89,7 +89,7 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a report's time: where the files of pictures are enough, draw none."""
-    from vcl_radial.figures import style
+    from vcl_radial.report.figures import style
 
     class Blank:
         def __init__(self, figure):

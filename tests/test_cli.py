@@ -11,8 +11,9 @@ import torch
 
 from vcl_radial import __version__, atomic
 from vcl_radial.cli import main
-from vcl_radial.experiments import catalogue, report
-from vcl_radial.streams import DATA_VARIABLE
+from vcl_radial.data.streams import DATA_VARIABLE
+from vcl_radial.report import write as report
+from vcl_radial.runs import catalogue
 
 DIGITS = "split-digits-multi-head"
 TINY = ["--set", "epochs=1", "hidden=[8]", "eval_samples=2"]

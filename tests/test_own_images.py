@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from vcl_radial.cli import main
+from vcl_radial.data.streams import datasets
 from vcl_radial.data_files import IDX_NAMES
-from vcl_radial.experiments import report
-from vcl_radial.experiments.catalogue import plan
-from vcl_radial.experiments.specification import Run
-from vcl_radial.streams import datasets
+from vcl_radial.report import write as report
+from vcl_radial.runs.catalogue import plan
+from vcl_radial.tracks.continual.specification import Run
 
 TINY = ["--set", "epochs=1", "eval_samples=1"]
 
@@ -209,6 +209,6 @@ def test_what_decides_which_images_are_seen_is_in_the_digest_and_the_name_is_not
     [(2, "multi", 1), (4, "multi", 2), (9, "multi", 3), (10, "single", 5), (7, "single", 7)],
 )
 def test_classes_are_dealt_out_two_to_a_task_or_as_few_as_divide_them(classes, heads, tasks):
-    from vcl_radial.streams.choices import default_tasks
+    from vcl_radial.data.streams.choices import default_tasks
 
     assert default_tasks(classes, heads) == tasks

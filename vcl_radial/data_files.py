@@ -69,7 +69,7 @@ def check_data(
     a folder it is downloaded, so nothing is checked.
 
     Args:
-        dataset: its name; see `vcl_radial.streams.load_dataset`.
+        dataset: its name; see `vcl_radial.data.streams.load_dataset`.
         data_dir: the folder of `--data-dir`.
         test_share: see `image_files`.
         seed: see `image_files`.

@@ -8,7 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 from torch import nn
 
-from vcl_radial.analyses import (
+from vcl_radial.cli import analyse
+from vcl_radial.cli.arguments import Parser
+from vcl_radial.errors import UserError
+from vcl_radial.nn import BayesianLinear, PointLinear
+from vcl_radial.papers import (
     ANALYSES,
     command,
     cost,
@@ -23,12 +27,8 @@ from vcl_radial.analyses import (
     truncated_noise,
     two_posteriors,
 )
-from vcl_radial.analyses.analysis import Analysis, Claim, Curve, Setting
-from vcl_radial.analyses.fitting import Recipe
-from vcl_radial.cli import analyse
-from vcl_radial.cli.arguments import Parser
-from vcl_radial.errors import UserError
-from vcl_radial.nn import BayesianLinear, PointLinear
+from vcl_radial.papers.analysis import Analysis, Claim, Curve, Setting
+from vcl_radial.papers.fitting import Recipe
 
 
 def call(*words):
@@ -128,7 +128,7 @@ def test_the_seed_decides_the_numbers_and_not_what_came_before(name, tiny):
 
 def test_every_name_has_its_module():
     for name in ANALYSES:
-        assert callable(import_module(f"vcl_radial.analyses.{name.replace('-', '_')}").analyse)
+        assert callable(import_module(f"vcl_radial.papers.{name.replace('-', '_')}").analyse)
 
 
 def test_what_was_analysed_before_stays_on_the_page(drawn, tmp_path):

@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from vcl_radial.analyses import cost_methods
-from vcl_radial.analyses.cost_methods import (
+from vcl_radial.nn import PosteriorSettings, posterior_blocks
+from vcl_radial.papers import cost_methods
+from vcl_radial.papers.cost_methods import (
     ENSEMBLE,
     MC_DROPOUT,
     METHODS,
@@ -17,7 +18,6 @@ from vcl_radial.analyses.cost_methods import (
     predict,
     values_of_a_weight,
 )
-from vcl_radial.nn import PosteriorSettings, posterior_blocks
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ import torch
 from torch import nn
 from torch.nn.functional import relu
 
-from vcl_radial.analyses.gradient_noise import gradient_variance
-from vcl_radial.analyses.gradient_variance import (
+from vcl_radial.nn import BayesianLinear, PosteriorSettings, posterior_blocks
+from vcl_radial.papers.gradient_noise import gradient_variance
+from vcl_radial.papers.gradient_variance import (
     CLASSES,
     DEPTH,
     ConvNet,
@@ -14,7 +15,6 @@ from vcl_radial.analyses.gradient_variance import (
     of_noise,
     of_sigma,
 )
-from vcl_radial.nn import BayesianLinear, PosteriorSettings, posterior_blocks
 
 
 def measured(family, scale, pairs, channels=4):

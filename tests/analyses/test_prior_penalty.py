@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from vcl_radial.analyses.prior_penalty import (
+from vcl_radial.papers.prior_penalty import (
     FAMILIES,
     estimate,
     gradient_noise,

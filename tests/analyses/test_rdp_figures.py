@@ -6,7 +6,9 @@ import pytest
 import torch
 from scipy import special, stats
 
-from vcl_radial.analyses import (
+from vcl_radial.cli import analyse
+from vcl_radial.cli.arguments import Parser
+from vcl_radial.papers import (
     GROUPS,
     bessel_bounds,
     bessel_ratio,
@@ -16,10 +18,8 @@ from vcl_radial.analyses import (
     record,
     vmf_density,
 )
-from vcl_radial.analyses.analysis import Analysis, Claim
-from vcl_radial.analyses.exact_bessel import exact_log, exact_ratio
-from vcl_radial.cli import analyse
-from vcl_radial.cli.arguments import Parser
+from vcl_radial.papers.analysis import Analysis, Claim
+from vcl_radial.papers.exact_bessel import exact_log, exact_ratio
 
 
 @pytest.fixture(autouse=True)

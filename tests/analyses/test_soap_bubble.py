@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from vcl_radial.analyses.soap_bubble import (
+from vcl_radial.papers.soap_bubble import (
     distances,
     distances_between,
     gaussian_density,

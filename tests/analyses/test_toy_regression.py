@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from vcl_radial.analyses import toy_regression as toy
-from vcl_radial.analyses.analysis import Curve, Setting
-from vcl_radial.regression.methods import variational
-from vcl_radial.regression.settings import Recipe
+from vcl_radial.papers import toy_regression as toy
+from vcl_radial.papers.analysis import Curve, Setting
+from vcl_radial.tracks.regression.methods import variational
+from vcl_radial.tracks.regression.settings import Recipe
 
 PLACES = torch.linspace(-0.5, 1.2, 18, dtype=torch.float64)
 

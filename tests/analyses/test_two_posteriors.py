@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from vcl_radial.analyses import two_posteriors
-from vcl_radial.analyses.fitting import Recipe, fit
-from vcl_radial.analyses.images import Images
-from vcl_radial.analyses.sample_distance import ratio_at_equal_sigma
-from vcl_radial.analyses.two_posteriors import measure
 from vcl_radial.errors import Diverged
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.objectives import categorical_nll
+from vcl_radial.papers import two_posteriors
+from vcl_radial.papers.fitting import Recipe, fit
+from vcl_radial.papers.images import Images
+from vcl_radial.papers.sample_distance import ratio_at_equal_sigma
+from vcl_radial.papers.two_posteriors import measure
 from vcl_radial.posteriors import Gaussian, Radial
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import integrate, special, stats
 
-from vcl_radial.analyses.weight_marginal import density, draws, kurtosis, tail
+from vcl_radial.papers.weight_marginal import density, draws, kurtosis, tail
 
 SIZES = (2, 3, 10, 100)
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from scipy import stats
 
-from vcl_radial.bandits.agents import AGENTS, AgentSettings
-from vcl_radial.bandits.agents.base import NeuralAgent
-from vcl_radial.bandits.data import Table
-from vcl_radial.bandits.environment import Memory, make_bandit, play
 from vcl_radial.errors import Diverged
+from vcl_radial.tracks.bandits.agents import AGENTS, AgentSettings
+from vcl_radial.tracks.bandits.agents.base import NeuralAgent
+from vcl_radial.tracks.bandits.data import Table
+from vcl_radial.tracks.bandits.environment import Memory, make_bandit, play
 
 SMALL = AgentSettings(hidden=(16,), steps=20, batch_size=64)
 LEARNERS = [name for name in AGENTS if name != "uniform"]

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import vcl_radial.cli as command_line
-from vcl_radial.bandits import runner
-from vcl_radial.bandits.published import PUBLISHED
-from vcl_radial.bandits.report import make_claims, make_table, mean_and_deviation
-from vcl_radial.bandits.runner import BanditUnit, play_unit
 from vcl_radial.cli import bandit
+from vcl_radial.data.streams import DATA_VARIABLE
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.result_file import write
-from vcl_radial.streams import DATA_VARIABLE
+from vcl_radial.runs.result_file import write
+from vcl_radial.tracks.bandits import runner
+from vcl_radial.tracks.bandits.published import PUBLISHED
+from vcl_radial.tracks.bandits.report import make_claims, make_table, mean_and_deviation
+from vcl_radial.tracks.bandits.runner import BanditUnit, play_unit
 
 ROOT = Path(__file__).parents[2]
 
@@ -185,7 +185,7 @@ def test_ours_stand_beside_the_published():
 TWO_GAMES = """
 import functools, os, sys, time
 from pathlib import Path
-from vcl_radial.bandits import runner
+from vcl_radial.tracks.bandits import runner
 
 play_unit = runner.play_unit
 

@@ -3,8 +3,8 @@ import gzip
 import pytest
 import torch
 
-from vcl_radial.bandits.data import DATASETS, load_table
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.tracks.bandits.data import DATASETS, load_table
 
 
 def test_words_become_one_hot_columns_and_the_label_is_not_among_them(data_dir):

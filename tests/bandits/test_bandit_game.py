@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from vcl_radial.bandits.data import Table, load_table
-from vcl_radial.bandits.environment import Memory, make_bandit, play
+from vcl_radial.tracks.bandits.data import Table, load_table
+from vcl_radial.tracks.bandits.environment import Memory, make_bandit, play
 
 
 def classes(n=500, K=4):

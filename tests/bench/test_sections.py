@@ -15,8 +15,8 @@ from vcl_radial.bench.training import (
     number_of_weights,
     perceptron,
 )
+from vcl_radial.data.streams import load_dataset
 from vcl_radial.nn import variational_weights
-from vcl_radial.streams import load_dataset
 
 
 def test_bfloat16_is_held_against_both_floors(tiny):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from vcl_radial.cli import main
-from vcl_radial.experiments import report
-from vcl_radial.experiments.results import gather
+from vcl_radial.report import write as report
+from vcl_radial.report.results import gather
 
 METHODS = """
 import sys

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from vcl_radial.conformance import check, recipe_for
-from vcl_radial.experiments import catalogue
+from vcl_radial.runs import catalogue
 from vcl_radial.strategies.registry import built_in, find_strategy
 
 KNOWN = {

@@ -9,12 +9,12 @@ from doc_pages import DOCS, PAGES, ROOT, blocks, commands, name, write_files
 
 from vcl_radial import cli
 from vcl_radial.conformance import recipe_for
-from vcl_radial.experiments import catalogue
-from vcl_radial.experiments.catalogue import parse_setting
-from vcl_radial.experiments.preflight import check_recipe, check_runs
-from vcl_radial.referral import catalogue as referral
-from vcl_radial.regression import plan as regression
+from vcl_radial.runs import catalogue
+from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.sweeps import specification as sweeps
+from vcl_radial.tracks.continual.preflight import check_recipe, check_runs
+from vcl_radial.tracks.regression import plan as regression
+from vcl_radial.tracks.retinopathy import catalogue as referral
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
 """What a reader puts in the place of a word in capitals."""

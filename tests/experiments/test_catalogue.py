@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue
-from vcl_radial.experiments.catalogue import load, parse_setting, plan
-from vcl_radial.experiments.specification import Run
+from vcl_radial.runs import catalogue
+from vcl_radial.runs.catalogue import load, parse_setting, plan
+from vcl_radial.tracks.continual.specification import Run
 
 DIGITS = "split-digits-multi-head"
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
-from vcl_radial.experiments.report import write_report
-from vcl_radial.experiments.results import COLUMNS, LAYER_COLUMNS, gather, layers_table
-from vcl_radial.figures import layer_movement
+from vcl_radial.report.figures import layer_movement
+from vcl_radial.report.results import COLUMNS, LAYER_COLUMNS, gather, layers_table
+from vcl_radial.report.write import write_report
 from vcl_radial.runs.folder import RunFolder
 
 

@@ -12,13 +12,13 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny
 
 from vcl_radial import __version__, native
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.experiments.execute import execute
-from vcl_radial.experiments.lanes import execute_lanes
-from vcl_radial.experiments.specification import RESULT_FILES, Run
 from vcl_radial.metrics import summary
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.run import Place
-from vcl_radial.tracks.continual import ContinualRun
+from vcl_radial.tracks.continual.execute import execute
+from vcl_radial.tracks.continual.lanes import execute_lanes
+from vcl_radial.tracks.continual.specification import RESULT_FILES, Run
+from vcl_radial.tracks.continual.training import ContinualRun
 
 TASKS = range(1, 6)
 

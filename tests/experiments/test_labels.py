@@ -2,8 +2,8 @@
 
 import pytest
 
-from vcl_radial.experiments.catalogue import load, names
-from vcl_radial.experiments.labels import CLASS_KEYS, Settings, flat, labels, shipped_classes
+from vcl_radial.report.labels import CLASS_KEYS, Settings, flat, labels, shipped_classes
+from vcl_radial.runs.catalogue import load, names
 
 GAUSSIAN = {"strategy": "vcl", "posterior": "gaussian", "epochs": 60}
 

@@ -12,10 +12,10 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, tiny_run
 from vcl_radial.cli import main
 from vcl_radial.cli.run import LOGGERS as OFFERED
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import Event, execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.run import Place
-from vcl_radial.tracks.loggers import LOGGERS
+from vcl_radial.tracks.continual.execute import Event, execute
+from vcl_radial.tracks.continual.loggers import LOGGERS
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_runs import MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
-from vcl_radial.experiments.report import write_report
+from vcl_radial.report.write import write_report
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

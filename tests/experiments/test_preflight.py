@@ -4,10 +4,10 @@ import pytest
 import torch
 from tiny_runs import tiny_run
 
+from vcl_radial.data.streams import build_stream
+from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.preflight import check_runs
-from vcl_radial.streams import build_stream
-from vcl_radial.streams.known import task_sizes
+from vcl_radial.tracks.continual.preflight import check_runs
 from vcl_radial.tracks.settings import StreamSettings
 
 
@@ -27,8 +27,8 @@ def test_the_sizes_of_tasks_that_are_known_are_those_of_the_data(settings):
 
 
 def test_the_counts_of_the_digits_are_those_of_scikit_learn():
-    from vcl_radial.streams import load_dataset
-    from vcl_radial.streams.known import TRAIN_COUNTS
+    from vcl_radial.data.streams import load_dataset
+    from vcl_radial.data.streams.known import TRAIN_COUNTS
 
     counts = torch.bincount(load_dataset("digits").train_y).tolist()
     assert tuple(counts) == TRAIN_COUNTS["digits"]

@@ -5,10 +5,10 @@ import pytest
 from rich.console import Console
 from tiny_runs import tiny_run
 
-from vcl_radial.experiments.execute import Event
-from vcl_radial.experiments.track import Continual, _step
 from vcl_radial.runs import progress
 from vcl_radial.runs.progress import Progress
+from vcl_radial.tracks.continual.execute import Event
+from vcl_radial.tracks.continual.track import Continual, _step
 
 RUNS = [tiny_run(method, seed=seed) for method in ("naive", "joint") for seed in (0, 1)]
 

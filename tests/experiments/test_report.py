@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
-from vcl_radial import figures
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.experiments import report
-from vcl_radial.experiments.report import _file_name, write_report
+from vcl_radial.report import figures
+from vcl_radial.report import write as report
+from vcl_radial.report.write import _file_name, write_report
 from vcl_radial.runs.folder import RunFolder
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vcl_radial.experiments.result_file import Unit
+from vcl_radial.runs.result_file import Unit
 
 
 class Trained(Unit):

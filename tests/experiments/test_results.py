@@ -7,7 +7,7 @@ import pytest
 from tiny_runs import ENVIRONMENT, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.results import (
+from vcl_radial.report.results import (
     COLUMNS,
     gather,
     notices,

@@ -12,8 +12,8 @@ import torch
 from tiny_runs import tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.specification import RESULT_FILES
 from vcl_radial.runs.folder import RunFolder, write_atomically
+from vcl_radial.tracks.continual.specification import RESULT_FILES
 
 
 @pytest.fixture

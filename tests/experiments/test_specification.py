@@ -5,7 +5,7 @@ import tomli_w
 from tiny_runs import tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.specification import Run
+from vcl_radial.tracks.continual.specification import Run
 
 
 def test_a_spec_written_as_toml_and_read_back_is_the_same_run():

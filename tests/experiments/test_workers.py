@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
 
-from vcl_radial.experiments.runner import perform
 from vcl_radial.runs import runner, supervisor
 from vcl_radial.runs.attempt import Ended
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.run import Place
+from vcl_radial.tracks.continual.runner import perform
 
 pytestmark = pytest.mark.processes
 

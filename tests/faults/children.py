@@ -193,10 +193,10 @@ def prepare() -> None:
     import sqlalchemy  # noqa: F401
     import torch
 
-    import vcl_radial.experiments.report
-    import vcl_radial.figures.page
+    import vcl_radial.report.page
+    import vcl_radial.report.write
     import vcl_radial.sweeps.command
-    import vcl_radial.tracks.continual  # noqa: F401
+    import vcl_radial.tracks.continual.training  # noqa: F401
 
     torch.set_num_threads(1)
 

@@ -22,8 +22,8 @@ _STAMP = 32
 
 def result_files(setting: Setting) -> Iterator[str | None]:
     """Each file of a finished run at many offsets: the damage is seen, and its file is named."""
-    from vcl_radial.experiments.specification import RESULT_FILES
     from vcl_radial.runs.folder import finished_fault
+    from vcl_radial.tracks.continual.specification import RESULT_FILES
 
     place = setting.place()
     out = place / "out"
@@ -210,8 +210,8 @@ def _half_done(setting: Setting, work: Work) -> Path:
 
 
 def _folder_of(checkpoint: Path, out: Path) -> "RunFolder":
-    from vcl_radial.experiments.specification import Run
     from vcl_radial.runs.folder import RunFolder
+    from vcl_radial.tracks.continual.specification import Run
 
     spec = tomllib.loads((checkpoint.parent / "spec.toml").read_text())
     return RunFolder(out, Run.model_validate(spec))

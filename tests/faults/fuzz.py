@@ -23,12 +23,12 @@ from work import BENCHMARK, Setting
 
 from vcl_radial.cli import COMMANDS
 from vcl_radial.cli.arguments import Parser
-from vcl_radial.experiments import catalogue
-from vcl_radial.referral import catalogue as referral
-from vcl_radial.referral import settings as referral_settings
-from vcl_radial.regression import plan as regression
-from vcl_radial.regression.settings import Recipe as RegressionRecipe
+from vcl_radial.runs import catalogue
 from vcl_radial.sweeps import specification as sweeps
+from vcl_radial.tracks.regression import plan as regression
+from vcl_radial.tracks.regression.settings import Recipe as RegressionRecipe
+from vcl_radial.tracks.retinopathy import catalogue as referral
+from vcl_radial.tracks.retinopathy import settings as referral_settings
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 _ANY = st.recursive(
@@ -251,15 +251,15 @@ def _nothing_begins() -> Iterator[None]:
     """What a valid command would do is not done, as if it were stopped at once."""
     begins = (
         "vcl_radial.runs.runner.perform",
-        "vcl_radial.experiments.report.write_report",
+        "vcl_radial.report.write.write_report",
         "vcl_radial.sweeps.command.sweep",
-        "vcl_radial.regression.command.make_folder",
-        "vcl_radial.referral.command.prepare",
-        "vcl_radial.referral.report.write_referral_report",
-        "vcl_radial.analyses.command.analyse_all",
-        "vcl_radial.pruning.lenet.perform",
-        "vcl_radial.pruning.mlp.perform",
-        "vcl_radial.bandits.runner.perform",
+        "vcl_radial.tracks.regression.command.make_folder",
+        "vcl_radial.tracks.retinopathy.command.prepare",
+        "vcl_radial.tracks.retinopathy.report.write_referral_report",
+        "vcl_radial.papers.command.analyse_all",
+        "vcl_radial.papers.pruning.lenet.perform",
+        "vcl_radial.papers.pruning.mlp.perform",
+        "vcl_radial.tracks.bandits.runner.perform",
         "vcl_radial.conformance.check",
         "vcl_radial.bench.command.bench",
     )

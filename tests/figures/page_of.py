@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from vcl_radial.figures.page import Detail, Section, html_page
+from vcl_radial.report.page import Detail, Section, html_page
 
 
 def section_of(results: pd.DataFrame, **changed) -> Section:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcl_radial.figures.accuracy_scale import AccuracyScale, accuracy_scale
+from vcl_radial.report.figures.accuracy_scale import AccuracyScale, accuracy_scale
 
 ACCURACIES = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=20)
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from vcl_radial.figures.curves import accuracy_curves, curve_table
-from vcl_radial.figures.style import line_looks, method_styles
+from vcl_radial.report.figures.curves import accuracy_curves, curve_table
+from vcl_radial.report.figures.style import line_looks, method_styles
 
 
 def test_the_table_is_the_average_over_the_tasks_seen(two_seeds):

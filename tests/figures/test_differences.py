@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vcl_radial.figures import paired_differences
-from vcl_radial.figures.differences import in_words
+from vcl_radial.report.figures import paired_differences
+from vcl_radial.report.figures.differences import in_words
 
 
 def results(scores):

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.container import BarContainer
 
-from vcl_radial.figures import final_bars
+from vcl_radial.report.figures import final_bars
 
 
 def bars(axes):

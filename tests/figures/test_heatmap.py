@@ -8,8 +8,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from vcl_radial.errors import DataError
-from vcl_radial.figures import heatmap, heatmap_sheet
-from vcl_radial.figures.style import colour_map, house_style
+from vcl_radial.report.figures import heatmap, heatmap_sheet
+from vcl_radial.report.figures.style import colour_map, house_style
 
 
 def cells(axes):

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from page_of import page_of, section_of
 
-from vcl_radial.figures.over_seeds import all_over_seeds
-from vcl_radial.figures.page import html_page
-from vcl_radial.figures.page.charts import FRAME, charts
-from vcl_radial.figures.page.heatmaps import heatmaps
-from vcl_radial.figures.style import relative_luminance
+from vcl_radial.report.figures.over_seeds import all_over_seeds
+from vcl_radial.report.figures.style import relative_luminance
+from vcl_radial.report.page import html_page
+from vcl_radial.report.page.charts import FRAME, charts
+from vcl_radial.report.page.heatmaps import heatmaps
 
 VOID = {"meta", "link", "img", "br", "input"}
 HOSTILE = '<script>alert("1")</script>&\'" onmouseover="alert(2)'

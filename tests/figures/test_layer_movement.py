@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from vcl_radial.errors import DataError
-from vcl_radial.figures import layer_movement
-from vcl_radial.figures.layer_table import QUANTITIES
+from vcl_radial.report.figures import layer_movement
+from vcl_radial.report.figures.layer_table import QUANTITIES
 
 
 @pytest.fixture

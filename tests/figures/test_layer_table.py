@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_of import page_of, section_of
 
-from vcl_radial.figures.layer_table import QUANTITIES, Means, Scale, scale_of, tick_labels
-from vcl_radial.figures.page import html_page
-from vcl_radial.figures.page.layers import FRAME, layer_charts
+from vcl_radial.report.figures.layer_table import QUANTITIES, Means, Scale, scale_of, tick_labels
+from vcl_radial.report.page import html_page
+from vcl_radial.report.page.layers import FRAME, layer_charts
 
 KL = next(quantity for quantity in QUANTITIES if quantity.column == "kl")
 

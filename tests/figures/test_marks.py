@@ -5,8 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from vcl_radial.figures import summary_table, to_csv, to_markdown, to_text
-from vcl_radial.figures.marks import best_methods, legend
+from vcl_radial.report.figures import summary_table, to_csv, to_markdown, to_text
+from vcl_radial.report.figures.marks import best_methods, legend
 
 
 def by_seed(**methods: list[float]) -> pd.DataFrame:

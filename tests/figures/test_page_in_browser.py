@@ -7,7 +7,7 @@ import pytest
 from browser import Browser
 from page_of import page_of, section_of
 
-from vcl_radial.figures.page import html_page
+from vcl_radial.report.page import html_page
 
 HOSTILE = "<script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
 

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vcl_radial.figures.detail_tables import matrix_rows, matrix_table, signed
-from vcl_radial.figures.over_seeds import accuracy_over_seeds
-from vcl_radial.figures.report_files import report_files
-from vcl_radial.figures.scores import COSTS
-from vcl_radial.figures.tables import printed, seed_table, summary_table
+from vcl_radial.report.figures.detail_tables import matrix_rows, matrix_table, signed
+from vcl_radial.report.figures.over_seeds import accuracy_over_seeds
+from vcl_radial.report.figures.report_files import report_files
+from vcl_radial.report.figures.scores import COSTS
+from vcl_radial.report.figures.tables import printed, seed_table, summary_table
 
 
 def costs_of(results, **values):

@@ -5,8 +5,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vcl_radial.figures import final_bars, heatmap, heatmap_sheet, house_style, method_styles, save
-from vcl_radial.figures.style import INK, colour_map, relative_luminance, text_colour
+from vcl_radial.report.figures import (
+    final_bars,
+    heatmap,
+    heatmap_sheet,
+    house_style,
+    method_styles,
+    save,
+)
+from vcl_radial.report.figures.style import INK, colour_map, relative_luminance, text_colour
 
 ALL_COLOURS = [colour_map()(k)[:3] for k in range(colour_map().N)]
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from vcl_radial.errors import DataError
-from vcl_radial.figures import summary_table, to_csv, to_markdown, to_text
 from vcl_radial.metrics import summary
+from vcl_radial.report.figures import summary_table, to_csv, to_markdown, to_text
 
 
 @pytest.fixture

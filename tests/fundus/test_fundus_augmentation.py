@@ -9,8 +9,8 @@ import torch
 from torchvision.transforms.v2 import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
+from vcl_radial.data.fundus import Augmentation, Changes, changed
 from vcl_radial.errors import UserError
-from vcl_radial.fundus import Augmentation, Changes, changed
 
 H = 32
 

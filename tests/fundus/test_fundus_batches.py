@@ -3,14 +3,14 @@ import pytest
 import torch
 from fundus_helpers import table
 
-from vcl_radial.errors import UserError
-from vcl_radial.fundus import (
+from vcl_radial.data.fundus import (
     Augmentation,
     Normalisation,
     TrainingBatches,
     evaluation_batches,
     load_pixels,
 )
+from vcl_radial.errors import UserError
 
 PLAIN = Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
@@ -30,7 +30,7 @@ def equal(first, second):
 
 
 def test_the_training_set_gets_mean_0_and_variance_1(data, monkeypatch):
-    from vcl_radial.fundus import batches as module
+    from vcl_radial.data.fundus import batches as module
 
     monkeypatch.setattr(module, "_CHUNK", 4)
     rows = [0, 3, 4, 9, 12, 17, 20]

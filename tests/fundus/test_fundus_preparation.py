@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vcl_radial.fundus.prepare import field_of_view, squared
+from vcl_radial.data.fundus.prepare import field_of_view, squared
 
 
 def ellipse(size=(120, 160), middle=(60, 80), half=(40, 50), value=200):

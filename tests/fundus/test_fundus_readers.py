@@ -8,9 +8,7 @@ import pytest
 from fundus_helpers import noise_picture
 from PIL import Image
 
-from vcl_radial.data_files import DATA_VARIABLE
-from vcl_radial.errors import DataError, UserError
-from vcl_radial.fundus import (
+from vcl_radial.data.fundus import (
     FUNDUS_DATASETS,
     load_photographs,
     read_aptos,
@@ -18,7 +16,9 @@ from vcl_radial.fundus import (
     read_idrid,
     read_kaggle,
 )
-from vcl_radial.fundus.labels import read_labels
+from vcl_radial.data.fundus.labels import read_labels
+from vcl_radial.data_files import DATA_VARIABLE
+from vcl_radial.errors import DataError, UserError
 
 
 def write_csv(path, header, rows):

@@ -6,14 +6,14 @@ from fundus_helpers import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vcl_radial.errors import DataError, UserError
-from vcl_radial.fundus import (
+from vcl_radial.data.fundus import (
     Photograph,
     Photographs,
     load_photographs,
     published_split,
     split_by_patient,
 )
+from vcl_radial.errors import DataError, UserError
 
 
 def photographs(grades_of_patients, parts=()):

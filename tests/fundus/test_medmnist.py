@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vcl_radial.data.fundus import load_photographs, published_split, read_medmnist
 from vcl_radial.errors import DataError
-from vcl_radial.fundus import load_photographs, published_split, read_medmnist
 
 COUNTS = {"train": 9, "val": 2, "test": 4}
 

@@ -14,8 +14,7 @@ import pytest
 from fundus_helpers import damaged, noise_picture, table
 from PIL import Image
 
-from vcl_radial.errors import DataError, UserError
-from vcl_radial.fundus import (
+from vcl_radial.data.fundus import (
     Photograph,
     Photographs,
     SyntheticSettings,
@@ -25,8 +24,9 @@ from vcl_radial.fundus import (
     pixel_cache,
     synthetic_photographs,
 )
-from vcl_radial.fundus.decoding import decode_one
-from vcl_radial.fundus.files import FileReader
+from vcl_radial.data.fundus.decoding import decode_one
+from vcl_radial.data.fundus.files import FileReader
+from vcl_radial.errors import DataError, UserError
 
 SIZE = 16
 

@@ -8,14 +8,14 @@ import pytest
 from scipy import ndimage, stats
 from sklearn.metrics import roc_auc_score
 
+from vcl_radial.data.fundus import SyntheticSettings, load_photographs, synthetic_photographs
+from vcl_radial.data.fundus.synthetic import ARTEFACTS, CAMERAS
+from vcl_radial.data.fundus.synthetic.anatomy import grow
+from vcl_radial.data.fundus.synthetic.canvas import Canvas
+from vcl_radial.data.fundus.synthetic.lesions import lesions
+from vcl_radial.data.fundus.synthetic.population import GRADE_SHARES, Subject, subjects
+from vcl_radial.data.fundus.synthetic.render import render
 from vcl_radial.errors import UserError
-from vcl_radial.fundus import SyntheticSettings, load_photographs, synthetic_photographs
-from vcl_radial.fundus.synthetic import ARTEFACTS, CAMERAS
-from vcl_radial.fundus.synthetic.anatomy import grow
-from vcl_radial.fundus.synthetic.canvas import Canvas
-from vcl_radial.fundus.synthetic.lesions import lesions
-from vcl_radial.fundus.synthetic.population import GRADE_SHARES, Subject, subjects
-from vcl_radial.fundus.synthetic.render import render
 
 MANY = subjects(SyntheticSettings(patients=4000))
 EYE = Subject(0, "left", 2, 0.5, "camera-a", "", 0.4, 1.0)

@@ -19,7 +19,7 @@ import pytest
 from vcl_radial import native
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue
+from vcl_radial.runs import catalogue
 
 FOLDER = Path(__file__).parent
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))

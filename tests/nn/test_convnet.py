@@ -1,12 +1,12 @@
 import pytest
 import torch
 
+from vcl_radial.data.streams import TensorStream
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianConv2d, WithHeads
 from vcl_radial.nn.convnet import ConvNet
-from vcl_radial.streams import TensorStream
-from vcl_radial.tracks.continual import EVAL_BATCH, make_strategy
-from vcl_radial.tracks.networks import make_network
+from vcl_radial.tracks.continual.networks import make_network
+from vcl_radial.tracks.continual.training import EVAL_BATCH, make_strategy
 from vcl_radial.tracks.settings import Recipe
 
 

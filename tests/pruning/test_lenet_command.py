@@ -8,9 +8,9 @@ from vcl_radial.cli import prune
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.errors import UserError
 from vcl_radial.nn import kl_divergence
-from vcl_radial.pruning import lenet, lenet_report, lenet_training
-from vcl_radial.pruning.lenet_training import LeNetUnit, load_images, train
-from vcl_radial.pruning.lenet_training import prune as prune_network
+from vcl_radial.papers.pruning import lenet, lenet_report, lenet_training
+from vcl_radial.papers.pruning.lenet_training import LeNetUnit, load_images, train
+from vcl_radial.papers.pruning.lenet_training import prune as prune_network
 
 pytestmark = [pytest.mark.usefixtures("no_pictures"), pytest.mark.slow]
 

@@ -2,8 +2,14 @@ import pytest
 import torch
 
 from vcl_radial.nn import kl_divergence
-from vcl_radial.pruning.lenet_network import SETS, BayesianLeNet, Kept, PointLeNet, PrunedLeNet
-from vcl_radial.pruning.rdp_start import RDPStart
+from vcl_radial.papers.pruning.lenet_network import (
+    SETS,
+    BayesianLeNet,
+    Kept,
+    PointLeNet,
+    PrunedLeNet,
+)
+from vcl_radial.papers.pruning.rdp_start import RDPStart
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 
 from vcl_radial.cli import prune_mlp
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.result_file import Unit, read, write
-from vcl_radial.pruning import mlp, mlp_methods, mlp_report
-from vcl_radial.pruning.mlp_methods import make_unit
-from vcl_radial.pruning.mlp_report import NOTEBOOK, make_claims, make_curves
+from vcl_radial.papers.pruning import mlp, mlp_methods, mlp_report
+from vcl_radial.papers.pruning.mlp_methods import make_unit
+from vcl_radial.papers.pruning.mlp_report import NOTEBOOK, make_claims, make_curves
+from vcl_radial.runs.result_file import Unit, read, write
 
 CHOSEN = ["--dataset", "digits", "--epochs", "1", "--seeds", "2", "--method", "badam", "mc-dropout"]
 WHERE = {
@@ -141,7 +141,7 @@ def test_what_other_packages_say_as_they_are_imported_is_not_shown(
     real = builtins.__import__
 
     def warns(name, *rest):
-        if name == "vcl_radial.pruning.mlp":
+        if name == "vcl_radial.papers.pruning.mlp":
             warnings.warn_explicit("no QP solver found", UserWarning, pytest.__file__, 1)
         return real(name, *rest)
 

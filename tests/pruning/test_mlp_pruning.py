@@ -9,14 +9,20 @@ from hypothesis import strategies as st
 from vcl_radial.nn import PosteriorSettings
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.optimizers.natural_gradient import LEFT
-from vcl_radial.pruning.mlp_methods import (
+from vcl_radial.papers.pruning.mlp_methods import (
     METHODS,
     Trained,
     load_stream,
     make_network,
     train,
 )
-from vcl_radial.pruning.mlp_pruning import SHARES, accuracies, logits, pruned, signal_to_noise
+from vcl_radial.papers.pruning.mlp_pruning import (
+    SHARES,
+    accuracies,
+    logits,
+    pruned,
+    signal_to_noise,
+)
 
 
 def layers(seed=0, sizes=((5, 7), (3, 5))):

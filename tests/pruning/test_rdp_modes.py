@@ -5,9 +5,9 @@ from scipy import optimize, stats
 
 from vcl_radial.nn.linear import he_normal
 from vcl_radial.nn.weights import softplus
-from vcl_radial.pruning.lenet_network import SETS
-from vcl_radial.pruning.rdp_modes import choose_cuts, log_modes, scores, units_above
-from vcl_radial.pruning.rdp_start import RDPStart
+from vcl_radial.papers.pruning.lenet_network import SETS
+from vcl_radial.papers.pruning.rdp_modes import choose_cuts, log_modes, scores, units_above
+from vcl_radial.papers.pruning.rdp_start import RDPStart
 
 SIZES = {"conv1": 20, "conv2": 50, "inputs": 800, "hidden": 500}
 

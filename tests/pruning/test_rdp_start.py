@@ -6,7 +6,7 @@ from scipy import special
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.linear import he_normal
-from vcl_radial.pruning.rdp_start import RDPStart, concentration_for_length
+from vcl_radial.papers.pruning.rdp_start import RDPStart, concentration_for_length
 
 
 @pytest.mark.parametrize("D", [2, 3, 25, 60])

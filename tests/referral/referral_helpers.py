@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from vcl_radial.fundus import (
+from vcl_radial.data.fundus import (
     Normalisation,
     Photograph,
     Photographs,
@@ -17,10 +17,10 @@ from vcl_radial.fundus import (
     split_by_patient,
     synthetic_photographs,
 )
-from vcl_radial.referral.prepare import Prepared
-from vcl_radial.referral.scoring import calibration_table, prediction_table, score_table
-from vcl_radial.referral.settings import DataSettings, Recipe, Run
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.prepare import Prepared
+from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Recipe, Run
 
 
 class Drawn:

@@ -6,11 +6,11 @@ from pathlib import Path
 import referral_helpers
 import torch
 
-from vcl_radial.referral.execute import execute
-from vcl_radial.referral.processes import ALONE, joined
-from vcl_radial.referral.settings import DataSettings, Run
-from vcl_radial.referral.training import Training
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.execute import execute
+from vcl_radial.tracks.retinopathy.processes import ALONE, joined
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.training import Training
 
 QUIET_NOISE = {"posterior": "gaussian", "truncation": 1e-6, "kl_weight": 20.0}
 

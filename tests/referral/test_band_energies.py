@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from vcl_radial.referral.band_energies import BandEnergies
+from vcl_radial.tracks.retinopathy.band_energies import BandEnergies
 
 
 def features(x):

@@ -8,13 +8,13 @@ from torch import nn
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHeads
 from vcl_radial.nn.vgg import VGG
-from vcl_radial.referral.catalogue import plan
-from vcl_radial.referral.execute import execute
-from vcl_radial.referral.networks import make_network
-from vcl_radial.referral.prepare import on_data
-from vcl_radial.referral.settings import DataSettings, Run
-from vcl_radial.referral.training import Training
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.catalogue import plan
+from vcl_radial.tracks.retinopathy.execute import execute
+from vcl_radial.tracks.retinopathy.networks import make_network
+from vcl_radial.tracks.retinopathy.prepare import on_data
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.training import Training
 
 CODE = """
 from torch import nn
@@ -69,7 +69,7 @@ def test_a_run_of_it_ends(tmp_path, prepared):
 
 
 def test_of_features_that_are_fixed_the_head_alone_has_a_posterior():
-    texture = "vcl_radial.referral.band_energies:BandEnergies"
+    texture = "vcl_radial.tracks.retinopathy.band_energies:BandEnergies"
     network = make_network(recipe(network=texture, posterior="radial"), 16)
     blocks = [name for name, m in network.named_modules() if isinstance(m, PosteriorBlock)]
     assert blocks

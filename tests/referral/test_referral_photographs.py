@@ -7,8 +7,8 @@ import pytest
 import referral_helpers
 
 from vcl_radial.errors import DataError
-from vcl_radial.referral.prepare import all_test_sets, on_data, prepare
-from vcl_radial.referral.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.prepare import all_test_sets, on_data, prepare
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 
 
 def run_of(**keys):
@@ -53,7 +53,7 @@ def test_medmnists_file_is_named_in_place_of_a_folder(tmp_path):
 
 def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):
     healthy = prepared.data.select(prepared.data.photographs.referable == 0)
-    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: healthy)
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare._load", lambda *_: healthy)
     with pytest.raises(
         DataError, match=r"synthetic: the train part .* does not hold both healthy and"
     ):
@@ -76,7 +76,7 @@ def test_that_patients_may_be_in_two_parts_is_said_with_the_results(monkeypatch)
     data = referral_helpers.pixels(patients=60)
     unknown = dataclasses.replace(data.photographs, patients_known=False)
     data = dataclasses.replace(data, photographs=unknown)
-    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: data)
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare._load", lambda *_: data)
     (site,) = prepare(DataSettings(validation=0.2))
     assert "a patient may be in two parts" in site.notices[-1]
     rows = [

@@ -12,9 +12,9 @@ import referral_worker
 import torch
 
 from vcl_radial.errors import UserError
-from vcl_radial.referral.processes import ALONE, Processes, joined
-from vcl_radial.referral.training import Training
 from vcl_radial.runs.folder import finished_fault
+from vcl_radial.tracks.retinopathy.processes import ALONE, Processes, joined
+from vcl_radial.tracks.retinopathy.training import Training
 
 HERE = Path(__file__).parent
 

@@ -11,14 +11,14 @@ from matplotlib.colors import to_hex
 from referral_helpers import finished_run, recipe, table
 
 from vcl_radial.cli import refer_report as command_module
+from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
 from vcl_radial.errors import UserError
-from vcl_radial.fundus import SyntheticSettings, synthetic_photographs
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.referral import calibration_curve
-from vcl_radial.referral.report import in_sequence, pictures, published, sheet, tables
-from vcl_radial.referral.report.read import read_benchmarks
-from vcl_radial.referral.settings import TABLES, DataSettings
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.report import in_sequence, pictures, published, sheet, tables
+from vcl_radial.tracks.retinopathy.report.read import read_benchmarks
+from vcl_radial.tracks.retinopathy.settings import TABLES, DataSettings
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_what_is_no_plain_objective_is_named_in_the_result(keys, named):
 
 
 def test_the_published_rows_belong_to_shipped_recipes():
-    from vcl_radial.referral.catalogue import method_names
+    from vcl_radial.tracks.retinopathy.catalogue import method_names
 
     rows = published.published()
     assert set(rows) <= set(method_names())

@@ -16,15 +16,15 @@ from referral_helpers import recipe
 from vcl_radial import native
 from vcl_radial.cli import refer as refer_command
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.experiments.catalogue import parse_setting
-from vcl_radial.referral import command as command_module
-from vcl_radial.referral import execute as execute_module
-from vcl_radial.referral.catalogue import RECIPES, method_names, plan
-from vcl_radial.referral.execute import execute
-from vcl_radial.referral.report.read import read_benchmarks, read_spec
-from vcl_radial.referral.settings import TABLES, DataSettings, Run
+from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.lock import held
+from vcl_radial.tracks.retinopathy import command as command_module
+from vcl_radial.tracks.retinopathy import execute as execute_module
+from vcl_radial.tracks.retinopathy.catalogue import RECIPES, method_names, plan
+from vcl_radial.tracks.retinopathy.execute import execute
+from vcl_radial.tracks.retinopathy.report.read import read_benchmarks, read_spec
+from vcl_radial.tracks.retinopathy.settings import TABLES, DataSettings, Run
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -133,7 +133,7 @@ def test_a_step_that_does_not_fit_into_memory_names_the_batch_size(tmp_path, pre
     def forward(*_):
         torch.empty(2**62, dtype=torch.uint8)  # what PyTorch's allocator says on this device
 
-    monkeypatch.setattr("vcl_radial.referral.training.categorical_nll", forward)
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.training.categorical_nll", forward)
     folder = RunFolder(tmp_path, run_of(epochs=1))
     with pytest.raises(UserError, match="batch_size = 8: a step does not fit into memory; choose"):
         execute(folder, [prepared])

@@ -15,7 +15,7 @@ from vcl_radial.metrics.referral import (
     balanced_accuracy,
     referral_curve,
 )
-from vcl_radial.referral.scoring import (
+from vcl_radial.tracks.retinopathy.scoring import (
     REFERRED,
     calibration_table,
     prediction_table,

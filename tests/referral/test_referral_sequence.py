@@ -9,16 +9,16 @@ import referral_helpers
 import torch
 from referral_helpers import recipe
 
+from vcl_radial.data.fundus import load_pixels
 from vcl_radial.errors import DataError
-from vcl_radial.fundus import load_pixels
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.weights import PosteriorBlock
-from vcl_radial.referral.execute import execute
-from vcl_radial.referral.parts import parts_of, sharper_half, sharpness
-from vcl_radial.referral.prepare import all_test_sets, prepare
-from vcl_radial.referral.settings import DataSettings, Run
-from vcl_radial.referral.training import Training
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.execute import execute
+from vcl_radial.tracks.retinopathy.parts import parts_of, sharper_half, sharpness
+from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.training import Training
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def with_sites(data, site):
 def test_sites_share_no_patient_and_the_first_one_normalises(monkeypatch):
     drawn = referral_helpers.pixels(patients=60)
     data = with_sites(drawn, lambda row: "ab"[int(row.patient) % 3 == 0])
-    monkeypatch.setattr("vcl_radial.referral.prepare._load", lambda *_: data)
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare._load", lambda *_: data)
     sites = prepare(DataSettings(parts="site", validation=0.2))
     assert [site.name for site in sites] == ["a", "b"]
     assert [len(site.data) for site in sites] == [80, 40]

@@ -14,15 +14,15 @@ from torch.optim import SGD, Adam
 from vcl_radial import native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import kl_divergence, variational_weights
-from vcl_radial.referral.networks import (
+from vcl_radial.tracks.retinopathy.networks import (
     at_means,
     make_network,
     make_optimizer,
     truncated,
     truncated_normal,
 )
-from vcl_radial.referral.prediction import predict, probability, together
-from vcl_radial.referral.training import Training, trained_network
+from vcl_radial.tracks.retinopathy.prediction import predict, probability, together
+from vcl_radial.tracks.retinopathy.training import Training, trained_network
 
 SIZE = 16  # pixels along an edge of the photographs that the helpers draw
 

@@ -2,10 +2,10 @@
 
 import torch
 
-from vcl_radial.regression.batches import LaneData
-from vcl_radial.regression.data import RegressionData, Split
-from vcl_radial.regression.network import LaneNetwork, initial_means
-from vcl_radial.regression.variational_layers import LocationScaleLayer
+from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.tracks.regression.data import RegressionData, Split
+from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
+from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 
 
 def generators(lanes, first=0):

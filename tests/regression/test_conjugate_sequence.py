@@ -7,10 +7,10 @@ from regression_helpers import toy
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from vcl_radial.regression.conjugate import NormalGamma
-from vcl_radial.regression.sequence import slices, train_in_sequence
-from vcl_radial.regression.settings import Recipe
-from vcl_radial.regression.track import train_and_score
+from vcl_radial.tracks.regression.conjugate import NormalGamma
+from vcl_radial.tracks.regression.sequence import slices, train_in_sequence
+from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.tracks.regression.track import train_and_score
 
 
 def problem(n=60, d=4):

@@ -5,16 +5,16 @@ import pytest
 import torch
 from regression_helpers import generators, lane_data, network, toy
 
-from vcl_radial.regression.adam import LaneAdam
-from vcl_radial.regression.batches import LaneData
-from vcl_radial.regression.fit import FitSettings, expected_squared_error, fit, gradient
-from vcl_radial.regression.methods import Job
-from vcl_radial.regression.methods.variational import make_network
-from vcl_radial.regression.network import LaneNetwork, outputs
-from vcl_radial.regression.noise import NoisePrecision
-from vcl_radial.regression.settings import Recipe
-from vcl_radial.regression.track import train_and_score
-from vcl_radial.regression.variational_layers import LocationScaleLayer
+from vcl_radial.tracks.regression.adam import LaneAdam
+from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit, gradient
+from vcl_radial.tracks.regression.methods import Job
+from vcl_radial.tracks.regression.methods.variational import make_network
+from vcl_radial.tracks.regression.network import LaneNetwork, outputs
+from vcl_radial.tracks.regression.noise import NoisePrecision
+from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.tracks.regression.track import train_and_score
+from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 
 
 def test_lane_adam_is_torchs_with_a_rate_for_each_lane():

@@ -7,15 +7,15 @@ from regression_helpers import generators, toy
 from sklearn.linear_model import BayesianRidge
 from torch.func import functional_call, jacrev
 
-from vcl_radial.regression.fit import fit
-from vcl_radial.regression.jacobian import flat_order, jacobians, lane_module
-from vcl_radial.regression.layers import PointLayer
-from vcl_radial.regression.methods.badam import predict as badam
-from vcl_radial.regression.methods.job import Job
-from vcl_radial.regression.methods.laplace import laplace, maximise_evidence
-from vcl_radial.regression.network import LaneNetwork, initial_means, outputs
-from vcl_radial.regression.settings import Recipe
-from vcl_radial.regression.track import LaneSplits
+from vcl_radial.tracks.regression.fit import fit
+from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_module
+from vcl_radial.tracks.regression.layers import PointLayer
+from vcl_radial.tracks.regression.methods.badam import predict as badam
+from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.methods.laplace import laplace, maximise_evidence
+from vcl_radial.tracks.regression.network import LaneNetwork, initial_means, outputs
+from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.tracks.regression.track import LaneSplits
 
 
 def point_network(widths=(3, 5, 1), lanes=2):
@@ -138,7 +138,7 @@ def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(m
         trained["network"], trained["noise"] = network, noise
         return trained["adam"]
 
-    monkeypatch.setattr("vcl_radial.regression.methods.badam.fit", spied)
+    monkeypatch.setattr("vcl_radial.tracks.regression.methods.badam.fit", spied)
     lanes = LaneSplits(toy(), [0, 1])
     recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=0.5)
     mixture = badam(Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=6))

@@ -6,8 +6,8 @@ from regression_helpers import lane_data
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from vcl_radial.regression.noise import NoisePrecision
-from vcl_radial.regression.predictive import Mixture
+from vcl_radial.tracks.regression.noise import NoisePrecision
+from vcl_radial.tracks.regression.predictive import Mixture
 
 
 def test_the_log_density_is_scipys_for_gaussian_and_student_t_components():

@@ -3,14 +3,14 @@ from collections import Counter
 
 from scipy import stats
 
-from vcl_radial.regression.published import (
+from vcl_radial.tracks.regression.published import (
     COLUMNS,
     SOURCES,
     best_log_likelihood,
     cell,
     published,
 )
-from vcl_radial.regression.tables import impossible_pairs
+from vcl_radial.tracks.regression.tables import impossible_pairs
 
 
 def test_every_cell_is_there_once_and_belongs_to_a_known_table():

@@ -8,7 +8,7 @@ import pytest
 from vcl_radial.cli import regress
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.errors import UserError
-from vcl_radial.regression import runner
+from vcl_radial.tracks.regression import runner
 
 TINY = ["--jobs", "1", "--splits", "2", "--set", "steps=3", "eval_samples=2"]
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.regression.data import UCI_FOLDERS, Split, Standardiser, load_data
+from vcl_radial.tracks.regression.data import UCI_FOLDERS, Split, Standardiser, load_data
 
 
 @pytest.fixture

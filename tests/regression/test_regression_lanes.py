@@ -3,7 +3,7 @@ from collections import Counter
 import torch
 from regression_helpers import generators, lane_data
 
-from vcl_radial.regression.batches import LaneBatches
+from vcl_radial.tracks.regression.batches import LaneBatches
 
 
 def test_every_row_comes_once_before_any_comes_again_in_lanes_of_unequal_length():

@@ -6,9 +6,9 @@ from torch.nn.functional import linear
 
 from vcl_radial.nn import PosteriorSettings, VariationalWeights
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.regression.layers import DropoutLayer, LaneLayer, PointLayer
-from vcl_radial.regression.network import LaneNetwork, initial_means, outputs
-from vcl_radial.regression.variational_layers import DirectionalLayer, LocationScaleLayer
+from vcl_radial.tracks.regression.layers import DropoutLayer, LaneLayer, PointLayer
+from vcl_radial.tracks.regression.network import LaneNetwork, initial_means, outputs
+from vcl_radial.tracks.regression.variational_layers import DirectionalLayer, LocationScaleLayer
 
 LANES = 3
 

@@ -5,13 +5,13 @@ import torch
 from regression_helpers import toy
 
 from vcl_radial.errors import UserError
-from vcl_radial.regression import plan
-from vcl_radial.regression.data import DIABETES, UCI_FOLDERS
-from vcl_radial.regression.methods import METHODS
-from vcl_radial.regression.plan import Benchmark, Method, choose, final_units, in_words
-from vcl_radial.regression.settings import Recipe
-from vcl_radial.regression.track import train_and_score
-from vcl_radial.regression.units import Score, bundles
+from vcl_radial.tracks.regression import plan
+from vcl_radial.tracks.regression.data import DIABETES, UCI_FOLDERS
+from vcl_radial.tracks.regression.methods import METHODS
+from vcl_radial.tracks.regression.plan import Benchmark, Method, choose, final_units, in_words
+from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.tracks.regression.track import train_and_score
+from vcl_radial.tracks.regression.units import Score, bundles
 
 RECIPE = Recipe(method="variational", steps=40, batch_size=16, eval_samples=5)
 GRID = [{"learning_rate": [1e-3, 1e-1], "batch_size": [16, 32]}, {"batch_size": [1000]}]

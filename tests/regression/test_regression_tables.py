@@ -6,7 +6,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy import stats
 
-from vcl_radial.regression import pictures, tables
+from vcl_radial.tracks.regression import pictures, tables
 
 
 def tidy(rows):

@@ -4,9 +4,15 @@ import math
 import pytest
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.regression import runner
-from vcl_radial.regression.settings import Recipe
-from vcl_radial.regression.units import Score, Unit, finished_result, read_result, write_result
+from vcl_radial.tracks.regression import runner
+from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.tracks.regression.units import (
+    Score,
+    Unit,
+    finished_result,
+    read_result,
+    write_result,
+)
 
 TINY = {"steps": 6, "batch_size": 32, "eval_samples": 3}
 

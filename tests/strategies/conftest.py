@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from vcl_radial.data.streams import build_stream, to_avalanche
 from vcl_radial.installed import GROUP
 from vcl_radial.nn import MLP, PosteriorSettings
-from vcl_radial.streams import build_stream, to_avalanche
 
 SETTINGS = {"kind": "split", "dataset": "digits", "tasks": 5}
 

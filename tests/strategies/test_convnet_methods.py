@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from vcl_radial.data.streams import ImageData, split_stream
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.catalogue import load, names
-from vcl_radial.streams import ImageData, split_stream
-from vcl_radial.tracks import continual
-from vcl_radial.tracks.continual import ContinualRun
+from vcl_radial.runs.catalogue import load, names
+from vcl_radial.tracks.continual import training as continual
+from vcl_radial.tracks.continual.training import ContinualRun
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 LINEAR_ONLY = {"sfsvi", "vogn", "laplace-kronecker"}

@@ -8,8 +8,9 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue, report
 from vcl_radial.installed import offer, offers
+from vcl_radial.report import write as report
+from vcl_radial.runs import catalogue
 
 CODE = """
 from vcl_radial.strategies import ContinualStrategy

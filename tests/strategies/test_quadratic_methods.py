@@ -10,6 +10,7 @@ from avalanche.training.plugins import EvaluationPlugin
 from torch.optim import SGD, Adam
 
 from vcl_radial.curvature import diagonal_fisher, output_sensitivity
+from vcl_radial.data.streams import build_stream, to_avalanche
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, parameters_in_use
 from vcl_radial.nn.rdp import RDPSettings
@@ -20,7 +21,6 @@ from vcl_radial.strategies.l2 import L2
 from vcl_radial.strategies.mas import MAS
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.si import SI
-from vcl_radial.streams import build_stream, to_avalanche
 
 # A strength at which each keeps the tasks of permuted digits.
 STRENGTHS = {L2: 100.0, EWC: 50.0, SeparateEWC: 50.0, SI: 3.0, MAS: 0.03}

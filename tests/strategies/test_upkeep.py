@@ -6,10 +6,10 @@ from learners import make, train, weights
 
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue
+from vcl_radial.runs import catalogue
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.upkeep import Upkeep, malformed
-from vcl_radial.tracks.continual import make_network, make_strategy
+from vcl_radial.tracks.continual.training import make_network, make_strategy
 
 QUICK = {"epochs": 2, "batch_size": 100, "hidden": [8]}
 

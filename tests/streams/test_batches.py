@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from vcl_radial.streams import TensorBatches
+from vcl_radial.data.streams import TensorBatches
 
 
 def rows(n: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

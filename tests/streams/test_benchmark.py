@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from vcl_radial.streams import (
+from vcl_radial.data.streams import (
     ImageData,
     TensorBatches,
     TensorLoading,

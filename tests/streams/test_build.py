@@ -3,8 +3,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from vcl_radial.data.streams import (
+    build_stream,
+    checksum,
+    load_dataset,
+    permuted_stream,
+    split_stream,
+)
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams import build_stream, checksum, load_dataset, permuted_stream, split_stream
 
 
 def test_settings_give_the_stream_that_the_call_gives() -> None:

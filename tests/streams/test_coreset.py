@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vcl_radial.data.streams.coreset import coreset, k_centre_coreset, random_coreset
 from vcl_radial.errors import UserError
-from vcl_radial.streams.coreset import coreset, k_centre_coreset, random_coreset
 
 BOTH = pytest.mark.parametrize("selection", ["random", "k-centre"])
 

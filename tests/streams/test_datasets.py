@@ -6,9 +6,9 @@ import pytest
 import torch
 from idx_files import write_idx
 
+from vcl_radial.data.streams import ImageData, checksum, load_dataset
 from vcl_radial.data_files import IDX_NAMES
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams import ImageData, checksum, load_dataset
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from urllib.error import URLError
 import pytest
 
 from vcl_radial.cache import cache_root
+from vcl_radial.data.streams import DATA_VARIABLE, load_dataset
 from vcl_radial.data_files import IDX_NAMES, user_files, user_root
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams import DATA_VARIABLE, load_dataset
 
 
 def test_importing_streams_loads_neither_avalanche_nor_torchvision() -> None:
     program = (
-        "import sys, vcl_radial.streams;"
+        "import sys, vcl_radial.data.streams;"
         "print([m for m in ('avalanche', 'torchvision', 'sklearn') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from idx_files import idx_bytes, write_idx
 
+from vcl_radial.data.streams.idx import read_idx
 from vcl_radial.data_files import find_idx
 from vcl_radial.errors import DataError
-from vcl_radial.streams.idx import read_idx
 
 IMAGES = torch.arange(2 * 3 * 5, dtype=torch.uint8).reshape(2, 3, 5)
 

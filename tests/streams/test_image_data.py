@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from vcl_radial.data.streams import ImageData, split_stream
 from vcl_radial.errors import DataError
-from vcl_radial.streams import ImageData, split_stream
 
 PARTS = {
     "train_x": torch.rand(6, 4, 4),

@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
+from vcl_radial.data.streams import build_stream, image_folder, load_dataset
+from vcl_radial.data.streams.image_folder import load_image_folder
 from vcl_radial.errors import DataError
-from vcl_radial.streams import build_stream, image_folder, load_dataset
-from vcl_radial.streams.image_folder import load_image_folder
 
 
 @pytest.fixture(autouse=True)

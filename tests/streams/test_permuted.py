@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from vcl_radial.data.streams import ImageData, permuted_stream, split_stream
 from vcl_radial.errors import UserError
-from vcl_radial.streams import ImageData, permuted_stream, split_stream
 
 
 def test_the_first_task_is_not_permuted(tiny: ImageData) -> None:

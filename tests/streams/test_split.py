@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from vcl_radial.data.streams import ImageData, load_dataset, split_stream
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.streams import ImageData, load_dataset, split_stream
 
 
 def test_the_parts_of_all_tasks_are_disjoint_and_complete(tiny: ImageData) -> None:

@@ -11,13 +11,10 @@ import pytest
 from tiny_sweeps import plans_of, swept, trials_bytes
 
 from vcl_radial.cli import refer as refer_command
+from vcl_radial.data.fundus import FundusData
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.catalogue import parse_setting
-from vcl_radial.fundus import FundusData
-from vcl_radial.referral import catalogue, prepare
-from vcl_radial.referral.execute import execute
-from vcl_radial.referral.track import Referral
 from vcl_radial.runs.attempt import Floor, Job, attempt
+from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.run import Place
 from vcl_radial.runs.track import Step
@@ -27,6 +24,9 @@ from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.sweeps.tracks import track_of
+from vcl_radial.tracks.retinopathy import catalogue, prepare
+from vcl_radial.tracks.retinopathy.execute import execute
+from vcl_radial.tracks.retinopathy.track import Referral
 
 DATA = {"patients": 40, "size": 8, "validation": 0.25}
 TINY = {

@@ -11,8 +11,7 @@ from tiny_sweeps import DIGITS, trials_bytes
 
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue
-from vcl_radial.experiments.track import Continual
+from vcl_radial.runs import catalogue
 from vcl_radial.sweeps.draw_distribution import distribution, levels, shares
 from vcl_radial.sweeps.draw_parallel import height
 from vcl_radial.sweeps.folder import SweepFolder
@@ -20,6 +19,7 @@ from vcl_radial.sweeps.importance import FEWEST, importances
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results
 from vcl_radial.sweeps.space import Choices, Range
+from vcl_radial.tracks.continual.track import Continual
 
 SEARCH = {
     "learning_rate": {"low": 1e-4, "high": 1e-1, "log": True},

@@ -8,16 +8,16 @@ import pytest
 from tiny_sweeps import plans_of, swept, trials_bytes
 
 from vcl_radial import atomic
+from vcl_radial.data.streams import build_stream, datasets
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.execute import execute
 from vcl_radial.runs import folder as run_folder
 from vcl_radial.runs.folder import read_spec
 from vcl_radial.runs.run import Place
-from vcl_radial.streams import build_stream, datasets
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.results import read_results
+from vcl_radial.tracks.continual.execute import execute
 
 
 def swept_until(tasks: int, monkeypatch: pytest.MonkeyPatch, out: Path, **changes) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tiny_sweeps import DIGITS, FILE, plans_of, table_of
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue
+from vcl_radial.runs import catalogue
 from vcl_radial.sweeps.specification import find, parsed, plans, read
 
 

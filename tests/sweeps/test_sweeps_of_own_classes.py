@@ -23,7 +23,7 @@ class Mine(Gaussian):
     pass
 """,
     "own_data": """
-from vcl_radial.streams import load_dataset
+from vcl_radial.data.streams import load_dataset
 
 
 def mine(root):

@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 import torch
 
+from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn.weights import PosteriorBlock
-from vcl_radial.streams import build_stream
-from vcl_radial.tracks import networks
-from vcl_radial.tracks.continual import ContinualRun, optimizer_for
-from vcl_radial.tracks.networks import make_network
+from vcl_radial.tracks.continual import networks
+from vcl_radial.tracks.continual.networks import make_network
+from vcl_radial.tracks.continual.training import ContinualRun, optimizer_for
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 DIGITS = StreamSettings(dataset="digits")

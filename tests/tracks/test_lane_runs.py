@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from vcl_radial import native
-from vcl_radial.tracks.continual import ContinualRun
-from vcl_radial.tracks.lanes import LaneRuns, shape
+from vcl_radial.tracks.continual.lane_runs import LaneRuns, shape
+from vcl_radial.tracks.continual.training import ContinualRun
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 MULTI_HEAD = StreamSettings(dataset="digits", tasks=5)

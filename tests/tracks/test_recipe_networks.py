@@ -3,9 +3,9 @@ import torch
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, BayesianConv2d, PosteriorBlock, WithHeads
-from vcl_radial.tracks.continual import ContinualRun
-from vcl_radial.tracks.lanes import shape
-from vcl_radial.tracks.networks import make_network, stream_for
+from vcl_radial.tracks.continual.lane_runs import shape
+from vcl_radial.tracks.continual.networks import make_network, stream_for
+from vcl_radial.tracks.continual.training import ContinualRun
 from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 DIGITS = StreamSettings(dataset="digits", tasks=2)

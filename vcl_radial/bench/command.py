@@ -16,8 +16,8 @@ from vcl_radial.bench.data import fashion_or_noise
 from vcl_radial.bench.record import Record
 from vcl_radial.bench.sections import SECTIONS
 from vcl_radial.bench.setting import Result, Row, Setting
-from vcl_radial.figures import save
 from vcl_radial.quiet import quiet
+from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import make_folder, write_atomically
 

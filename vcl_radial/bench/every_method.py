@@ -12,7 +12,7 @@ from vcl_radial.bench.setting import Result, Row, Setting, row
 from vcl_radial.bench.timing import interleaved
 from vcl_radial.bench.training import TWO_TASKS, Training
 from vcl_radial.errors import UserError
-from vcl_radial.experiments.catalogue import names
+from vcl_radial.runs.catalogue import names
 
 REFERENCE = "naive"
 EPOCHS = 20

@@ -22,6 +22,7 @@ from vcl_radial.bench.kl import seconds_per_call
 from vcl_radial.bench.setting import Images, Result, Row, Setting, Sizes, row
 from vcl_radial.bench.timing import interleaved, ratios
 from vcl_radial.bench.training import TWO_TASKS, Training, epochs_to_fill
+from vcl_radial.data.streams import TensorStream
 from vcl_radial.nn import (
     BayesianConv2d,
     BayesianLinear,
@@ -31,7 +32,6 @@ from vcl_radial.nn import (
     PosteriorSettings,
     kl_divergence,
 )
-from vcl_radial.streams import TensorStream
 
 METHODS = ("radial-vcl", "naive")
 """A Bayesian network, and the same with point estimates on the same machinery."""

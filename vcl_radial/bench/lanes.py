@@ -15,9 +15,9 @@ from vcl_radial.bench.data import noise
 from vcl_radial.bench.setting import Images, Result, Row, Setting, row
 from vcl_radial.bench.timing import Clock, interleaved, ratios
 from vcl_radial.bench.training import BENCHMARK, TWO_TASKS, Training, epochs_to_fill
-from vcl_radial.experiments.catalogue import plan
-from vcl_radial.experiments.specification import Run
-from vcl_radial.tracks.lanes import LaneRuns
+from vcl_radial.runs.catalogue import plan
+from vcl_radial.tracks.continual.lane_runs import LaneRuns
+from vcl_radial.tracks.continual.specification import Run
 
 METHOD = "radial-vcl"
 

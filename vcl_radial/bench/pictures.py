@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from vcl_radial.bench.setting import Row
-from vcl_radial.figures.layout import Grid, header_height
-from vcl_radial.figures.style import FAINT, INK, QUIET_INK, house_style, method_styles
+from vcl_radial.report.figures.layout import Grid, header_height
+from vcl_radial.report.figures.style import FAINT, INK, QUIET_INK, house_style, method_styles
 
 _LINE = 0.26
 _MOST_TICKS = 7

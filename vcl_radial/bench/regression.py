@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from vcl_radial import native
 from vcl_radial.bench.setting import Result, Setting, row
 from vcl_radial.bench.timing import Work, interleaved, ratios
-from vcl_radial.regression.batches import LaneData
-from vcl_radial.regression.fit import FitSettings, fit
-from vcl_radial.regression.layers import LaneLayer, PointLayer
-from vcl_radial.regression.network import LaneNetwork, initial_means
-from vcl_radial.regression.noise import NoisePrecision
-from vcl_radial.regression.variational_layers import LocationScaleLayer
+from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.tracks.regression.fit import FitSettings, fit
+from vcl_radial.tracks.regression.layers import LaneLayer, PointLayer
+from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
+from vcl_radial.tracks.regression.noise import NoisePrecision
+from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 
 LANES, ROWS, WIDTHS, BATCH = 20, 455, (13, 50, 1), 64
 REFERENCE = "radial, compiled"

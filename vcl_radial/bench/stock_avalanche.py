@@ -15,7 +15,7 @@ from torchvision.transforms import Compose, Normalize, ToTensor
 from vcl_radial.bench.plain_layers import PlainMultiHeadMLP, PlainVCL
 from vcl_radial.bench.setting import Images
 from vcl_radial.bench.training import Training
-from vcl_radial.streams import ImageData, TensorStream, load_dataset
+from vcl_radial.data.streams import ImageData, TensorStream, load_dataset
 
 
 class PILImages(Dataset[tuple[Image.Image, int]]):

@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 
 from vcl_radial.bench.setting import Images
 from vcl_radial.bench.timing import Clock
-from vcl_radial.experiments.catalogue import plan
-from vcl_radial.tracks.continual import ContinualRun
+from vcl_radial.runs.catalogue import plan
+from vcl_radial.tracks.continual.training import ContinualRun
 
 BENCHMARK = "split-fashion-multi-head"
 

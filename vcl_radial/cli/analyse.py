@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.analyses import ANALYSES, GROUPS
 from vcl_radial.cli.arguments import DONE, INTERRUPTED, seed_number
+from vcl_radial.papers import ANALYSES, GROUPS
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -68,8 +68,8 @@ def _members(word: str) -> Iterable[str]:
 
 
 def _analyse(options: argparse.Namespace) -> int:
-    from vcl_radial.analyses.analysis import Setting
-    from vcl_radial.analyses.command import analyse_all
+    from vcl_radial.papers.analysis import Setting
+    from vcl_radial.papers.command import analyse_all
 
     setting = Setting(
         seed=options.seed,

@@ -64,11 +64,11 @@ def _dataset(text: str) -> str:
 
 
 def _bandit(options: argparse.Namespace) -> int:
-    from vcl_radial.bandits.data import load_table
-    from vcl_radial.bandits.report import write_report
-    from vcl_radial.bandits.runner import BanditUnit, perform
-    from vcl_radial.experiments.result_file import read_all
+    from vcl_radial.runs.result_file import read_all
     from vcl_radial.runs.runner import available_cores
+    from vcl_radial.tracks.bandits.data import load_table
+    from vcl_radial.tracks.bandits.report import write_report
+    from vcl_radial.tracks.bandits.runner import BanditUnit, perform
 
     names = dict.fromkeys(options.datasets or DATASETS)
     checksums = {name: load_table(name, options.data_dir).checksum for name in names}

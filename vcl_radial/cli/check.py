@@ -34,9 +34,9 @@ def add(commands: Commands) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from vcl_radial.conformance import recipe_for
-    from vcl_radial.experiments.catalogue import parse_setting
-    from vcl_radial.experiments.preflight import check_recipe
     from vcl_radial.quiet import quiet
+    from vcl_radial.runs.catalogue import parse_setting
+    from vcl_radial.tracks.continual.preflight import check_recipe
 
     recipe = recipe_for(options.method, dict(parse_setting(text) for text in options.settings))
     check_recipe(recipe)

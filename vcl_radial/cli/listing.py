@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from vcl_radial.experiments import catalogue
+    from vcl_radial.runs import catalogue
 
     _show("Benchmarks", _shipped("benchmark"))
     _show("Methods", _shipped("method"))
@@ -34,7 +34,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _shipped(kind: str, room: str = "") -> list[tuple[str, str]]:
     """Names and descriptions of the TOMLs of a folder."""
-    from vcl_radial.experiments import catalogue
+    from vcl_radial.runs import catalogue
 
     paths = sorted((catalogue.folder(kind) / room).glob("*.toml"))
     return [(path.stem, catalogue.load(kind, str(path)).description) for path in paths]
@@ -50,7 +50,7 @@ def _show(title: str, lines: list[tuple[str, str]]) -> None:
 def _offered(offer: Offer) -> tuple[str, str]:
     """The line of a method that an installed package offers."""
     from vcl_radial.errors import UserError
-    from vcl_radial.experiments import catalogue
+    from vcl_radial.runs import catalogue
 
     if offer.recipe is None:
         words = f'a strategy without a recipe: write one with strategy = "{offer.name}"'

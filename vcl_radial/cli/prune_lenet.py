@@ -20,7 +20,7 @@ from vcl_radial.cli.arguments import (
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
-    from vcl_radial.pruning.lenet_training import LeNetUnit
+    from vcl_radial.papers.pruning.lenet_training import LeNetUnit
 
 METHOD = "rdp"
 
@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         UserError: a setting or the data are wrong, or a result cannot be written.
         Diverged: a loss is no longer a finite number.
     """
-    from vcl_radial.experiments.result_file import read_all
-    from vcl_radial.pruning.lenet import perform
-    from vcl_radial.pruning.lenet_report import write_report
+    from vcl_radial.papers.pruning.lenet import perform
+    from vcl_radial.papers.pruning.lenet_report import write_report
+    from vcl_radial.runs.result_file import read_all
 
     units = [_unit(arguments, seed) for seed in range(arguments.seeds)]
     to = arguments.to or arguments.out / "report"
@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _unit(arguments: argparse.Namespace, seed: int) -> LeNetUnit:
     from pydantic import ValidationError
 
-    from vcl_radial.experiments.catalogue import parse_setting
-    from vcl_radial.pruning.lenet_training import LeNetUnit
+    from vcl_radial.papers.pruning.lenet_training import LeNetUnit
+    from vcl_radial.runs.catalogue import parse_setting
 
     settings = dict(parse_setting(text) for text in arguments.settings)
     fixed = {"method": METHOD, "seed": seed, "dataset": arguments.dataset}

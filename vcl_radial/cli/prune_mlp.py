@@ -9,7 +9,7 @@ from pathlib import Path
 from vcl_radial.cli.arguments import DONE, add_data_dir, add_out, count
 
 _NAMES = ("badam", "vadam", "bbb", "mc-dropout", "radial")
-"""Of `vcl_radial.pruning.mlp_methods.METHODS`, which is heavy to import."""
+"""Of `vcl_radial.papers.pruning.mlp_methods.METHODS`, which is heavy to import."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +48,10 @@ def run(arguments: argparse.Namespace) -> int:
     from vcl_radial.quiet import quiet
 
     with quiet():
-        from vcl_radial.experiments.result_file import read_all
-        from vcl_radial.pruning.mlp import perform
-        from vcl_radial.pruning.mlp_methods import make_unit
-        from vcl_radial.pruning.mlp_report import write_report
+        from vcl_radial.papers.pruning.mlp import perform
+        from vcl_radial.papers.pruning.mlp_methods import make_unit
+        from vcl_radial.papers.pruning.mlp_report import write_report
+        from vcl_radial.runs.result_file import read_all
 
     units = [
         make_unit(name, seed, arguments.dataset, arguments.epochs)

@@ -69,11 +69,11 @@ def _refer(options: argparse.Namespace) -> int:
 
     with quiet():
         from vcl_radial.errors import UserError
-        from vcl_radial.experiments.catalogue import parse_setting
-        from vcl_radial.referral.catalogue import plan
-        from vcl_radial.referral.command import Choices, refer
-        from vcl_radial.referral.prepare import on_data
-        from vcl_radial.referral.processes import joined
+        from vcl_radial.runs.catalogue import parse_setting
+        from vcl_radial.tracks.retinopathy.catalogue import plan
+        from vcl_radial.tracks.retinopathy.command import Choices, refer
+        from vcl_radial.tracks.retinopathy.prepare import on_data
+        from vcl_radial.tracks.retinopathy.processes import joined
 
     runs = plan(
         options.benchmark,

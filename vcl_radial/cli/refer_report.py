@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from vcl_radial.referral.report import write_referral_report
+    from vcl_radial.tracks.retinopathy.report import write_referral_report
 
     words = ["vcl-radial", "refer-report", str(options.folder)]
     words += ["--to", str(options.to)] if options.to else []

@@ -79,9 +79,9 @@ def add(commands: Commands) -> None:
 
 
 def _regress(options: argparse.Namespace) -> int:
-    from vcl_radial.experiments.catalogue import parse_setting
-    from vcl_radial.regression.command import Choices, regress
+    from vcl_radial.runs.catalogue import parse_setting
     from vcl_radial.runs.runner import available_cores
+    from vcl_radial.tracks.regression.command import Choices, regress
 
     stem = Path(options.benchmark).stem
     regress(

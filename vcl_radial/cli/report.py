@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from vcl_radial.experiments.report import write_report
+    from vcl_radial.report.write import write_report
 
     words = ["vcl-radial", "report", str(options.folder)]
     words += ["--to", str(options.to)] if options.to else []

@@ -22,8 +22,8 @@ from vcl_radial.cli.arguments import (
     usable_device,
 )
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import WORKER_MODULES
 from vcl_radial.runs.processes import start_server
+from vcl_radial.tracks.continual import WORKER_MODULES
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -80,9 +80,9 @@ def _run(options: argparse.Namespace) -> int:
     if "torch" not in sys.modules and (options.device == "cpu" or not may_have_cuda()):
         # It imports while this process looks at the arguments, and ends with this process.
         in_workers = start_server("cpu", *WORKER_MODULES)
-    from vcl_radial.experiments.catalogue import parse_setting, plan
-    from vcl_radial.experiments.preflight import check_runs
+    from vcl_radial.runs.catalogue import parse_setting, plan
     from vcl_radial.runs.folder import check_output
+    from vcl_radial.tracks.continual.preflight import check_runs
 
     methods = options.methods or MAIN_METHODS
     settings = dict(parse_setting(text) for text in options.settings)
@@ -93,10 +93,10 @@ def _run(options: argparse.Namespace) -> int:
     check_runs(runs)
     check_output(options.out)
 
-    from vcl_radial.experiments.report import prepare, write_report
-    from vcl_radial.experiments.runner import perform
+    from vcl_radial.report.write import prepare, write_report
     from vcl_radial.runs.folder import RunFolder
     from vcl_radial.runs.run import Place
+    from vcl_radial.tracks.continual.runner import perform
 
     place = Place(
         options.out,

@@ -43,7 +43,7 @@ from vcl_radial.conformance.penalty_view import BATCHES, rise_afar
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import Trial, random_states, same_states, seed
 from vcl_radial.conformance.verdict import Fault, NotApplicable
-from vcl_radial.streams import to_avalanche
+from vcl_radial.data.streams import to_avalanche
 
 ONCE: Callable[[Tensor], Tensor] = Tensor.clone
 ROUNDING = 5e-7

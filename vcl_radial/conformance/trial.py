@@ -16,13 +16,13 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from torch import Tensor
 
+from vcl_radial.data.streams import TensorStream, build_stream, to_avalanche
 from vcl_radial.metrics import accuracy
 from vcl_radial.nn import MultiHead
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.upkeep import Upkeep
-from vcl_radial.streams import TensorStream, build_stream, to_avalanche
-from vcl_radial.tracks.continual import make_strategy
-from vcl_radial.tracks.networks import make_network
+from vcl_radial.tracks.continual.networks import make_network
+from vcl_radial.tracks.continual.training import make_strategy
 from vcl_radial.tracks.settings import Recipe
 
 TASKS = 3

@@ -49,7 +49,7 @@ class Place:
         data_dir: where the data lie; None for the usual places.
         device: "cpu" or "cuda".
         threads: of one run.
-        log: loggers to attach, by their names in `vcl_radial.tracks.loggers`.
+        log: loggers to attach, by their names in `vcl_radial.tracks.continual.loggers`.
         command: what was asked for, in words, to stand with the results.
     """
 

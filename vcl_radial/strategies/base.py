@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 from torch.optim import Optimizer
 
+from vcl_radial.data.streams import TensorLoading, TensorStream
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.objectives import categorical_nll, per_point
@@ -30,7 +31,6 @@ from vcl_radial.strategies.task_model import (
     log_predictive_of,
     require_known_heads,
 )
-from vcl_radial.streams import TensorLoading, TensorStream
 
 
 class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):

@@ -29,14 +29,14 @@ from avalanche.models.dynamic_optimizers import update_optimizer
 from torch import Tensor
 from torch.optim import Optimizer
 
+from vcl_radial.data.streams import TensorBatches
+from vcl_radial.data.streams.coreset import coreset
 from vcl_radial.errors import UserError
 from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.ml_init_vcl import MLInitVCL
 from vcl_radial.strategies.task_model import TaskModel, log_predictive_of
-from vcl_radial.streams import TensorBatches
-from vcl_radial.streams.coreset import coreset
 
 
 class CoresetVCL(MLInitVCL):
@@ -44,7 +44,7 @@ class CoresetVCL(MLInitVCL):
 
     Args:
         coreset_size: points of each task that are set aside.
-        selection: "random" or "k-centre"; see `vcl_radial.streams.coreset`.
+        selection: "random" or "k-centre"; see `vcl_radial.data.streams.coreset`.
         coreset_epochs: passes over the coresets before a prediction; `train_epochs` if not given.
         coreset_rate: the learning rates of these passes, as a multiple of those of training.
         ml_epochs: passes over the first task that train the means alone, before anything else.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from vcl_radial.figures.layout import Grid, fill, header_height
-from vcl_radial.figures.style import TEXT_SIZE
+from vcl_radial.report.figures.layout import Grid, fill, header_height
+from vcl_radial.report.figures.style import TEXT_SIZE
 
 
 def sheet(

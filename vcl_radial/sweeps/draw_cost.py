@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from vcl_radial.figures.style import FAINT, SMALL_SIZE, house_style, method_styles
+from vcl_radial.report.figures.style import FAINT, SMALL_SIZE, house_style, method_styles
 from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.results import Searched

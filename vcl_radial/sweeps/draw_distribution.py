@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vcl_radial.errors import UserError
-from vcl_radial.figures.layout import text_width
-from vcl_radial.figures.style import (
+from vcl_radial.report.figures.layout import text_width
+from vcl_radial.report.figures.style import (
     FAINT,
     INK,
     QUIET_INK,

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vcl_radial.figures.layout import text_width
-from vcl_radial.figures.style import FAINT, INK, SMALL_SIZE, house_style, method_styles
+from vcl_radial.report.figures.layout import text_width
+from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE, house_style, method_styles
 from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.draw import sheet
 from vcl_radial.sweeps.results import Searched

@@ -16,7 +16,7 @@ import tomli_w
 from matplotlib.figure import Figure
 
 from vcl_radial.errors import UserError
-from vcl_radial.figures.style import save
+from vcl_radial.report.figures.style import save
 from vcl_radial.runs.environment import distinct
 from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.track import AnyTrack

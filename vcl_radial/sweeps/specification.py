@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from vcl_radial.errors import UserError
-from vcl_radial.experiments import catalogue
-from vcl_radial.experiments.track import Continual
+from vcl_radial.runs import catalogue
 from vcl_radial.runs.run import Run
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.space import Choices, Parameters, Range, Space, in_order
 from vcl_radial.sweeps.tracks import track_of_benchmark
+from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.settings import Count, Positive, Settings
 
 M = TypeVar("M", bound=BaseModel)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from difflib import get_close_matches
 
-from vcl_radial.experiments import catalogue
-from vcl_radial.experiments.track import Continual
+from vcl_radial.runs import catalogue
 from vcl_radial.runs.run import Run
 from vcl_radial.runs.track import AnyTrack
+from vcl_radial.tracks.continual.track import Continual
 
 
 def tracks() -> Iterator[AnyTrack]:
     """All of them; the rooms of the later ones are entered only if the earlier ones will not do."""
     yield Continual()
-    from vcl_radial.referral.track import Referral
+    from vcl_radial.tracks.retinopathy.track import Referral
 
     yield Referral()
 

@@ -136,7 +136,7 @@ class StreamSettings(Settings):
 
     @property
     def loading(self) -> dict[str, Any]:
-        """The keys that `vcl_radial.streams.load_dataset` takes, besides the data set's name."""
+        """The keys of `vcl_radial.data.streams.load_dataset`, besides the data set's name."""
         return {key: getattr(self, key) for key in IMAGE_KEYS if self.dataset == IMAGE_FOLDER}
 
     @property

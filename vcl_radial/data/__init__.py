@@ -1,0 +1,1 @@
+"""Data that the tracks learn from: image streams and photographs."""

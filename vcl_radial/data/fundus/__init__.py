@@ -1,0 +1,41 @@
+"""Fundus photographs: tables, splits by patient, pixels in a cache, batches, drawn pictures."""
+
+from vcl_radial.data.fundus.augment import Augmentation, Changes, changed
+from vcl_radial.data.fundus.batches import Batch, Normalisation, TrainingBatches, evaluation_batches
+from vcl_radial.data.fundus.data import FundusData, load_pixels
+from vcl_radial.data.fundus.datasets import FUNDUS_DATASETS, load_photographs
+from vcl_radial.data.fundus.faults import Fault, OnFault
+from vcl_radial.data.fundus.medmnist import read_medmnist
+from vcl_radial.data.fundus.readers import read_aptos, read_folder, read_idrid, read_kaggle
+from vcl_radial.data.fundus.splits import Split, published_split, split_by_patient
+from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
+from vcl_radial.data.fundus.table import REFERABLE_FROM, Photograph, Photographs
+
+__all__ = [
+    "FUNDUS_DATASETS",
+    "REFERABLE_FROM",
+    "Augmentation",
+    "Batch",
+    "Changes",
+    "Fault",
+    "FundusData",
+    "Normalisation",
+    "OnFault",
+    "Photograph",
+    "Photographs",
+    "Split",
+    "SyntheticSettings",
+    "TrainingBatches",
+    "changed",
+    "evaluation_batches",
+    "load_photographs",
+    "load_pixels",
+    "published_split",
+    "read_aptos",
+    "read_folder",
+    "read_idrid",
+    "read_kaggle",
+    "read_medmnist",
+    "split_by_patient",
+    "synthetic_photographs",
+]

@@ -1,0 +1,149 @@
+"""Batches of photographs: shuffled, changed at random, normalised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vcl_radial.data.fundus.augment import Augmentation, changed
+from vcl_radial.data.fundus.data import FundusData, Places
+from vcl_radial.errors import UserError
+
+_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """x -> (x / 255 - mean) / std, for each channel.
+
+    Attributes:
+        mean: of red, green and blue, from 0 to 1.
+        std: their standard deviations.
+    """
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, data: FundusData, rows: Places) -> Normalisation:
+        """That which gives these rows, the training set's, mean 0 and variance 1.
+
+        Exact: counts of the 256 values of a pixel, whatever the chunks that they are taken in.
+        """
+        counts = np.zeros((3, 256), np.int64)
+        places = np.asarray(rows, np.int64)
+        if not len(places):
+            raise UserError("there are no training images to normalise by")
+        for start in range(0, len(places), _CHUNK):
+            pixels = data.images(places[start : start + _CHUNK]).transpose(0, 1).flatten(1)
+            counts += np.stack([torch.bincount(c, minlength=256).cpu().numpy() for c in pixels])
+        values = np.arange(256) / 255
+        mean = counts @ values / counts.sum(1)
+        std = np.sqrt(counts @ values**2 / counts.sum(1) - mean**2)
+        # A channel that is the same everywhere is left at 0.
+        std[std < 1e-6] = 1.0
+        return cls(tuple(mean.tolist()), tuple(std.tolist()))
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Normalise images `[B, 3, H, W]` of values from 0 to 255."""
+        mean = torch.tensor(self.mean, device=images.device)[:, None, None]
+        std = torch.tensor(self.std, device=images.device)[:, None, None]
+        return (images.float() - 255 * mean) / (255 * std)
+
+
+class Batch(NamedTuple):
+    """Images `[B, 3, H, W]` float32, classes `[B]` int64, and the rows `[B]` of the table."""
+
+    x: Tensor
+    y: Tensor
+    rows: Tensor
+
+
+class TrainingBatches:
+    """Batches for training: every epoch in a new order, every image changed anew.
+
+    An epoch depends on the seed and its number alone, and so does each of its batches: a run that
+    goes on at any of them sees what it would have seen.
+
+    Args:
+        data: the photographs.
+        rows: those to train on.
+        batch_size: of a step, over all processes together.
+        normalisation: by the training set.
+        augmentation: None leaves images as they are.
+        seed: of order and changes.
+        drop_last: whether a smaller batch at the end is left out; one of fewer images than there
+            are processes always is.
+        share: `(rank, world)`; each process sees its part of every batch, changed as one process
+            would have changed it.
+        device: where the batches are to be.
+    """
+
+    def __init__(
+        self,
+        data: FundusData,
+        rows: Places,
+        batch_size: int,
+        *,
+        normalisation: Normalisation,
+        augmentation: Augmentation | None = None,
+        seed: int = 0,
+        drop_last: bool = True,
+        share: tuple[int, int] = (0, 1),
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.data, self.rows = data, np.asarray(rows, np.int64)
+        self.batch_size, self.normalisation = batch_size, normalisation
+        self.augmentation, self.seed, self.drop_last = augmentation, seed, drop_last
+        self.share, self.device = share, torch.device(device)
+        self._classes = data.classes()
+        if batch_size < share[1]:
+            raise UserError(
+                f"batch_size = {batch_size} must be at least the {share[1]} processes that share it"
+            )
+        if not len(self):
+            raise UserError(
+                f"batch_size = {batch_size} is more than the {len(self.rows)} training "
+                "photographs: choose a smaller one"
+            )
+
+    def __len__(self) -> int:
+        """The batches of an epoch."""
+        whole, rest = divmod(len(self.rows), self.batch_size)
+        return whole if self.drop_last or rest < self.share[1] else whole + 1
+
+    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, from 0, from the batch `first` on."""
+        order = np.random.default_rng([self.seed, 1, number]).permutation(self.rows)
+        for batch in range(first, len(self)):
+            rows = order[batch * self.batch_size : (batch + 1) * self.batch_size]
+            rank, world = self.share
+            mine = slice(rank * len(rows) // world, (rank + 1) * len(rows) // world)
+            x = self.data.images(rows[mine]).to(self.device, non_blocking=True)
+            if self.augmentation is not None:
+                (state,) = np.random.SeedSequence([self.seed, 2, number, batch]).generate_state(1)
+                generator = torch.Generator().manual_seed(int(state))
+                x = changed(x, self.augmentation.draw(len(rows), generator)[mine])
+            chosen = torch.from_numpy(rows[mine])
+            yield Batch(self.normalisation(x), self._classes[chosen].to(self.device), chosen)
+
+
+def evaluation_batches(
+    data: FundusData,
+    rows: Places,
+    batch_size: int,
+    *,
+    normalisation: Normalisation,
+    device: torch.device | str = "cpu",
+) -> Iterator[Batch]:
+    """Batches for prediction: every row once, in the given order, unchanged."""
+    places, classes = np.asarray(rows, np.int64), data.classes()
+    for start in range(0, len(places), batch_size):
+        chosen = torch.from_numpy(places[start : start + batch_size])
+        x = data.images(chosen).to(device, non_blocking=True)
+        yield Batch(normalisation(x), classes[chosen].to(device), chosen)

@@ -1,0 +1,126 @@
+"""The data sets of fundus photographs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
+from vcl_radial.data.fundus.medmnist import read_medmnist
+from vcl_radial.data.fundus.readers import (
+    EYEPACS_NOTICE,
+    IDRID_NOTICE,
+    first_folder,
+    read_aptos,
+    read_folder,
+    read_idrid,
+    read_kaggle,
+)
+from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
+from vcl_radial.data.fundus.table import Photographs
+from vcl_radial.data_files import DATA_VARIABLE, expanded, user_root
+from vcl_radial.errors import DataError, UserError
+
+_EQUALISED = "cropped, padded to a square and equalised in contrast per channel by their source"
+
+
+def load_photographs(
+    name: str,
+    data_dir: Path | None = None,
+    *,
+    on_fault: OnFault = "stop",
+    tell: Tell = tell_user,
+    synthetic: SyntheticSettings | None = None,
+) -> Photographs:
+    """Load the table of a data set; no picture is decoded yet.
+
+    | name           | what is sought in the data folder                                        |
+    | -------------- | ------------------------------------------------------------------------ |
+    | synthetic      | nothing: pictures are drawn                                              |
+    | eyepacs-subset | `labels.csv` and `images/`, also in `retinopathy/EyePACS-subset/`        |
+    | idrid          | the same, also in `retinopathy/IDRiD/`; or `B. Disease Grading` as       |
+    |                | published                                                                |
+    | kaggle-eyepacs | `trainLabels.csv` and `train/`                                           |
+    | aptos          | `train.csv` and `train_images/`                                          |
+    | retinamnist    | `retinamnist.npz`; the file itself may be named in place of a folder     |
+    | folder         | `labels.csv` and `images/`: see `read_folder`                            |
+
+    Args:
+        name: one of `FUNDUS_DATASETS`.
+        data_dir: the data folder; by default that of the environment variable `VCL_RADIAL_DATA`.
+        on_fault: "stop" at photographs that cannot be used, or "skip" them; either way they are
+            counted and named in one line.
+        tell: takes a line for the user.
+        synthetic: of the generator.
+
+    Raises:
+        UserError: the name is unknown, or no data folder was named.
+        DataError: files are missing or are not what they should be.
+    """
+    if name == "synthetic":
+        return synthetic_photographs(synthetic)
+    if name not in _READERS:
+        raise UserError(
+            f"dataset = {name!r} is not known: choose from {', '.join(FUNDUS_DATASETS)}"
+        )
+    if on_fault not in ("stop", "skip"):
+        raise UserError(f'on_fault = {on_fault!r} is not known: choose "stop" or "skip"')
+    if name == "retinamnist" and data_dir is not None and data_dir.suffix == ".npz":
+        return read_medmnist(expanded(data_dir), on_fault, tell)
+    root = user_root(data_dir)
+    if root is None:
+        raise UserError(
+            f'dataset = "{name}" needs a data folder: name it, or set {DATA_VARIABLE}; '
+            '"synthetic" needs none'
+        )
+    return _READERS[name](root, on_fault, tell)
+
+
+def _eyepacs_subset(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
+    folder = first_folder(root, "labels.csv", "retinopathy/EyePACS-subset", "EyePACS-subset")
+    notice = f"subset of {EYEPACS_NOTICE}; {_EQUALISED}"
+    return read_folder(folder, on_fault, tell, name="eyepacs-subset", notice=notice, paired=True)
+
+
+def _idrid(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
+    published = "2. Groundtruths"
+    for place in (root, root / "B. Disease Grading", root / "IDRiD" / "B. Disease Grading"):
+        if (place / published).is_dir():
+            return read_idrid(place, on_fault, tell)
+    folder = first_folder(root, "labels.csv", "retinopathy/IDRiD", "IDRiD", "B. Disease Grading")
+    return read_folder(folder, on_fault, tell, name="idrid", notice=IDRID_NOTICE)
+
+
+def _folder(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
+    photographs = read_folder(root, on_fault, tell)
+    if not photographs.patients_known:
+        tell(
+            f"{root}: nothing says who is on a photograph, so each counts as a patient of its own; "
+            "add a column patient to labels.csv, or name all images <patient>_<left|right>"
+        )
+    return photographs
+
+
+def _retinamnist(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
+    found = sorted(root.glob("retinamnist*.npz"))
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise DataError(f"{root}: holds {names}; name one of them")
+    return read_medmnist(found[0] if found else root / "retinamnist.npz", on_fault, tell)
+
+
+_READERS: dict[str, Callable[[Path, OnFault, Tell], Photographs]] = {
+    "eyepacs-subset": _eyepacs_subset,
+    "idrid": _idrid,
+    "kaggle-eyepacs": lambda root, on_fault, tell: read_kaggle(
+        first_folder(root, "trainLabels.csv", "retinopathy/EyePACS", "EyePACS"), on_fault, tell
+    ),
+    "aptos": lambda root, on_fault, tell: read_aptos(
+        first_folder(root, "train.csv", "retinopathy/APTOS", "APTOS"), on_fault, tell
+    ),
+    "retinamnist": _retinamnist,
+    "folder": _folder,
+}
+
+FUNDUS_DATASETS: Final = ("synthetic", *_READERS)

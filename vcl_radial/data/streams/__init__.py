@@ -1,0 +1,48 @@
+"""Task sequences as Avalanche benchmarks cut from whole tensors."""
+
+from typing import TYPE_CHECKING
+
+from vcl_radial.data_files import DATA_VARIABLE
+from vcl_radial.lazy import attributes
+
+if TYPE_CHECKING:
+    from vcl_radial.data.streams.batches import TensorBatches, TensorLoading
+    from vcl_radial.data.streams.benchmark import to_avalanche
+    from vcl_radial.data.streams.build import build_stream
+    from vcl_radial.data.streams.datasets import DATASETS, checksum, load_dataset
+    from vcl_radial.data.streams.idx import read_idx
+    from vcl_radial.data.streams.image_data import ImageData
+    from vcl_radial.data.streams.permuted import permuted_stream
+    from vcl_radial.data.streams.split import split_stream
+    from vcl_radial.data.streams.tensors import Split, TensorStream
+
+__all__ = [
+    "DATASETS",
+    "DATA_VARIABLE",
+    "ImageData",
+    "Split",
+    "TensorBatches",
+    "TensorLoading",
+    "TensorStream",
+    "build_stream",
+    "checksum",
+    "load_dataset",
+    "permuted_stream",
+    "read_idx",
+    "split_stream",
+    "to_avalanche",
+]
+__getattr__ = attributes(
+    __name__,
+    {
+        "batches": ("TensorBatches", "TensorLoading"),
+        "benchmark": ("to_avalanche",),
+        "build": ("build_stream",),
+        "datasets": ("DATASETS", "checksum", "load_dataset"),
+        "idx": ("read_idx",),
+        "image_data": ("ImageData",),
+        "permuted": ("permuted_stream",),
+        "split": ("split_stream",),
+        "tensors": ("Split", "TensorStream"),
+    },
+)

@@ -1,0 +1,87 @@
+"""Streams from settings, as a benchmark's TOML file gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcl_radial import outside
+from vcl_radial.data.streams.choices import check_keys
+from vcl_radial.data.streams.datasets import load_dataset
+from vcl_radial.data.streams.permuted import permuted_stream
+from vcl_radial.data.streams.split import split_stream
+from vcl_radial.data.streams.tensors import TensorStream
+from vcl_radial.data_files import IMAGE_KEYS
+from vcl_radial.errors import DataError, UserError
+
+_BUILDERS = {"split": split_stream, "permuted": permuted_stream}
+
+
+def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> TensorStream:
+    """Build the stream that settings describe.
+
+    Args:
+        settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
+            `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
+            (not of permuted), `validation`, `split_seed`, `flatten`, with the defaults of
+            `split_stream` and `permuted_stream`; `image_size`, `test_share` and
+            `test_seed`, which are those of `load_dataset`; and the `checksum` that the data have to
+            have. A function from outside is called as these two are, with the keys that are set.
+        data_dir: Where the data lie; see `load_dataset`.
+
+    Raises:
+        UserError: A setting is missing, unknown or not valid; names it, and the nearest name.
+        DataError: A data file is missing or damaged.
+    """
+    for key in ("kind", "dataset"):
+        if key not in settings:
+            raise UserError(f"the stream's settings lack {key}: add it")
+    kind = settings["kind"]
+    own = outside.is_named(kind)
+    check_keys(settings)
+    loading = {key: settings[key] for key in IMAGE_KEYS if key in settings}
+    data = load_dataset(settings["dataset"], data_dir, **loading)
+    wanted = settings.get("checksum")
+    if wanted is not None and wanted != (found := data.checksum):
+        raise DataError(
+            f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
+            "that these settings are of"
+        )
+    read = ("kind", "dataset", "checksum", *IMAGE_KEYS)
+    options = {key: value for key, value in settings.items() if key not in read}
+    if "split_seed" in options:
+        options["seed"] = options.pop("split_seed")
+    if not own:
+        return _BUILDERS[kind](data, **options)
+    stream = outside.call("kind", kind, data, **options)
+    if not isinstance(stream, TensorStream):
+        raise UserError(
+            f"kind = {kind!r} gives {type(stream).__name__}, "
+            "not a vcl_radial.data.streams.TensorStream"
+        )
+    _check_tasks(stream, f"kind = {kind!r}")
+    return stream
+
+
+def _check_tasks(stream: TensorStream, who: str) -> None:
+    """See that scores of a user's own stream will mean what they say.
+
+    Raises:
+        UserError: an input that is trained on is tested on too, or a task has other classes.
+    """
+    trained_on = torch.zeros(stream.n_rows, dtype=torch.bool)
+    trained_on[torch.cat(stream.train)] = True
+    held_out: dict[str, tuple[Tensor, ...]] = {"validation": stream.validation, "test": stream.test}
+    for name, parts in held_out.items():
+        if shared := int(trained_on[torch.cat(parts)].sum()):
+            raise UserError(f"{who}: {shared} rows of {name} are in train too: leave them out")
+    for task, classes in enumerate(stream.task_classes):
+        parts = (stream.train[task], stream.validation[task], stream.test[task])
+        if others := set(stream.gather_labels(torch.cat(parts)).tolist()) - set(classes):
+            raise UserError(
+                f"{who}: task {task + 1} has labels {sorted(others)} that its task_classes lack"
+            )

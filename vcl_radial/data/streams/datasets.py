@@ -1,0 +1,229 @@
+"""Image data sets by name: Fashion-MNIST, MNIST, digits, and a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcl_radial import outside
+from vcl_radial.data.streams.choices import check_choice
+from vcl_radial.data.streams.folders import cached_files
+from vcl_radial.data.streams.idx import read_idx
+from vcl_radial.data.streams.image_data import ImageData
+from vcl_radial.data.streams.image_folder import load_image_folder
+from vcl_radial.data_files import (
+    FOLDER_DATASETS,
+    IDX_NAMES,
+    PUBLISHED_FOLDERS,
+    TEST_SHARE,
+    required_root,
+    user_files,
+    user_root,
+)
+from vcl_radial.errors import DataError, UserError
+
+_TEST_EVERY = 5
+
+
+@dataclass(frozen=True)
+class _Published:
+    """A data set in torchvision's layout; SHA-256 of the uncompressed files, as in `IDX_NAMES`."""
+
+    class_names: tuple[str, ...]
+    sha256: tuple[str, str, str, str]
+
+
+_PUBLISHED = {
+    "fashion-mnist": _Published(
+        class_names=(
+            "T-shirt/top",
+            "Trouser",
+            "Pullover",
+            "Dress",
+            "Coat",
+            "Sandal",
+            "Shirt",
+            "Sneaker",
+            "Bag",
+            "Ankle boot",
+        ),
+        sha256=(
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+    ),
+    "mnist": _Published(
+        class_names=tuple(str(digit) for digit in range(10)),
+        sha256=(
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+    ),
+}
+
+
+def load_dataset(
+    name: str,
+    data_dir: Path | None = None,
+    *,
+    image_size: int | None = None,
+    test_share: float = TEST_SHARE,
+    test_seed: int = 0,
+) -> ImageData:
+    """Load a data set by name: one of `DATASETS`, or `package.module:function`.
+
+    Fashion-MNIST and MNIST are sought in `data_dir`, else in the folder that the environment
+    variable `VCL_RADIAL_DATA` names, else in the cache folder, into which they are downloaded if
+    they are not there. In the first two, nothing is written and nothing is downloaded instead.
+    Their files are checked against the published checksums. `digits` comes with scikit-learn.
+    `idx-folder` is a user's own four IDX files, named as MNIST's, in `data_dir` or
+    `VCL_RADIAL_DATA`; `image-folder` is a user's own image files there, `train/CLASS/*` and
+    `test/CLASS/*`, or `CLASS/*` to be split (see `load_image_folder`). A function from outside is
+    called with that folder, or None, and gives an `ImageData`.
+
+    Args:
+        name: The data set.
+        data_dir: The folder to read, which holds the files itself, in `raw/`, or (Fashion-MNIST
+            and MNIST) in `FashionMNIST/raw/` or `MNIST/raw/`.
+        image_size: Of an image folder: pixels along both edges; None: as the files have them.
+        test_share: Of an image folder without `train` and `test`: the share of each class's images
+            that is the test part.
+        test_seed: Of that choice.
+
+    Raises:
+        UserError: The name is unknown, the folder does not exist, a download failed, or so did a
+            function from outside.
+        DataError: A file is missing, damaged, or does not fit the others.
+    """
+    if outside.is_named(name):
+        return _load_own(name, data_dir)
+    check_choice("dataset", name, DATASETS)
+    if name == "image-folder":
+        return load_image_folder(
+            required_root(name, data_dir),
+            image_size=image_size,
+            test_share=test_share,
+            seed=test_seed,
+        )
+    return _LOADERS[name](name, data_dir)
+
+
+def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None:
+    """Of a data set that is the user's own; None of one whose content its name says.
+
+    Args:
+        name: The data set.
+        data_dir: Its folder.
+        keys: The others of `load_dataset`.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    if name not in FOLDER_DATASETS and not outside.is_named(name):
+        return None
+    return _checksum(name, user_root(data_dir), **keys)
+
+
+@lru_cache(maxsize=8)  # a search makes many runs on the same data
+def _checksum(name: str, root: Path | None, **keys: Any) -> str:
+    return load_dataset(name, root, **keys).checksum
+
+
+def _load_published(name: str, data_dir: Path | None) -> ImageData:
+    published = _PUBLISHED[name]
+    root = user_root(data_dir)
+    if root is None:
+        files = cached_files(PUBLISHED_FOLDERS[name])
+        mend = "delete it and run again, or copy the published file there"
+    else:
+        files = user_files(root, PUBLISHED_FOLDERS[name])
+        mend = "copy the published file there"
+    train_x, train_y, test_x, test_y = (
+        read_idx(files[idx_name], 3 if "images" in idx_name else 1, sha256=sha256, mend=mend)
+        for idx_name, sha256 in zip(IDX_NAMES, published.sha256, strict=True)
+    )
+    return ImageData(name, train_x, train_y, test_x, test_y, published.class_names)
+
+
+def _load_digits(name: str, data_dir: Path | None) -> ImageData:
+    """scikit-learn's 1,797 digits of 8x8; of each class every fifth image, in order, is a test."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x = torch.from_numpy(digits.images).to(torch.uint8)  # whole numbers from 0 to 16
+    y = torch.from_numpy(digits.target).long()
+    place_in_class = torch.empty_like(y)
+    for digit in range(len(digits.target_names)):
+        of_class = y == digit
+        place_in_class[of_class] = torch.arange(int(of_class.sum()))
+    test = place_in_class % _TEST_EVERY == _TEST_EVERY - 1
+    return ImageData(name, x[~test], y[~test], x[test], y[test])
+
+
+def _load_own(name: str, data_dir: Path | None) -> ImageData:
+    found = outside.call("dataset", name, user_root(data_dir))
+    if not isinstance(found, ImageData):
+        raise UserError(
+            f"dataset = {name!r} gives {type(found).__name__}, "
+            "not a vcl_radial.data.streams.ImageData"
+        )
+    return found
+
+
+def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
+    root = required_root(name, data_dir)
+    files = user_files(root, None)
+    train_x, train_y = _read_pair(files[IDX_NAMES[0]], files[IDX_NAMES[1]])
+    test_x, test_y = _read_pair(files[IDX_NAMES[2]], files[IDX_NAMES[3]])
+    if train_x.shape[1:] != test_x.shape[1:]:
+        raise DataError(
+            f"{files[IDX_NAMES[2]]} holds images of {_size(test_x)}, but {files[IDX_NAMES[0]]} "
+            f"of {_size(train_x)}: give both one size"
+        )
+    n_classes = int(train_y.max()) + 1
+    absent = sorted(set(range(n_classes)) - set(train_y.tolist()))
+    if absent:
+        raise DataError(
+            f"{files[IDX_NAMES[1]]} has labels up to {n_classes - 1} but none of {absent}: "
+            "number the classes from 0 without gaps"
+        )
+    if int(test_y.max()) >= n_classes:
+        raise DataError(
+            f"{files[IDX_NAMES[3]]} has label {int(test_y.max())}, which no training image has: "
+            f"use the labels 0 to {n_classes - 1}"
+        )
+    name = root.resolve().name or name
+    return ImageData(name, train_x, train_y, test_x, test_y)
+
+
+def _read_pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
+    x, y = read_idx(images, 3), read_idx(labels, 1)
+    if len(x) != len(y):
+        raise DataError(
+            f"{labels} holds {len(y)} labels for the {len(x)} images of {images}: "
+            "give one label for each image"
+        )
+    return x, y
+
+
+def _size(images: Tensor) -> str:
+    return "x".join(str(length) for length in images.shape[1:])
+
+
+_LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {
+    "fashion-mnist": _load_published,
+    "mnist": _load_published,
+    "digits": _load_digits,
+    "idx-folder": _load_idx_folder,
+}
+DATASETS = (*_LOADERS, "image-folder")

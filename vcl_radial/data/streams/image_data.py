@@ -1,0 +1,86 @@
+"""A classification data set as whole tensors, with its standard training and test parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vcl_radial.data.streams.tensors import tensors_checksum
+from vcl_radial.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """Images and classes, with nothing done to them yet.
+
+    Attributes:
+        name: What the data set is called.
+        train_x: Training images [N, H, W] or [N, C, H, W], or vectors [N, D]; whole or floating
+            point numbers.
+        train_y: Training classes [N], whole numbers from 0.
+        test_x: Test images [M, ...].
+        test_y: Test classes [M].
+        class_names: The name of each class, in the conventional order; by default its number.
+
+    Raises:
+        DataError: The parts do not fit each other, or a class has no training image.
+    """
+
+    name: str
+    train_x: Tensor
+    train_y: Tensor
+    test_x: Tensor
+    test_y: Tensor
+    class_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what would fail, or pass for something else, later on."""
+        for fault in self._faults():
+            raise DataError(f"{self.name}: {fault}")
+        object.__setattr__(self, "train_y", self.train_y.long())
+        object.__setattr__(self, "test_y", self.test_y.long())
+        if not self.class_names:
+            names = tuple(str(label) for label in range(int(self.train_y.max()) + 1))
+            object.__setattr__(self, "class_names", names)
+
+    def _faults(self) -> Iterator[str]:
+        for part in ("train", "test"):
+            x, y = getattr(self, f"{part}_x"), getattr(self, f"{part}_y")
+            for name, tensor in ((f"{part}_x", x), (f"{part}_y", y)):
+                if not isinstance(tensor, Tensor):
+                    yield f"{name} must be a tensor, not {type(tensor).__name__}"
+            if x.ndim < 2 or list(y.shape) != [len(x)] or not len(x):
+                yield (
+                    f"{part}_x {list(x.shape)} and {part}_y {list(y.shape)} must be [N, ...] and "
+                    "[N], with N above 0"
+                )
+            if y.is_floating_point() or y.is_complex() or int(y.min()) < 0:
+                yield f"{part}_y must be whole numbers from 0"
+            if x.is_floating_point() and not bool(torch.isfinite(x).all()):
+                yield f"{part}_x has numbers that are not finite"
+        if self.train_x.shape[1:] != self.test_x.shape[1:]:
+            yield (
+                f"train_x is of {list(self.train_x.shape[1:])} and test_x of "
+                f"{list(self.test_x.shape[1:])}: give both one size"
+            )
+        classes = len(self.class_names) or int(self.train_y.max()) + 1
+        highest = max(int(self.train_y.max()), int(self.test_y.max()))
+        if highest >= classes:
+            named = f"{classes} class_names" if self.class_names else "training images up to"
+            limit = "" if self.class_names else f" {classes - 1}"
+            yield f"class {highest} is in the data, but there are {named}{limit}"
+        if absent := sorted(set(range(classes)) - set(torch.unique(self.train_y).tolist())):
+            yield f"class {absent[0]} has no training image: number the classes without gaps"
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.class_names)
+
+    @property
+    def checksum(self) -> str:
+        """Of all images and labels."""
+        return tensors_checksum(self.train_x, self.train_y, self.test_x, self.test_y)

@@ -1,0 +1,224 @@
+"""A folder of image files as a data set: decoded by several threads, and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vcl_radial import atomic
+from vcl_radial.cache import cache_root
+from vcl_radial.data.streams.image_data import ImageData
+from vcl_radial.data_files import TEST_SHARE, image_files
+from vcl_radial.errors import DataError, UserError
+
+_FORMAT: Final = 1
+"""Of a file in the cache: another number where other pixels come from the same files."""
+
+_PATIENCE: Final = 2.0
+"""Seconds of decoding after which it is announced, and its result worth keeping in the cache."""
+
+_THREADS: Final = 8
+_CHUNK: Final = 16
+"""Files that a thread decodes at a time."""
+
+Pixels = NDArray[np.uint8]
+
+
+def load_image_folder(
+    root: Path, *, image_size: int | None = None, test_share: float = TEST_SHARE, seed: int = 0
+) -> ImageData:
+    """Read `root/{train,test}/CLASS/*` or `root/CLASS/*`, grey or colour.
+
+    Which files count, and which are test images, is said at `image_files`. Images are turned as
+    their EXIF entry says, reduced to 8 bits per channel, and their transparency is left out. Where
+    all channels of all images are equal the data set is grey, [N, H, W], else colour, [N, 3, H, W].
+
+    What took long to decode is kept in the cache folder, and read from there until a file's name,
+    size or time changes.
+
+    Args:
+        root: The folder.
+        image_size: Stretch every image to so many pixels along both edges, antialiased (bilinear,
+            as `torchvision.transforms.Resize((image_size, image_size))` does); None: as they are.
+            A JPEG of more than twice that size is decoded at a smaller scale.
+        test_share: See `image_files`.
+        seed: See `image_files`.
+
+    Raises:
+        DataError: Files are missing, damaged, or differ in size; names the file and the mend.
+    """
+    files = image_files(root, test_share=test_share, seed=seed)
+    paths = sorted(path for part in (files.train, files.test) for each in part for path in each)
+    pixels = torch.from_numpy(_pixels(root, paths, image_size))
+    row_of = {path: row for row, path in enumerate(paths)}
+
+    def part(classes: Sequence[Sequence[Path]]) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = torch.tensor([row_of[path] for images in classes for path in images])
+        counts = torch.tensor([len(images) for images in classes])
+        return pixels.index_select(0, rows), torch.arange(len(classes)).repeat_interleave(counts)
+
+    name = root.resolve().name or str(root)
+    return ImageData(name, *part(files.train), *part(files.test), files.class_names)
+
+
+def _pixels(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels:
+    """All images, [N, H, W] or [N, 3, H, W], from the cache or decoded now."""
+    kept = _cache_file(root, paths, image_size)
+    if kept is not None:
+        with suppress(OSError, ValueError, EOFError):  # damaged or not there: made anew
+            pixels: Pixels = np.load(kept, allow_pickle=False)
+            if len(pixels) == len(paths) and pixels.dtype == np.uint8:
+                return pixels
+    started = time.monotonic()
+    pixels = _decoded(root, paths, image_size)
+    if kept is not None and time.monotonic() - started > _PATIENCE:
+        _keep(kept, pixels)
+    return pixels
+
+
+def _cache_file(root: Path, paths: Sequence[Path], image_size: int | None) -> Path | None:
+    """Where the pixels of these files are kept; None where there is no such place."""
+    folder = str(root.resolve())
+    state = hashlib.sha256(f"{_FORMAT}".encode())
+    try:
+        for path in paths:
+            status = path.stat()
+            entry = f"{path.relative_to(root)}\0{status.st_size}\0{status.st_mtime_ns}\0"
+            state.update(entry.encode(errors="surrogateescape"))
+        place = cache_root() / "image-folders"
+    except (OSError, UserError):  # decoding will say which file cannot be read
+        return None
+    origin = hashlib.sha256(folder.encode(errors="surrogateescape")).hexdigest()
+    return place / f"{origin[:16]}-{image_size or 'full'}-{state.hexdigest()[:16]}.npy"
+
+
+def _keep(path: Path, pixels: Pixels) -> None:
+    """Write pixels into the cache, instead of those of the same folder in an earlier state."""
+    contents = io.BytesIO()
+    np.save(contents, pixels, allow_pickle=False)
+    with suppress(OSError):  # without a cache, images are decoded again each time
+        atomic.write(path, contents.getbuffer())
+        for other in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.npy"):
+            if other != path:
+                other.unlink()
+
+
+def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels:
+    first = _decode(paths[0], image_size)
+    size = first.shape[1:]
+    _check_memory(root, len(paths), *size)
+    pixels = np.empty((len(paths), 3, *size), np.uint8)
+    colour = False
+    started = told = time.monotonic()
+    for row, image in enumerate(_in_order(paths, image_size)):
+        if image.shape[1:] != size:
+            raise DataError(
+                f"{paths[0]} has {_edges(first)} pixels, but {paths[row]} {_edges(image)}: give "
+                "all images one size, or have them resized with --set stream.image_size=N (pixels)"
+            )
+        pixels[row] = image  # a grey one is repeated
+        colour = colour or (len(image) > 1 and bool((image != image[0]).any()))
+        if (now := time.monotonic()) - told > (10 * _PATIENCE if told > started else _PATIENCE):
+            told = now
+            print(f"{root}: reading {len(paths)} images, {row + 1} done", file=sys.stderr)
+    return pixels if colour else np.ascontiguousarray(pixels[:, 0])
+
+
+def _in_order(paths: Sequence[Path], image_size: int | None) -> Iterator[Pixels]:
+    """The images, decoded by threads that are a few chunks ahead at most."""
+
+    def decode(start: int) -> list[Pixels]:
+        return [_decode(path, image_size) for path in paths[start : start + _CHUNK]]
+
+    threads = min(_THREADS, os.cpu_count() or 1)
+    at_once = 4 * threads * _CHUNK
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(paths), at_once):
+            end = min(start + at_once, len(paths))
+            for images in pool.map(decode, range(start, end, _CHUNK)):
+                yield from images
+
+
+def _decode(path: Path, image_size: int | None) -> Pixels:
+    """An image: uint8 [1, H, W] of a grey one, else [3, H, W].
+
+    Raises:
+        DataError: It cannot be read; names the file.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            if image_size is not None:
+                image.draft(None, (2 * image_size, 2 * image_size))
+            if image.mode in ("I", "F"):
+                raise DataError(
+                    f"{path} has pixels of 32 bits: save it with 8 or 16 bits per channel"
+                )
+            if image.mode.startswith("I;16"):
+                plain = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+            else:
+                ImageOps.exif_transpose(image, in_place=True)
+                plain = image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB")
+            if image_size is not None:
+                plain = plain.resize((image_size, image_size), Image.Resampling.BILINEAR)
+            pixels = np.asarray(plain)
+    except UnidentifiedImageError:
+        raise DataError(
+            f"{path} is damaged or no image: copy it again from its source, or delete it"
+        ) from None
+    except (
+        OSError,
+        SyntaxError,
+        ValueError,
+        EOFError,
+        IndexError,
+        struct.error,
+        zlib.error,
+        Image.DecompressionBombError,
+    ) as error:  # what Pillow's decoders raise where bytes are not what they should be
+        if isinstance(error, OSError) and error.strerror:
+            raise DataError(f"{path} cannot be read ({error.strerror}): change that") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"{path} is damaged ({reason}): copy it again from its source, or delete it"
+        ) from None
+    return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def _edges(image: Pixels) -> str:
+    """Width and height."""
+    return f"{image.shape[2]}x{image.shape[1]}"
+
+
+def _check_memory(root: Path, images: int, height: int, width: int) -> None:
+    """Refuse what cannot be held: the pixels as bytes and, standardised, as float32.
+
+    Raises:
+        DataError: It is more than this computer has.
+    """
+    needed = 15 * images * height * width
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return
+    if needed > there:
+        raise DataError(
+            f"{root}: {images} images of {width}x{height} pixels need {needed / 2**30:.0f} GiB of "
+            f"memory, and there are {there / 2**30:.0f}: reduce them with --set stream.image_size=N"
+            " (pixels)"
+        )

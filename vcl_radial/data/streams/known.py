@@ -1,0 +1,52 @@
+"""The sizes of tasks of the data sets whose sizes are known before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vcl_radial import outside
+from vcl_radial.data.streams.choices import check_keys, checked_order, classes_per_task, held_out
+from vcl_radial.errors import UserError
+
+TRAIN_COUNTS: Mapping[str, tuple[int, ...]] = {
+    "fashion-mnist": (6000,) * 10,
+    "mnist": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
+    # Of scikit-learn's digits every fifth image of each class is a test image.
+    "digits": (143, 146, 142, 147, 145, 146, 145, 144, 140, 144),
+}
+"""Training images of each class."""
+
+
+def task_sizes(settings: Mapping[str, Any]) -> list[int] | None:
+    """Training points of each task of a stream, or None where only reading the data tells.
+
+    Args:
+        settings: as of `build_stream`, with all of its keys.
+
+    Raises:
+        UserError: a setting is not known, or does not fit the data.
+    """
+    check_keys(settings)
+    counts = TRAIN_COUNTS.get(settings["dataset"])
+    if counts is None or outside.is_named(settings["kind"]):
+        return None
+    try:
+        return _task_sizes(settings, counts)
+    except UserError as error:  # begins with the key
+        raise UserError(f"stream.{error}") from None
+
+
+def _task_sizes(settings: Mapping[str, Any], counts: Sequence[int]) -> list[int]:
+    tasks, validation = settings["tasks"], settings["validation"]
+    if settings["kind"] == "permuted":
+        n = sum(counts)
+        return [n - held_out(n, validation, "unpermuted")] * tasks
+    k = classes_per_task(len(counts), tasks, settings["heads"] == "multi")
+    order = checked_order(settings.get("class_order"), len(counts))
+    sizes = []
+    for first in range(0, len(counts), k):
+        classes = order[first : first + k]
+        n = sum(counts[label] for label in classes)
+        sizes.append(n - held_out(n, validation, ", ".join(map(str, classes))))
+    return sizes

@@ -1,0 +1,57 @@
+"""What all streams do to images first: standardise the pixels, hold out a validation set."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vcl_radial.data.streams.choices import held_out
+from vcl_radial.data.streams.image_data import ImageData
+from vcl_radial.errors import DataError
+
+
+def standardised(data: ImageData, *, flatten: bool) -> Tensor:
+    """Return all images, training before test, with the training pixels at mean 0, variance 1.
+
+    x = (pixel - m) / s, where m and s are the scalar mean and standard deviation over all pixels
+    of the *whole standard training set*: of every task, and before a validation set is held out.
+    This is the usual preparation for these benchmarks; it lets two numbers from later tasks
+    into the first one.
+
+    Returns:
+        float32 [N, D]; unless `flatten`, images [N, C, H, W], C = 1 where they have no channels.
+
+    Raises:
+        DataError: All training pixels are equal.
+    """
+    x = torch.cat([data.train_x, data.test_x]).float()
+    std, mean = torch.std_mean(x[: len(data.train_x)], correction=0)
+    if std == 0:
+        raise DataError(f"{data.name}: all training pixels are equal, so there is nothing to learn")
+    x.sub_(mean).div_(std)
+    if flatten:
+        return x.flatten(1)
+    return x.unsqueeze(1) if x.ndim == 3 else x
+
+
+def hold_out(
+    rows: Tensor, fraction: float, generator: torch.Generator, task_name: str
+) -> tuple[Tensor, Tensor]:
+    """Split rows at random into a training and a validation part.
+
+    Args:
+        rows: Row numbers [n].
+        fraction: The share of the validation part, rounded to whole rows.
+        generator: Where the random order comes from.
+        task_name: Named in the error.
+
+    Returns:
+        Training rows and validation rows, each in ascending order of their places in `rows`.
+
+    Raises:
+        UserError: One of the two parts would be empty.
+    """
+    n_held_out = held_out(len(rows), fraction, task_name)
+    order = torch.randperm(len(rows), generator=generator)
+    out, kept = order[:n_held_out].sort().values, order[n_held_out:].sort().values
+    return rows[kept], rows[out]

@@ -1,0 +1,91 @@
+"""Split streams: the classes of a data set, dealt out over the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+
+from vcl_radial.data.streams.choices import (
+    check_choice,
+    check_fraction,
+    check_seed,
+    checked_order,
+    classes_per_task,
+)
+from vcl_radial.data.streams.image_data import ImageData
+from vcl_radial.data.streams.preparation import hold_out, standardised
+from vcl_radial.data.streams.tensors import TensorStream
+from vcl_radial.errors import DataError
+
+
+def split_stream(
+    data: ImageData,
+    *,
+    tasks: int = 5,
+    heads: Literal["multi", "single"] = "multi",
+    class_order: Sequence[int] | None = None,
+    validation: float = 0.1,
+    seed: int = 0,
+    flatten: bool = True,
+) -> TensorStream:
+    """Cut a data set into tasks with C / T classes each (Split-MNIST, Split-FashionMNIST).
+
+    Task t has the classes `class_order[t k : (t + 1) k]`, k = C / T. With heads "multi" each task
+    has a head of its own with labels 0..k-1; with "single" one head has the labels 0..C-1, and a
+    class's label is its place in the class order.
+
+    Args:
+        data: The data set.
+        tasks: The number of tasks T; it must divide the number of classes.
+        heads: "multi" (task-incremental) or "single" (class-incremental).
+        class_order: A permutation of the classes; None: the conventional order 0..C-1.
+        validation: The share of each task's training images that is held out.
+        seed: Seed of the validation split, and of nothing else.
+        flatten: Inputs as vectors [N, D]; else as images [N, C, H, W].
+
+    Raises:
+        UserError: A setting does not fit the data; names it.
+        DataError: A task has no test images, or all training pixels are equal.
+
+    Source: Zenke, Poole, Ganguli (2017), section 5.1; Nguyen et al. (2018), section 6.1.
+    """
+    check_choice("heads", heads, ("multi", "single"))
+    check_fraction("validation", validation)
+    check_seed("split_seed", seed)
+    multi_head = heads == "multi"
+    k = classes_per_task(data.n_classes, tasks, multi_head)
+    order = checked_order(class_order, data.n_classes)
+
+    place = torch.empty(data.n_classes, dtype=torch.int64)
+    place[torch.tensor(order)] = torch.arange(data.n_classes)
+    place_of_row = place[torch.cat([data.train_y, data.test_y])]
+    task_of_row = place_of_row // k
+    n_train = len(data.train_y)
+
+    generator = torch.Generator().manual_seed(seed)
+    train, held_out, test, names = [], [], [], []
+    for task in range(tasks):
+        names.append(", ".join(data.class_names[c] for c in order[task * k : (task + 1) * k]))
+        rows = (task_of_row == task).nonzero()[:, 0]
+        kept, out = hold_out(rows[rows < n_train], validation, generator, names[-1])
+        train.append(kept)
+        held_out.append(out)
+        test.append(rows[rows >= n_train])
+        if not len(test[-1]):
+            raise DataError(f'{data.name} has no test image for the task "{names[-1]}": add some')
+
+    first = [0 if multi_head else task * k for task in range(tasks)]
+    return TensorStream(
+        name=f"split {data.name}, {tasks} tasks, {heads}-head",
+        x=standardised(data, flatten=flatten),
+        y=place_of_row % k if multi_head else place_of_row,
+        train=tuple(train),
+        validation=tuple(held_out),
+        test=tuple(test),
+        task_names=tuple(names),
+        task_classes=tuple(tuple(range(label, label + k)) for label in first),
+        n_classes=k if multi_head else data.n_classes,
+        multi_head=multi_head,
+    )

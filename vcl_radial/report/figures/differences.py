@@ -1,0 +1,77 @@
+"""How far methods lie from one of them, paired by seed."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from vcl_radial.metrics import average_accuracy, mean_and_standard_error, sign_flip_test
+from vcl_radial.report.figures.over_seeds import method_names
+
+LEVEL = 0.05
+"""Below this p-value a difference is said to be one."""
+
+
+def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Average accuracy of every other method minus the reference's, over the seeds of both.
+
+    The effect size is Cohen's d_z, the mean of the differences over their standard deviation
+    (Lakens, "Calculating and reporting effect sizes" (2013), Eq. 6): infinite where all seeds
+    have the same difference, nan where that is 0.
+
+    Args:
+        results: Tidy tables of the finished runs of one benchmark, with `benchmark, method, seed`.
+        reference: The method to compare with.
+
+    Returns:
+        One row per method that shares at least two seeds with the reference: `method, seeds`, the
+        mean difference in points and its standard error `difference, difference_se`, the `effect`
+        size, the `p` of the exact sign-flip test and what that says in `words`.
+    """
+    by_run = {
+        (str(method), seed): average_accuracy(run)
+        for (method, seed), run in results.groupby(["method", "seed"])
+    }
+    rows = []
+    for method in method_names(results):
+        differences = [
+            value - by_run[reference, seed]
+            for (name, seed), value in by_run.items()
+            if name == method != reference and (reference, seed) in by_run
+        ]
+        n = len(differences)
+        if n > 1:
+            mean, error = mean_and_standard_error(differences)
+            p = sign_flip_test(differences)
+            effect = _ratio(mean, error * math.sqrt(n))
+            rows.append((method, n, mean, error, effect, p, in_words(n, mean, p)))
+    columns = ["method", "seeds", "difference", "difference_se", "effect", "p", "words"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def in_words(seeds: int, difference: float, p: float) -> str:
+    """What a p-value of the exact sign-flip test says, in plain words.
+
+    Args:
+        seeds: How many differences it was made of.
+        difference: Their mean.
+        p: The p-value; nan above 40 seeds.
+
+    Returns:
+        A few words.
+    """
+    smallest = 2.0 / 2.0**seeds
+    if smallest >= LEVEL:
+        return f"too few seeds: with {seeds}, p is at least {smallest:.4g}"
+    if math.isnan(p):
+        return "no exact test for so many seeds"
+    if p >= LEVEL:
+        return "no difference shown"
+    return "higher" if difference > 0 else "lower"
+
+
+def _ratio(mean: float, deviation: float) -> float:
+    if deviation > 1e-9 * abs(mean):  # below is rounding
+        return mean / deviation
+    return math.copysign(math.inf, mean) if mean else math.nan

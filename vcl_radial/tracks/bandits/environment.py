@@ -1,0 +1,111 @@
+"""A bandit: contexts in random order, and what each action would earn.
+
+- mushroom: to leave it earns 0, to eat it 5 if it is edible; if it is poisonous, -35 or 5 with
+  equal chances, so that to leave it is best in expectation (Blundell et al. 2015, section 5.3).
+- the others: 1 for the action that is the label, else 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vcl_radial.tracks.bandits.data import Table
+
+EDIBLE, HARMED = 5.0, -35.0
+
+
+@dataclass(frozen=True, eq=False)
+class Bandit:
+    """A game of T rounds with K actions.
+
+    Attributes:
+        contexts: `[T, d]`.
+        rewards: of each action, `[T, K]`; an agent is told of the chosen one's alone.
+        optimum: the highest expected reward of a round, `[T]`.
+    """
+
+    contexts: Tensor
+    rewards: Tensor
+    optimum: Tensor
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return len(self.contexts)
+
+    @property
+    def actions(self) -> int:
+        """K."""
+        return self.rewards.shape[1]
+
+
+def make_bandit(table: Table, seed: int, rounds: int | None = None) -> Bandit:
+    """The game of a seed: every row once in random order, or the first so many of that order."""
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(table.labels), generator=generator)[:rounds]
+    labels = table.labels[order]
+    if table.name == "mushroom":
+        poisonous = labels == 1
+        harmed = torch.rand(len(labels), generator=generator) < 0.5
+        eaten = torch.where(poisonous & harmed, HARMED, EDIBLE)
+        rewards = torch.stack([torch.zeros(len(labels)), eaten], dim=1)
+        optimum = torch.where(poisonous, 0.0, EDIBLE)
+    else:
+        rewards = torch.nn.functional.one_hot(labels, table.actions).float()
+        optimum = torch.ones(len(labels))
+    return Bandit(table.contexts[order], rewards, optimum)
+
+
+class Memory:
+    """What an agent has seen: contexts, its actions and their rewards.
+
+    Args:
+        bandit: the game; of its rewards nothing is read here.
+    """
+
+    def __init__(self, bandit: Bandit) -> None:
+        self._contexts = bandit.contexts
+        self.actions = torch.zeros(bandit.rounds, dtype=torch.int64)
+        self.rewards = torch.zeros(bandit.rounds)
+        self.points = 0
+
+    def add(self, action: int, reward: float) -> None:
+        """Keep what came of the next context."""
+        self.actions[self.points], self.rewards[self.points] = action, reward
+        self.points += 1
+
+    def batch(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Contexts `[B, d]`, actions `[B]` and rewards `[B]`, drawn with replacement."""
+        rows = torch.randint(self.points, (size,))
+        return self._contexts[rows], self.actions[rows], self.rewards[rows]
+
+
+def play(
+    bandit: Bandit,
+    choose: Callable[[Tensor], int],
+    learn: Callable[[Memory], None],
+    *,
+    pulls: int,
+    every: int,
+) -> Memory:
+    """Play a game: every action so many times in turn, then whatever the agent chooses.
+
+    Args:
+        bandit: the game.
+        choose: from a context `[d]` to an action.
+        learn: called with all that was seen after each `every` rounds.
+        pulls: of each action at the start.
+        every: rounds between two trainings.
+    """
+    memory = Memory(bandit)
+    for t in range(bandit.rounds):
+        at_start = t < pulls * bandit.actions
+        action = t % bandit.actions if at_start else choose(bandit.contexts[t])
+        memory.add(action, float(bandit.rewards[t, action]))
+        if (t + 1) % every == 0:
+            learn(memory)
+    return memory

@@ -1,0 +1,312 @@
+"""The continual track for many runs of one shape at once, as lanes of one program.
+
+A lane ends with the numbers of `ContinualRun` with its seed and recipe, up to the rounding of
+batched products: it has its own generator, seeded as that run is, and draws from it in the same
+order. Heads, consolidation, checkpoints and scores are those of the lanes' own networks; only
+training and prediction are done for all lanes together.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import Diverged
+from vcl_radial.nn.carry import consolidate
+from vcl_radial.nn.lane_step import LaneSettings, LaneStep
+from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.movement import LayerMovement, movement
+from vcl_radial.outside import is_named
+from vcl_radial.predict import own_randomness
+from vcl_radial.strategies.schedules import SCHEDULES
+from vcl_radial.strategies.scores import SCORES
+from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.tracks.continual.cuda_graph import Replayed
+from vcl_radial.tracks.continual.networks import make_network, stream_for
+from vcl_radial.tracks.continual.training import (
+    EVAL_BATCH,
+    movement_table,
+    newest_classes,
+    share_predicted_as,
+    task_seed,
+)
+from vcl_radial.tracks.settings import Recipe, StreamSettings
+
+STRATEGIES = ("vcl", "naive")
+"""Methods whose training a lane can do."""
+
+MAY_DIFFER = {
+    "learning_rate",
+    "rho_learning_rate",
+    "kl_weight",
+    "initial_rho",
+    "initial_noise",
+    "prior_scale",
+    "epochs",
+    "first_task_epochs",
+    "schedule",
+}
+"""Keys of a recipe in which lanes of one program may differ; the others make its shape."""
+
+EVAL_SEED = 0
+"""Of the weight samples in a prediction: the default of `ContinualStrategy`."""
+
+
+def shape(recipe: Recipe) -> str | None:
+    """What the recipes of one program have in common; None for one that has to run alone."""
+    if recipe.strategy not in STRATEGIES or recipe.optimizer == "sgd" or recipe.options:
+        return None
+    if (recipe.posterior == "none") != (recipe.strategy == "naive"):
+        return None
+    if recipe.posterior == "rdp" or is_named(recipe.posterior) or recipe.network is not None:
+        return None
+    return recipe.model_dump_json(exclude=MAY_DIFFER)
+
+
+class Lane:
+    """One of the runs: what `ContinualRun` holds of it."""
+
+    def __init__(self, recipe: Recipe, seed: int, model: TaskModel, on_epoch: Any) -> None:
+        self.recipe, self.seed, self.model, self.on_epoch = recipe, seed, model, on_epoch
+        self.rows: list[tuple[int, int, str, float]] = []
+        self.layers: list[tuple[int, LayerMovement]] = []
+        self.tasks_done = 0
+        self.seconds = {"training": 0.0, "evaluation": 0.0}
+        self.fault: Diverged | None = None
+        self.left_out = False
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network trains, as `ContinualRun` counts them."""
+        return sum(p.numel() for p in self.model.network.parameters())
+
+    def state_dict(self) -> dict[str, Any]:
+        """As that of `ContinualRun`: either can go on from the other's."""
+        return {
+            "strategy": {"model": self.model.state_dict()},
+            "rows": self.rows,
+            "layers": [(task, *layer) for task, layer in self.layers],
+            "tasks_done": self.tasks_done,
+            "seconds": self.seconds,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.model.load_state_dict(state["strategy"]["model"])
+        self.rows = [tuple(row) for row in state["rows"]]
+        self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
+        self.tasks_done, self.seconds = state["tasks_done"], dict(state["seconds"])
+
+    def accuracy(self) -> pd.DataFrame:
+        """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
+        return pd.DataFrame(
+            self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
+        )
+
+    def movement(self) -> pd.DataFrame:
+        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
+        return movement_table(self.layers)
+
+    def average_accuracy(self) -> float:
+        """The mean accuracy over the tasks trained so far, in per cent."""
+        last = [v for i, j, m, v in self.rows if i == self.tasks_done >= j and m == "accuracy"]
+        return sum(last) / len(last)
+
+
+class LaneRuns:
+    """Runs in progress that share a stream and the shape of their recipes.
+
+    Args:
+        settings: the task sequence.
+        recipes: one for each lane, all of one `shape`.
+        seeds: one for each lane.
+        evaluate_on: "test" or "validation".
+        data_dir: where the data lie; see `vcl_radial.data.streams`.
+        device: of the networks and the data.
+        on_epoch: told the lane, and its task and epoch (from 1), of every finished epoch.
+    """
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        recipes: Sequence[Recipe],
+        seeds: Sequence[int],
+        *,
+        evaluate_on: str = "test",
+        data_dir: Path | None = None,
+        device: str = "cpu",
+        on_epoch: Callable[[int, int, int], None] = lambda lane, task, epoch: None,
+    ) -> None:
+        if len({shape(recipe) for recipe in recipes}) != 1 or shape(recipes[0]) is None:
+            raise ValueError("the recipes of lanes must have one shape")
+        torch.set_flush_denormal(True)
+        stream = stream_for(settings, recipes[0], data_dir)
+        recipes[0].check_batches(min(map(len, stream.train)))
+        self.evaluate_on = evaluate_on
+        self.lanes: list[Lane] = []
+        for recipe, seed in zip(recipes, seeds, strict=True):
+            with own_randomness(task_seed(seed, 0), torch.device("cpu")):
+                model = TaskModel(make_network(stream, recipe)).to(device)
+            number = len(self.lanes)
+            self.lanes.append(
+                Lane(recipe, seed, model, lambda t, e, lane=number: on_epoch(lane, t, e))
+            )
+        self.stream = stream.to(device)
+        self.device = torch.device(device)
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks, T."""
+        return self.stream.n_tasks
+
+    @property
+    def device_name(self) -> str:
+        """The device, in words."""
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
+
+    def leave_out(self, lane: int) -> None:
+        """Do nothing more in a lane."""
+        self.lanes[lane].left_out = True
+
+    def finish_tasks(self) -> Iterator[list[int]]:
+        """Train and score what is left; yield the lanes that have finished another task.
+
+        A lane that diverges is left out from then on; its `fault` says why.
+        """
+        new = [lane for lane in self.lanes if not lane.rows and not lane.left_out]
+        if new:
+            self._evaluate(new)
+        while left := self._unfinished():
+            done = min(lane.tasks_done for lane in left)
+            together = [lane for lane in left if lane.tasks_done == done]
+            self._train(together, done)
+            together = [lane for lane in together if lane.fault is None]
+            if together:
+                self._evaluate(together)
+            yield [i for i, x in enumerate(self.lanes) if x in together and x.fault is None]
+
+    def _unfinished(self) -> list[Lane]:
+        able = [lane for lane in self.lanes if lane.fault is None and not lane.left_out]
+        return [lane for lane in able if lane.tasks_done < self.tasks]
+
+    def _train(self, lanes: list[Lane], task: int) -> None:
+        """Train a task (from 0) in lanes that have come so far, and consolidate it."""
+        started = time.perf_counter()
+        # Those with most epochs first: the active ones are always the first so many.
+        epochs = {lane: lane.recipe.epochs_of(task + 1) for lane in lanes}
+        lanes = sorted(lanes, key=lambda lane: -epochs[lane])
+        recipe, label = lanes[0].recipe, self.stream.task_label(task)
+        x, y = self.stream.inputs(task, "train"), self.stream.labels(task, "train")
+        seeds = [task_seed(lane.seed, task + 1) for lane in lanes]
+        orders = [torch.Generator().manual_seed(seed) for seed in seeds]
+        draws = orders
+        if self.device.type == "cuda":
+            draws = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
+        stacked = Lanes([lane.model.network for lane in lanes], label)
+        step = Replayed(
+            LaneStep(
+                stacked,
+                [
+                    LaneSettings(
+                        lane.recipe.learning_rate,
+                        lane.recipe.rho_learning_rate or lane.recipe.learning_rate,
+                        lane.recipe.kl_weight / len(y),
+                    )
+                    for lane in lanes
+                ],
+                draws,
+                x,
+                y,
+                samples=recipe.train_samples,
+                amsgrad=recipe.optimizer == "amsgrad",
+            )
+        )
+        for epoch in range(1, epochs[lanes[0]] + 1):
+            active = [lane for lane in lanes if epochs[lane] >= epoch]
+            step.scale_rates(
+                [SCHEDULES[x.recipe.schedule]((epoch - 1) / epochs[x]) for x in active]
+            )
+            losses = self._epoch(step, orders[: len(active)], len(y), recipe)
+            finite = torch.isfinite(losses).tolist()
+            for lane, is_finite, loss in zip(active, finite, losses.tolist(), strict=True):
+                if not is_finite and lane.fault is None:
+                    lane.fault = Diverged(
+                        f"the loss became {loss} in epoch {epoch} of task {task + 1}; "
+                        "try a smaller learning_rate"
+                    )
+                lane.on_epoch(task + 1, epoch)
+        stacked.write_back()
+        seconds = (time.perf_counter() - started) / len(lanes)
+        for lane in lanes:
+            lane.tasks_done += 1
+            lane.model.meet(label, self.stream.n_classes)
+            lane.layers += [(lane.tasks_done, x) for x in movement(lane.model.network, [label])]
+            consolidate(lane.model.network, [label])
+            lane.seconds["training"] += seconds
+
+    def _epoch(
+        self, step: Replayed, orders: Sequence[torch.Generator], points: int, recipe: Recipe
+    ) -> Tensor:
+        """Every active lane's pass over the task in an order of its own; the last losses."""
+        order = torch.stack([torch.randperm(points, generator=g) for g in orders]).to(self.device)
+        size = recipe.batch_size
+        end = points - points % size if recipe.drop_last else points
+        losses = torch.zeros(len(orders))
+        for start in range(0, end, size):
+            losses = step(order[:, start : min(start + size, end)])
+        return losses
+
+    def _evaluate(self, lanes: list[Lane]) -> None:
+        started = time.perf_counter()
+        done = lanes[0].tasks_done
+        newest = newest_classes(self.stream, done)
+        for task in range(self.tasks):
+            labels = self.stream.labels(task, self._part)
+            for lane, predictions in zip(lanes, self._predictions(lanes, task), strict=True):
+                if torch.isnan(predictions).any():
+                    lane.fault = Diverged(
+                        "predictions are not numbers: the weights diverged in training; try a "
+                        "smaller learning_rate"
+                    )
+                    continue
+                scores = {name: float(score(predictions, labels)) for name, score in SCORES.items()}
+                if newest is not None:
+                    scores["predicted_as_newest"] = share_predicted_as(newest, predictions)
+                lane.rows += [(done, task + 1, name, value) for name, value in scores.items()]
+        seconds = (time.perf_counter() - started) / len(lanes)
+        for lane in lanes:
+            lane.seconds["evaluation"] += seconds
+
+    @property
+    def _part(self) -> Any:
+        return self.evaluate_on
+
+    def _predictions(self, lanes: list[Lane], task: int) -> Tensor:
+        """The log-predictive of every lane on a task, `[R, n, C]` in nats."""
+        recipe = lanes[0].recipe
+        samples = 1 if recipe.posterior == "none" else recipe.eval_samples
+        stacked = Lanes([lane.model.network for lane in lanes], self.stream.task_label(task))
+        x = self.stream.inputs(task, self._part)
+        predictions = []
+        for batch in torch.split(x, EVAL_BATCH):
+            with own_randomness(EVAL_SEED, self.device):
+                draws = torch.stack([self._draw(stacked, batch) for _ in range(samples)])
+            predictions.append(draws.logsumexp(0) - math.log(samples))
+        return torch.cat(predictions, dim=1)
+
+    @staticmethod
+    @torch.no_grad()
+    def _draw(stacked: Lanes, x: Tensor) -> Tensor:
+        """Log-probabilities under one draw: all lanes have the same seed, and so the same noise."""
+        weights = [
+            torch.addcmul(b.mean, b.scale, b.family(b.mean[0], b.scale[0]).noise(1))
+            for b in stacked.blocks
+        ]
+        return stacked.logits(x, weights, stacked.points, shared=True).log_softmax(-1)

@@ -1,0 +1,114 @@
+"""The network of a recipe, and the stream in the shape that it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import nn
+
+from vcl_radial import outside
+from vcl_radial.data.streams import TensorStream, build_stream
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
+from vcl_radial.nn.convnet import ConvNet
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.tracks.settings import Recipe, RecipeSettings, StreamSettings
+
+
+def stream_for(
+    settings: StreamSettings, recipe: Recipe, data_dir: Path | None = None
+) -> TensorStream:
+    """The task sequence, of vectors for an MLP and of images for any other network.
+
+    Raises:
+        UserError: a setting is not valid, or the data cannot be read.
+    """
+    flatten = recipe.network is None
+    keys = settings.model_dump(exclude_none=True, exclude={"data_name"})
+    return build_stream(keys | {"flatten": flatten}, data_dir)
+
+
+def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
+    """The network of a recipe for a stream: an MLP, or another body with heads on it.
+
+    Raises:
+        UserError: there would be nothing but heads, or what is from outside is no such body.
+    """
+    posterior = posterior_of(recipe)
+    if recipe.network is not None:
+        shape = tuple(stream.x.shape[1:])
+        return WithHeads(
+            body_of(recipe.network, shape),
+            shape,
+            stream.n_classes,
+            multi_head=stream.multi_head,
+            posterior=posterior,
+            point_heads=recipe.point_heads,
+            precision=recipe.precision,
+        )
+    recipe.check_layers(stream.multi_head)
+    return MLP(
+        stream.x[0].numel(),
+        stream.n_classes,
+        hidden=recipe.hidden,
+        multi_head=stream.multi_head,
+        posterior=posterior,
+        point_heads=recipe.point_heads,
+        precision=recipe.precision,
+    )
+
+
+def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
+    """The variational family of a recipe's weights, and where it starts; None for points."""
+    if recipe.posterior == "none":
+        return None
+    if recipe.posterior == "rdp":
+        return RDPSettings(
+            grouping=recipe.grouping,
+            initial_noise=initial_noise(recipe),
+            prior_scale=recipe.prior_scale,
+        )
+    return PosteriorSettings(
+        family=recipe.posterior,
+        grouping=recipe.grouping,
+        initial_rho=recipe.initial_rho,
+        initial_noise=recipe.initial_noise,
+        prior_scale=recipe.prior_scale,
+    )
+
+
+def body_of(name: str, shape: Sequence[int]) -> nn.Module:
+    """The network of features of a recipe that is no MLP.
+
+    Args:
+        name: "convnet", or `package.module:function`.
+        shape: of one input.
+
+    Raises:
+        UserError: the inputs do not fit it, or what is from outside is no network.
+    """
+    return ConvNet(shape) if name == "convnet" else own_body(name, shape)
+
+
+def own_body(name: str, shape: Sequence[int]) -> nn.Module:
+    """The network of features that `network = "package.module:function"` names.
+
+    Args:
+        name: what stands there.
+        shape: of one input.
+
+    Raises:
+        UserError: it is not found, fails, or gives no network.
+    """
+    body = outside.call("network", name, shape)
+    if not isinstance(body, nn.Module):
+        raise UserError(f"network = {name!r} gives {type(body).__name__}, not a torch.nn.Module")
+    return body
+
+
+def initial_noise(recipe: RecipeSettings) -> float:
+    """The noise of one weight that a recipe starts with, where the family does not scale it."""
+    return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))

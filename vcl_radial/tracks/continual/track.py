@@ -1,0 +1,176 @@
+"""Task sequences: a step is a task, a score the average accuracy or another metric."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from vcl_radial.data_files import image_files, required_root
+from vcl_radial.runs import catalogue
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.run import Place
+from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.tracks.continual import WORKER_MODULES
+from vcl_radial.tracks.continual.execute import Event, execute
+from vcl_radial.tracks.continual.lanes import batches, execute_lanes
+from vcl_radial.tracks.continual.preflight import check_data, check_runs
+from vcl_radial.tracks.continual.specification import Run, validated
+from vcl_radial.tracks.settings import IMAGE_FOLDER
+
+
+class Continual(Track[Run]):
+    """What `vcl-radial run` runs."""
+
+    command = "run"
+    table = "stream"
+    step = "task"
+    objectives: ClassVar = {
+        "average_accuracy": Objective("maximize", "average accuracy (%)"),
+        "minimum_accuracy": Objective("maximize", "minimum accuracy (%)"),
+        "learning_accuracy": Objective("maximize", "learning accuracy (%)"),
+        "backward_transfer": Objective("maximize", "backward transfer (points)"),
+        "forward_transfer": Objective("maximize", "forward transfer (points)"),
+        "forgetting": Objective("minimize", "forgetting (points)"),
+        "recency_bias": Objective("minimize", "recency bias (%)"),
+        "average_nll": Objective("minimize", "NLL (nats)"),
+        "average_ece": Objective("minimize", "ECE (%)"),
+    }
+    worker_modules = WORKER_MODULES
+    has_lanes = True
+
+    def benchmarks(self) -> list[str]:
+        """Those of `benchmarks/`."""
+        return catalogue.names("benchmark")
+
+    def recipe_of(self, benchmark: str) -> Mapping[str, Any]:
+        """Its [recipe]; options are the method's."""
+        recipe = catalogue.section(catalogue.load("benchmark", benchmark), "recipe")
+        return {key: value for key, value in recipe.items() if key != "options"}
+
+    def plan(self, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]) -> Run:
+        """A run of `vcl-radial run`."""
+        (run,) = catalogue.plan(benchmark, [method], [seed], settings)
+        return run
+
+    def check_runs(self, runs: Sequence[Run]) -> None:
+        """As before `vcl-radial run`."""
+        check_runs(runs)
+
+    def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
+        """As `vcl-radial run`."""
+        check_data(runs, data_dir)
+
+    def validated(self, tables: Mapping[str, Any]) -> Run:
+        """A run from its settings."""
+        return validated(**tables)
+
+    def on_data(self, run: Run, data_dir: Path | None) -> Run:
+        """A run with the checksum of its data."""
+        return run.on_data(data_dir)
+
+    def split_of(self, seed: int) -> dict[str, Any]:
+        """The seed is that of the validation part too; test images are the standard ones."""
+        return {"stream.split_seed": seed}
+
+    def may_be_damaged(self, runs: Sequence[Run]) -> bool:
+        """All but scikit-learn's digits."""
+        return {run.stream.dataset for run in runs} != {"digits"}
+
+    def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
+        """Load each data set."""
+        from vcl_radial.data.streams import load_dataset
+
+        streams = [run.stream for run in runs]
+        for name, keys in sorted({(s.dataset, tuple(s.loading.items())) for s in streams}, key=str):
+            load_dataset(name, data_dir, **dict(keys))
+            if name == IMAGE_FOLDER:
+                _name_left_out(required_root(name, data_dir))
+
+    def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
+        """Carry a run out."""
+        execute(run, place, lambda event: tell(_step(event)))
+
+    def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
+        """The average accuracy over the tasks trained so far, after each task."""
+        if folder.fault() is None:
+            _, *rows = csv.reader((folder.path / "accuracy.csv").read_text().splitlines())
+            return _averages([(int(i), int(j), metric, float(v)) for i, j, metric, v in rows])
+        state = folder.load_checkpoint()
+        return _averages(state["rows"]) if state is not None else {}
+
+    def score(self, folder: RunFolder[Run], objective: str) -> float | None:
+        """One of `metrics.summary`; by its own table a run from before a score was there has it."""
+        import pandas as pd
+
+        from vcl_radial.metrics import summary
+
+        return summary(pd.read_csv(folder.path / "accuracy.csv"))[objective]
+
+    def chance(self, folder: RunFolder[Run]) -> float | None:
+        """The mean accuracy on all tasks before any training."""
+        rows = csv.DictReader((folder.path / "accuracy.csv").read_text().splitlines())
+        untrained = [
+            float(row["value"])
+            for row in rows
+            if row["task_trained"] == "0" and row["metric"] == "accuracy"
+        ]
+        return statistics.fmean(untrained) if untrained else None
+
+    def seconds(self, environment: Mapping[str, Any]) -> float:
+        """Training and evaluation."""
+        return float(sum(environment["seconds"].values()))
+
+    def epochs(self, run: Run) -> int:
+        """Of all tasks."""
+        return run.recipe.epochs_until(run.stream.tasks)
+
+    def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
+        """Runs of one stream and one shape."""
+        return batches(runs, lanes)
+
+    def execute_together(
+        self, runs: Sequence[Run], place: Place, tell: Callable[[Run, Step], None]
+    ) -> list[str | None]:
+        """Carry a batch out as lanes of one program."""
+        return execute_lanes(runs, place, lambda run, event: tell(run, _step(event)))
+
+
+def _step(event: Event) -> Step:
+    at_work = event.task if event.kind == "epoch" else min(event.task + 1, event.tasks)
+    done = f"task {event.task} of {event.tasks}"
+    news = {
+        "start": f"goes on after {done}" if event.task else None,
+        "epoch": None,
+        "task": f"{done}  average accuracy {event.accuracy:6.2f} %" if event.accuracy else None,
+    }
+    return Step(
+        done=event.task - (event.kind == "epoch"),
+        words=f"task {at_work} of {event.tasks}",
+        score=event.accuracy if event.kind == "task" else None,
+        epoch=event.epoch,
+        epochs=event.total,
+        news=news[event.kind],
+    )
+
+
+def _name_left_out(root: Path) -> None:
+    left_out = image_files(root).left_out
+    if left_out:
+        print(
+            f"{root}: files that are no images by their ending are left out ({len(left_out)}, the "
+            f"first is {left_out[0]})",
+            file=sys.stderr,
+        )
+
+
+def _averages(rows: Sequence[Sequence[Any]]) -> dict[int, float]:
+    """Over the tasks seen, after each task; from `task_trained, task_evaluated, metric, value`."""
+    seen: dict[int, list[float]] = {}
+    for trained, evaluated, metric, value in rows:
+        if metric == "accuracy" and 1 <= evaluated <= trained:
+            seen.setdefault(trained, []).append(value)
+    return {task: sum(values) / len(values) for task, values in sorted(seen.items())}

@@ -1,0 +1,294 @@
+"""The continual track: one run of a method over a task sequence, trained and scored.
+
+For every task: train against the carried prior, consolidate, evaluate every task. All randomness
+of task t comes from (seed, t) alone, so that a run that goes on from a checkpoint ends with the
+same bytes as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from avalanche.core import SupervisedPlugin
+from avalanche.training.determinism.rng_manager import RNGManager
+from avalanche.training.plugins import EvaluationPlugin
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+
+from vcl_radial.data.streams import TensorStream, to_avalanche
+from vcl_radial.nn import variational_weights
+from vcl_radial.nn.movement import LayerMovement
+from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.options import check_options, not_made, require_base, signature_of
+from vcl_radial.strategies.registry import find_strategy
+from vcl_radial.strategies.schedules import SCHEDULES
+from vcl_radial.strategies.scores import Scores
+from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.strategies.upkeep import Upkeep
+from vcl_radial.tracks.continual.networks import initial_noise, make_network, stream_for
+from vcl_radial.tracks.settings import Recipe, StreamSettings
+
+EVAL_BATCH = 16_384
+"""Rows of an evaluation batch at most; predictions do not depend on it."""
+
+EVAL_NUMBERS = 2**23
+"""Numbers of the inputs in an evaluation batch at most: a convolution makes many of each."""
+
+OnEpoch = Callable[[int, int], None]
+"""Called with the task (from 1) and the epoch (from 1) that has just ended."""
+
+
+class ContinualRun:
+    """A run in progress.
+
+    Args:
+        settings: the task sequence.
+        recipe: the method.
+        seed: of the initial weights, the batches and the weight samples.
+        evaluate_on: "test" or "validation".
+        data_dir: where the data lie; see `vcl_radial.data.streams`.
+        device: of the network and the data.
+        on_epoch: told about every finished epoch.
+    """
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        recipe: Recipe,
+        seed: int,
+        *,
+        evaluate_on: str = "test",
+        data_dir: Path | None = None,
+        device: str = "cpu",
+        on_epoch: OnEpoch = lambda task, epoch: None,
+    ) -> None:
+        # A network trained to a loss near 0 meets denormal numbers, and they are slow.
+        torch.set_flush_denormal(True)
+        self.seed, self.recipe = seed, recipe
+        self.stream = stream_for(settings, recipe, data_dir)
+        recipe.check_batches(min(map(len, self.stream.train)))
+        benchmark = to_avalanche(self.stream)
+        self.train_experiences = list(benchmark.train_stream)
+        self.eval_experiences = list(
+            benchmark.streams[{"validation": "valid"}.get(evaluate_on, evaluate_on)]
+        )
+        self.scores = Scores()
+        self._seed_task(0)
+        self.strategy = make_strategy(
+            recipe,
+            make_network(self.stream, recipe),
+            tensor_stream=self.stream.to(device),
+            device=device,
+            evaluator=EvaluationPlugin(self.scores, loggers=[]),
+            plugins=[_EpochCallback(on_epoch), Upkeep()],
+        )
+        self.rows: list[tuple[int, int, str, float]] = []
+        self.layers: list[tuple[int, LayerMovement]] = []
+        self.tasks_done = 0
+        self.seconds = {"training": 0.0, "evaluation": 0.0}
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks, T."""
+        return len(self.train_experiences)
+
+    @property
+    def trainings(self) -> int:
+        """How often the method trains: once a task, or once for all."""
+        return 1 if self.strategy.needs_whole_stream else self.tasks
+
+    @property
+    def iterations(self) -> int:
+        """The training steps made so far."""
+        return int(self.strategy.clock.train_iterations)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network trains; a Gaussian weight has two."""
+        return sum(p.numel() for p in self.strategy.network.parameters())
+
+    @property
+    def device_name(self) -> str:
+        """The device, in words."""
+        device = self.strategy.device
+        return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+    def finish_tasks(self) -> Iterator[int]:
+        """Train and score what is left, and yield the number of tasks done after each step."""
+        if not self.rows:
+            self._evaluate()
+        while self.tasks_done < self.tasks:
+            at_once = self.tasks if self.strategy.needs_whole_stream else 1
+            experiences = self.train_experiences[self.tasks_done : self.tasks_done + at_once]
+            self._seed_task(self.tasks_done + at_once)
+            self.strategy.train_epochs = self.recipe.epochs_of(self.tasks_done + 1)
+            started = time.perf_counter()
+            self.strategy.train(experiences, eval_streams=[])
+            self.seconds["training"] += time.perf_counter() - started
+            self.tasks_done += at_once
+            self.layers += [(self.tasks_done, layer) for layer in self.strategy.movement]
+            self._evaluate()
+            yield self.tasks_done
+
+    def accuracy(self) -> pd.DataFrame:
+        """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
+        return pd.DataFrame(
+            self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
+        )
+
+    def movement(self) -> pd.DataFrame:
+        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
+        return movement_table(self.layers)
+
+    def average_accuracy(self) -> float:
+        """The mean accuracy over the tasks trained so far, in per cent."""
+        last = [v for i, j, m, v in self.rows if i == self.tasks_done >= j and m == "accuracy"]
+        return sum(last) / len(last)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers from which the run can go on."""
+        return {
+            "strategy": self.strategy.state_dict(),
+            "rows": self.rows,
+            "layers": [(task, *layer) for task, layer in self.layers],
+            "tasks_done": self.tasks_done,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.strategy.load_state_dict(state["strategy"])
+        self.rows = [tuple(row) for row in state["rows"]]
+        self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
+        self.tasks_done, self.seconds = state["tasks_done"], state["seconds"]
+        # The clock decides nothing but where a logger puts a point; lanes do not keep it.
+        self.strategy.clock.train_iterations = state.get("iterations", 0)
+
+    def _evaluate(self) -> None:
+        started = time.perf_counter()
+        newest = (
+            None
+            if self.strategy.needs_whole_stream
+            else newest_classes(self.stream, self.tasks_done)
+        )
+        for task, experience in enumerate(self.eval_experiences, start=1):
+            self.strategy.eval([experience])
+            scores = dict(self.scores.values)
+            if newest is not None and self.scores.predictions is not None:
+                scores["predicted_as_newest"] = share_predicted_as(newest, self.scores.predictions)
+            self.rows += [(self.tasks_done, task, name, value) for name, value in scores.items()]
+        self.seconds["evaluation"] += time.perf_counter() - started
+
+    def _seed_task(self, task: int) -> None:
+        RNGManager.set_random_seeds(task_seed(self.seed, task))
+
+
+def movement_table(layers: Sequence[tuple[int, LayerMovement]]) -> pd.DataFrame:
+    """A row for each task and layer; none for a method without a posterior and a prior."""
+    columns = ["task_trained", *LayerMovement._fields]
+    return pd.DataFrame([(task, *layer) for task, layer in layers], columns=columns)
+
+
+class _EpochCallback(SupervisedPlugin):
+    def __init__(self, on_epoch: OnEpoch) -> None:
+        super().__init__()
+        self.on_epoch = on_epoch
+
+    def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
+        task = strategy.experience.current_experience + 1
+        self.on_epoch(task, strategy.clock.train_exp_epochs + 1)
+
+
+def task_seed(seed: int, task: int) -> int:
+    """What seeds all randomness of a task of a run; task 0 is what comes before the first."""
+    (state,) = np.random.SeedSequence([seed, task]).generate_state(1)
+    return int(state)
+
+
+def newest_classes(stream: TensorStream, tasks_done: int) -> torch.Tensor | None:
+    """The classes of the task trained last, where all tasks share one head of classes."""
+    if tasks_done == 0 or stream.multi_head:
+        return None
+    newest = stream.task_classes[tasks_done - 1]
+    return torch.tensor(newest) if len(newest) < stream.n_classes else None
+
+
+def share_predicted_as(classes: torch.Tensor, predictions: torch.Tensor) -> float:
+    """How many predictions `[B, C]` are of these classes, in per cent."""
+    return 100 * torch.isin(predictions.argmax(-1).cpu(), classes).double().mean().item()
+
+
+def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> ContinualStrategy:
+    """The strategy of a recipe, `options` and all.
+
+    Raises:
+        UserError: the strategy does not take these options, or its constructor lacks what all have.
+    """
+    strategy = find_strategy(recipe.strategy)
+    signature = signature_of(strategy)
+    check_options(recipe.strategy, signature, recipe.options, above=Recipe.model_fields)
+    draws = recipe.posterior != "none" or "eval_samples" in strategy.recipe_keys
+    settings_of_own: dict[str, Any] = {
+        "prior_scale": recipe.prior_scale,
+        "initial_noise": initial_noise(recipe),
+    }
+    taken = strategy.recipe_keys | set(signature.options) - recipe.options.keys()
+    own = {key: value for key, value in settings_of_own.items() if key in taken}
+    try:
+        made = strategy(
+            model=network,
+            optimizer=optimizer_for(recipe),
+            train_mb_size=recipe.batch_size,
+            train_epochs=recipe.epochs,
+            eval_mb_size=_eval_batch(settings.get("tensor_stream")),
+            penalty_weight=recipe.kl_weight,
+            train_samples=recipe.train_samples,
+            eval_samples=recipe.eval_samples if draws else 1,
+            drop_last=recipe.drop_last,
+            loss_value=False,
+            schedule=SCHEDULES[recipe.schedule],
+            **own,
+            **recipe.options,
+            **settings,
+        )
+    except (TypeError, ValueError) as error:
+        raise not_made(recipe.strategy, strategy, recipe.options, error) from error
+    require_base(made)
+    if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
+        made.model.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
+    return made
+
+
+def _eval_batch(stream: TensorStream | None) -> int:
+    if stream is None:
+        return EVAL_BATCH
+    return min(EVAL_BATCH, max(1, EVAL_NUMBERS // stream.x[0].numel()))
+
+
+def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
+    """A function that makes the recipe's optimiser, with rho's own learning rate."""
+
+    def make(model: nn.Module) -> Optimizer:
+        spreads = ("rho", "log_concentration")
+        rho = {id(p) for name, p in model.named_parameters() if name.endswith(spreads)}
+        groups: list[dict[str, Any]] = [
+            {"params": [p for p in model.parameters() if id(p) not in rho]},
+            {
+                "params": [p for p in model.parameters() if id(p) in rho],
+                "lr": recipe.rho_learning_rate or recipe.learning_rate,
+            },
+        ]
+        groups = [group for group in groups if group["params"]]
+        if recipe.optimizer == "sgd":
+            return SGD(groups, lr=recipe.learning_rate)
+        amsgrad = recipe.optimizer == "amsgrad"
+        return Adam(groups, lr=recipe.learning_rate, amsgrad=amsgrad, fused=True)
+
+    return make

@@ -1,0 +1,236 @@
+"""Regression tables with their train/test splits: the nine UCI sets, diabetes, and a user's own.
+
+A set is a folder in the layout of Gal and Ghahramani's published experiments, with the splits of
+Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.txt` and
+`index_target.txt` (columns), `index_train_K.txt` and `index_test_K.txt` (rows of split K, from 0),
+`n_hidden.txt` (units of the hidden layer; 50 where it is not there).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vcl_radial.data.streams.tensors import tensors_checksum
+from vcl_radial.data_files import DATA_VARIABLE, user_root
+from vcl_radial.errors import DataError, UserError
+
+UCI_FOLDERS = {
+    "boston": "bostonHousing",
+    "concrete": "concrete",
+    "energy": "energy",
+    "kin8nm": "kin8nm",
+    "naval": "naval-propulsion-plant",
+    "power": "power-plant",
+    "protein": "protein-tertiary-structure",
+    "wine": "wine-quality-red",
+    "yacht": "yacht",
+}
+"""The nine sets by the names that the papers' tables have for them."""
+
+DIABETES = "diabetes"
+"""scikit-learn's 442 patients: needs no files."""
+
+_DIABETES_SPLITS = 20
+
+
+@dataclass(frozen=True)
+class Split:
+    """The rows of one split; validation rows are taken from the training rows.
+
+    Attributes:
+        train: rows to learn from.
+        test: rows to score on.
+    """
+
+    train: Tensor
+    test: Tensor
+
+    def validation(self, fraction: float, seed: int) -> Split:
+        """The training rows alone, cut into rows to learn from and rows to choose by.
+
+        The test rows of this split play no part in it.
+
+        Raises:
+            UserError: one of the two parts would be empty.
+        """
+        held_out = round(fraction * len(self.train))
+        if not 0 < held_out < len(self.train):
+            raise UserError(
+                f"validation = {fraction} of {len(self.train)} training rows leaves "
+                f"{held_out} to choose by and {len(self.train) - held_out} to learn from; change it"
+            )
+        order = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(seed))
+        rows = self.train[order]
+        return Split(rows[held_out:].sort().values, rows[:held_out].sort().values)
+
+
+@dataclass(frozen=True)
+class RegressionData:
+    """A table in its original units, and its splits.
+
+    Attributes:
+        name: of the set.
+        x: inputs `[N, d]`, float64.
+        y: targets `[N]`, float64.
+        splits: of the rows.
+        hidden: units of the hidden layer with which the set is compared in the literature.
+    """
+
+    name: str
+    x: Tensor
+    y: Tensor
+    splits: tuple[Split, ...]
+    hidden: int = 50
+
+    @cached_property
+    def checksum(self) -> str:
+        """Of rows and splits: results of other ones under the same name are others."""
+        rows = (rows for split in self.splits for rows in (split.train, split.test))
+        return tensors_checksum(self.x, self.y, *rows)
+
+
+def load_data(name: str, data_dir: Path | None = None) -> RegressionData:
+    """A set by its name: one of `UCI_FOLDERS`, "diabetes", or a folder of the user's in `uci/`.
+
+    The sets are sought in `uci/` in `data_dir`, else in the folder that `VCL_RADIAL_DATA` names.
+
+    Raises:
+        UserError: the name is not known, or no data folder is named.
+        DataError: a file is missing, damaged or does not fit the others.
+    """
+    if name == DIABETES:
+        return _load_diabetes()
+    root = user_root(data_dir)
+    if root is None:
+        known = ", ".join(UCI_FOLDERS)
+        raise UserError(
+            f"{name}: name the data folder that holds uci/ with --data-dir or {DATA_VARIABLE} "
+            f"(sets: {known}; {DIABETES} needs none)"
+        )
+    folder = root / "uci" / UCI_FOLDERS.get(name, name)
+    if not folder.is_dir():
+        raise DataError(
+            f"{folder}: there is no such folder; put the set's data.txt and index files there, or "
+            f"choose from {', '.join([*UCI_FOLDERS, DIABETES])}"
+        )
+    return _load_folder(name, folder)
+
+
+def _load_folder(name: str, folder: Path) -> RegressionData:
+    table = _numbers(folder / "data.txt")
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise DataError(f"{folder / 'data.txt'}: must be a table of finite numbers; copy it again")
+    features = _indices(folder / "index_features.txt", table.shape[1], "columns")
+    target = _indices(folder / "index_target.txt", table.shape[1], "columns")
+    if len(target) != 1 or target[0] in features:
+        raise DataError(f"{folder / 'index_target.txt'}: must name one column that is no feature")
+    splits: list[Split] = []
+    while (path := folder / f"index_train_{len(splits)}.txt").exists():
+        train = _indices(path, len(table), "rows")
+        test = _indices(folder / f"index_test_{len(splits)}.txt", len(table), "rows")
+        if common := set(train) & set(test):
+            raise DataError(
+                f"{path}: row {min(common)} is a test row of this split too; copy the files again"
+            )
+        splits.append(Split(torch.from_numpy(train), torch.from_numpy(test)))
+    if not splits:
+        raise DataError(f"{folder / 'index_train_0.txt'}: there is no such file; copy the splits")
+    x, y = torch.from_numpy(table[:, features]), torch.from_numpy(table[:, target[0]])
+    hidden = 50
+    if (path := folder / "n_hidden.txt").exists():
+        given = _numbers(path)
+        if given.size != 1 or not 1 <= given.item() <= 1e6:
+            raise DataError(f"{path}: must be the number of hidden units; copy it again")
+        hidden = round(given.item())
+    return RegressionData(name, x, y, tuple(splits), hidden)
+
+
+def _numbers(path: Path) -> NDArray[np.float64]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an empty file: it is refused below
+            numbers = np.loadtxt(path)
+    except OSError as error:
+        reason = error.strerror or "there is no such file"
+        raise DataError(f"{path}: {reason[0].lower()}{reason[1:]}; copy the set again") from None
+    except ValueError as error:
+        words = " ".join(str(error).split())
+        raise DataError(f"{path}: not a table of numbers ({words}); copy it again") from None
+    if not numbers.size:
+        raise DataError(f"{path}: is empty; copy it again")
+    return numbers
+
+
+def _indices(path: Path, end: int, what: str) -> NDArray[np.int64]:
+    """Whole numbers, which the published files write as floating-point text."""
+    numbers = np.atleast_1d(_numbers(path))
+    with np.errstate(invalid="ignore"):  # what is no whole number is refused below
+        whole = numbers.astype(np.int64)
+    right = numbers.ndim == 1 and (whole == numbers).all() and len(set(whole)) == len(whole)
+    if not right or whole.min() < 0 or whole.max() >= end:
+        raise DataError(
+            f"{path}: must list {what} from 0 to {end - 1}, each at most once; copy it again"
+        )
+    return whole
+
+
+def _load_diabetes() -> RegressionData:
+    """Splits of 90 and 10 per cent at random, split K from the seed K."""
+    from sklearn.datasets import load_diabetes
+
+    x, y = load_diabetes(return_X_y=True, scaled=False)
+    tested = round(len(y) / 10)
+    splits = []
+    for seed in range(_DIABETES_SPLITS):
+        order = torch.from_numpy(np.random.default_rng(seed).permutation(len(y)))
+        splits.append(Split(order[tested:], order[:tested]))
+    return RegressionData(DIABETES, torch.from_numpy(x), torch.from_numpy(y), tuple(splits))
+
+
+@dataclass(frozen=True)
+class Standardiser:
+    """Mean 0 and standard deviation 1 on the training rows; constant columns keep their scale.
+
+    Attributes:
+        x_mean: `[d]`.
+        x_scale: `[d]`.
+        y_mean: a scalar.
+        y_scale: a scalar.
+    """
+
+    x_mean: Tensor
+    x_scale: Tensor
+    y_mean: Tensor
+    y_scale: Tensor
+
+    @classmethod
+    def of(cls, x: Tensor, y: Tensor) -> Standardiser:
+        """From training inputs `[N, d]` and targets `[N]`."""
+        return cls(*_mean_and_scale(x), *_mean_and_scale(y))
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """(x - mean) / scale, column by column."""
+        return (x - self.x_mean) / self.x_scale
+
+    def targets(self, y: Tensor) -> Tensor:
+        """(y - mean) / scale."""
+        return (y - self.y_mean) / self.y_scale
+
+    def original_targets(self, y: Tensor) -> Tensor:
+        """Standardised targets in the original units."""
+        return y * self.y_scale + self.y_mean
+
+
+def _mean_and_scale(values: Tensor) -> tuple[Tensor, Tensor]:
+    scale, mean = torch.std_mean(values, dim=0, correction=0)
+    # A column that is constant up to rounding carries nothing: dividing would blow rounding up.
+    constant = scale <= 1e-12 * mean.abs().clamp(min=torch.finfo(values.dtype).tiny)
+    return mean, torch.where(constant, 1.0, scale)

@@ -1,0 +1,31 @@
+"""Who competes: each module has a function from a `Job` to the predictive `Mixture` of its lanes.
+
+A job holds no test targets: what a method is chosen or trained by cannot come from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vcl_radial.tracks.regression.methods import (
+    badam,
+    dropout,
+    ensemble,
+    laplace,
+    linear,
+    variational,
+)
+from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.predictive import Mixture
+
+METHODS: dict[str, Callable[[Job], Mixture]] = {
+    "variational": variational.predict,
+    "dropout": dropout.predict,
+    "ensemble": ensemble.predict,
+    "laplace": laplace.predict,
+    "badam": badam.predict,
+    "linear": linear.predict,
+}
+"""By the key `method` of a recipe."""
+
+__all__ = ["METHODS", "Job"]

@@ -1,0 +1,17 @@
+"""MC dropout (Gal and Ghahramani 2016): dropped inputs of every layer, in prediction too."""
+
+from __future__ import annotations
+
+from vcl_radial.tracks.regression.fit import fit
+from vcl_radial.tracks.regression.layers import DropoutLayer
+from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.predictive import Mixture
+
+
+def predict(job: Job) -> Mixture:
+    """Train on the evidence lower bound of the dropout posterior and mix over masks."""
+    scale, rate = job.of_lanes("prior_scale"), job.of_lanes("dropout")
+    network = job.network([DropoutLayer(w, b, scale, rate) for w, b in job.initial_means()])
+    noise = job.noise()
+    fit(network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings, job.on_step)
+    return Mixture.under_noise(job.draws(network, job.recipe.eval_samples), noise)

@@ -1,0 +1,25 @@
+"""Deep ensembles (Lakshminarayanan, Pritzel and Blundell 2017): networks from different starts.
+
+Members are maximum a posteriori, each with a noise precision of its own that does not depend on the
+input (theirs does), and without adversarial examples. The prediction is their mixture.
+"""
+
+from __future__ import annotations
+
+from vcl_radial.tracks.regression.fit import fit
+from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.predictive import Mixture
+
+
+def predict(job: Job) -> Mixture:
+    """Train the members of all lanes as lanes, and mix."""
+    members = job.recipe.members
+    of_members = job.repeated(members)
+    network, noise = of_members.point_network(), of_members.noise()
+    rates = of_members.of_lanes("learning_rate")
+    fit(network, noise, of_members.train, rates, job.fit_settings, job.on_step)
+    every = Mixture.under_noise(of_members.draws(network, 1), noise)
+    assert every.degrees is not None
+    mean = every.mean[0].view(-1, members, job.x.shape[1]).transpose(0, 1)
+    scale, degrees = (t.view(-1, members, 1).transpose(0, 1) for t in (every.scale, every.degrees))
+    return Mixture(mean, scale, degrees)

@@ -1,0 +1,49 @@
+"""Bayesian linear regression, the row in which nothing is approximate but the model.
+
+With an intercept, and the normal-gamma prior of `vcl_radial.tracks.regression.conjugate`:
+
+    w | tau ~ N(0, prior_scale^2 / tau),    tau ~ Gamma(noise_shape, noise_rate)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.tracks.regression.conjugate import NormalGamma
+from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.predictive import Mixture
+
+
+def predict(job: Job) -> Mixture:
+    """The closed form, lane by lane."""
+    (mixture,) = predict_in_sequence(job, [job.train])
+    return mixture
+
+
+def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> list[Mixture]:
+    """The same after each part of the data, each posterior the prior of the next."""
+    posteriors = [
+        NormalGamma.prior(
+            job.x.shape[-1] + 1, recipe.prior_scale, recipe.noise_shape, recipe.noise_rate
+        )
+        for recipe in job.recipes
+    ]
+    predictions: list[Mixture] = []
+    for part in parts:
+        posteriors = [
+            q.update(_with_one(x[:n]), y[:n])
+            for q, x, y, n in zip(posteriors, part.x, part.y, part.points.tolist(), strict=True)
+        ]
+        found = [q.predictive(_with_one(x)) for q, x in zip(posteriors, job.x, strict=True)]
+        mean, scale, degrees = (torch.stack(t) for t in zip(*found, strict=True))
+        predictions.append(Mixture(mean[None], scale[None], degrees[None, :, None]))
+    job.on_step(job.recipe.steps * len(parts))
+    return predictions
+
+
+def _with_one(x: Tensor) -> Tensor:
+    return torch.cat([x, torch.ones_like(x[:, :1])], dim=1)

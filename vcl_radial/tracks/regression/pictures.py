@@ -1,0 +1,248 @@
+"""The pictures of the regression track."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+
+from vcl_radial.report.figures.layout import (
+    Grid,
+    balanced_per_line,
+    fill,
+    header_height,
+    text_height,
+)
+from vcl_radial.report.figures.style import (
+    FAINT,
+    QUIET_INK,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    MethodStyle,
+    house_style,
+    method_styles,
+)
+from vcl_radial.tracks.regression.published import COLUMNS, cell
+
+_SHOWN = (
+    ("farquhar2020", "mfvi", "2020 a"),
+    ("farquhar2020", "radial", "2020 a"),
+    ("farquhar2020", "dropout", "2020 a"),
+    ("oh2020", "rdp", "2020 b"),
+)
+"""Published columns that are drawn below our methods."""
+
+_WIDTH_ALONE = 3.2
+"""Inches of a panel that stands alone, so that the header has room."""
+
+_ASIDE = 0.07
+"""Slices by which methods are set apart, lest one hide another."""
+
+_LINE = 0.165
+"""Inches of a row."""
+
+
+def log_likelihoods(means: pd.DataFrame) -> Figure:
+    """A panel for each set, a row for each method: mean and standard error over splits.
+
+    Published figures stand below ours in grey; those beyond the range of the others are numbers at
+    the edge.
+
+    Args:
+        means: what `vcl_radial.tracks.regression.tables.summary` gave.
+    """
+    scores = means[means["metric"] == "log_likelihood"]
+    sets, methods = list(scores["set"].unique()), list(scores["method"].unique())
+    styles = method_styles(methods)
+    shown = [s for s in _SHOWN if any(cell(s[0], name, s[1], "log_likelihood") for name in sets)]
+    rows = [*methods, *(f"{COLUMNS[column]}, {tag}" for _, column, tag in shown)]
+    per_line = balanced_per_line(len(sets), 3)
+    parts = ["mean ± standard error over splits, nats per test row", "further right is better"]
+    if shown:
+        parts.append("grey: published (a: Farquhar et al., Table 2, b: Oh et al., Table 1)")
+    left, width = 1.05, 1.75 if per_line > 1 else _WIDTH_ALONE
+    notes = fill(parts, per_line * (left + width) - left, TEXT_SIZE)
+    with house_style():
+        grid = Grid(
+            panels=len(sets),
+            per_line=per_line,
+            width=width,
+            height=_LINE * len(rows) + 0.1,
+            left=left,
+            above=text_height(1, TEXT_SIZE) + 0.08,
+            below=0.32,
+            right=0.15,
+            header=header_height(len(notes)) + 0.1,
+        )
+        figure = grid.figure()
+        for panel, name in enumerate(sets):
+            axes = grid.axes(figure, panel)
+            of_set = scores[scores["set"] == name].set_index("method")
+            ours = [
+                (float(of_set["mean"].get(m, math.nan)), float(of_set["standard_error"].get(m, 0)))
+                for m in methods
+            ]
+            theirs = [cell(source, name, column, "log_likelihood") for source, column, _ in shown]
+            pairs = [(p.mean, p.standard_error) if p else (math.nan, 0.0) for p in theirs]
+            _rows(axes, ours, pairs, [styles[m] for m in methods])
+            axes.set_title(name, fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=4)
+            axes.set_yticks(range(len(rows)), rows)
+            axes.set_ylim(len(rows) - 0.4, -0.6)
+        grid.write_header(figure, "Test log-likelihood", notes)
+    return figure
+
+
+def _rows(
+    axes: Axes,
+    ours: Sequence[tuple[float, float]],
+    theirs: Sequence[tuple[float, float]],
+    styles: Sequence[MethodStyle],
+) -> None:
+    low, high = _range([*ours, *theirs], ours)
+    axes.set_xlim(low, high)
+    grey = MethodStyle(QUIET_INK, "|")
+    for place, ((mean, error), style) in enumerate(
+        zip([*ours, *theirs], [*styles, *(grey for _ in theirs)], strict=True)
+    ):
+        if math.isnan(mean):
+            continue
+        if not low <= mean <= high:
+            left = mean < low
+            axes.annotate(
+                f"◂ {mean:.2f}" if left else f"{mean:.2f} ▸",
+                (0.02 if left else 0.98, place),
+                xycoords=("axes fraction", "data"),
+                ha="left" if left else "right",
+                va="center",
+                fontsize=SMALL_SIZE,
+                color=style.colour,
+            )
+            continue
+        axes.errorbar(
+            mean,
+            place,
+            xerr=0.0 if math.isnan(error) else error,
+            color=style.colour,
+            marker=style.marker,
+            markersize=6 if style is grey else 4,
+            elinewidth=1.0,
+            capsize=1.8,
+        )
+    if theirs:
+        axes.axhline(len(ours) - 0.5, color=FAINT, linewidth=0.6)
+    axes.grid(axis="x", color=FAINT, linewidth=0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.locator_params(axis="x", nbins=4)
+
+
+def _range(
+    values: Sequence[tuple[float, float]], ours: Sequence[tuple[float, float]]
+) -> tuple[float, float]:
+    """Where the axis goes: over our middle half and what is near it."""
+    means = np.array([mean for mean, _ in ours if not math.isnan(mean)])
+    if not len(means):  # all of them diverged
+        return 0.0, 1.0
+    lower, middle, upper = np.quantile(means, [0.25, 0.5, 0.75])
+    reach = max(3 * (upper - lower), 0.15)
+    near = [(m, 0 if math.isnan(e) else e) for m, e in values if abs(m - middle) <= reach]
+    low, high = min(m - e for m, e in near), max(m + e for m, e in near)
+    margin = 0.12 * max(high - low, 0.05)
+    return low - margin, high + margin
+
+
+def over_slices(tidy: pd.DataFrame) -> Figure:
+    """A panel for each set: log-likelihood on all test rows after each slice; dashed: at once.
+
+    Args:
+        tidy: a tidy table with slice 0 for all rows at once.
+    """
+    scores = tidy[tidy["metric"] == "log_likelihood"]
+    sets, methods = list(scores["set"].unique()), list(scores["method"].unique())
+    styles = method_styles(methods)
+    per_line = balanced_per_line(len(sets), 3)
+    parts = [
+        "on all test rows, after each slice of the training rows",
+        "mean ± standard error over splits",
+        "dashed: the posterior of all rows at once",
+    ]
+    left, width = 0.7, 2.0 if per_line > 1 else _WIDTH_ALONE
+    notes = fill(parts, per_line * (left + width) - left, TEXT_SIZE)
+    last = int(scores["slice"].max())
+    with house_style():
+        grid = Grid(
+            panels=len(sets),
+            per_line=per_line,
+            width=width,
+            height=1.35,
+            left=left,
+            above=text_height(1, TEXT_SIZE) + 0.08,
+            below=0.42,
+            right=0.15,
+            header=header_height(len(notes) + 1) + 0.15,
+        )
+        figure = grid.figure()
+        for panel, name in enumerate(sets):
+            axes = grid.axes(figure, panel)
+            for k, method in enumerate(methods):
+                aside = _ASIDE * (k - (len(methods) - 1) / 2)
+                group = scores[(scores["set"] == name) & (scores["method"] == method)]
+                if group.empty:
+                    continue
+                style = styles[method]
+                of_slice = group.groupby("slice")["value"]
+                mean, error = of_slice.mean(), of_slice.sem().fillna(0.0)
+                places = [place for place in range(1, last + 1) if place in mean.index]
+                axes.errorbar(
+                    [place + aside for place in places],
+                    mean[places],
+                    error[places],
+                    color=style.colour,
+                    marker=style.marker,
+                    markersize=3.5,
+                    linewidth=1.1,
+                    elinewidth=0.8,
+                    label=method,
+                )
+                if 0 in mean.index:
+                    axes.axhline(mean[0], color=style.colour, linewidth=0.9, linestyle=(0, (4, 2)))
+            axes.set_title(name, fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=4)
+            axes.set_xticks(range(1, last + 1))
+            axes.grid(axis="y", color=FAINT, linewidth=0.4)
+            _symlog_below(axes, scores[scores["set"] == name])
+            if grid.is_first_of_line(panel):
+                axes.set_ylabel("nats per test row")
+            if grid.is_lowest(panel):
+                axes.set_xlabel("slices seen", labelpad=3)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        grid.write_header(figure, "Test log-likelihood in sequence", notes)
+        figure.legend(
+            handles,
+            labels,
+            loc="upper left",
+            ncols=len(labels),
+            frameon=False,
+            fontsize=SMALL_SIZE,
+            bbox_to_anchor=(
+                grid.left / grid.total_width - 0.01,
+                1 - header_height(len(notes)) / grid.total_height,
+            ),
+        )
+    return figure
+
+
+def _symlog_below(axes: Axes, scores: pd.DataFrame) -> None:
+    """Let the axis go in powers of ten far below what is reached in the end."""
+    mean = scores.groupby(["method", "slice"])["value"].mean()
+    best, worst = float(mean.max()), float(mean.min())
+    if best - worst > 20:
+        axes.set_yscale("symlog", linthresh=5)
+        # In digits: the scale's own labels are formulas, which the style does not set.
+        near = [-2, 0, 2, 5] if worst > -1000 else [0]  # all the closer, the further it goes
+        axes.yaxis.set_major_locator(FixedLocator([*(-(10**k) for k in range(6, 0, -1)), *near]))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())

@@ -1,0 +1,80 @@
+"""The predictive distribution of a target: a mixture over weight samples, and its scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.tracks.regression.noise import NoisePrecision
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """p(y | x) = 1/T sum_t p_t(y | x), of every lane and row.
+
+    Attributes:
+        mean: of the components, `[T, R, n]`.
+        scale: of the components; broadcasts to the mean.
+        degrees: of freedom where they are Student-t distributions, which broadcasts to the mean;
+            None where they are Gaussian.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    degrees: Tensor | None = None
+
+    @classmethod
+    def under_noise(cls, mean: Tensor, noise: NoisePrecision) -> Mixture:
+        """Components f_t with the noise integrated out, which makes them Student-t.
+
+        int N(y; f, 1/tau) Gamma(tau; a, b) dtau = St(y; 2a, f, sqrt(b/a))
+
+        Shapes: mean `[T, R, n]`.
+        """
+        shape, rate = noise.shape.double(), noise.rate.double()
+        return cls(mean, (rate / shape).sqrt()[:, None], 2 * shape[:, None])
+
+    def log_density(self, y: Tensor) -> Tensor:
+        """The log predictive density, `[R, n]` in nats; float64.
+
+        log p(y | x) = log 1/T sum_t p_t(y | x)
+
+        The log of the mean over components, not the mean of their logs: the latter is a lower bound
+        that a wide posterior pays for.
+        """
+        z2 = ((y - self.mean.double()) / self.scale.double()).square()
+        if self.degrees is None:
+            log_p = -z2 / 2 - math.log(2 * math.pi) / 2
+        else:
+            v = self.degrees.double()
+            log_p = (
+                torch.lgamma((v + 1) / 2)
+                - torch.lgamma(v / 2)
+                - (v * math.pi).log() / 2
+                - (v + 1) / 2 * torch.log1p(z2 / v)
+            )
+        log_p = log_p - self.scale.double().log()
+        return log_p.logsumexp(0) - math.log(len(self.mean))
+
+    def scores(self, test: LaneData, y_scale: Tensor) -> dict[str, Tensor]:
+        """Scores in the original units, `[R]` each.
+
+        Args:
+            test: the standardised rows to score on.
+            y_scale: what a standardised unit is in the original ones, `[R]`.
+
+        Returns:
+            `log_likelihood`, the mean log predictive density in nats per row, and `rmse`, the root
+            of the mean squared error of the predictive mean.
+        """
+        y = test.y.double()
+        log_density = test.mean_over_points(self.log_density(y))
+        squares = (self.mean.double().mean(0) - y).square()
+        return {
+            "log_likelihood": log_density - y_scale.log(),
+            "rmse": test.mean_over_points(squares).sqrt() * y_scale,
+        }

@@ -1,0 +1,273 @@
+"""Tidy results, their means over splits, and Markdown: pure functions of tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.report.figures.over_seeds import number
+from vcl_radial.tracks.regression.published import COLUMNS as COLUMN_NAMES
+from vcl_radial.tracks.regression.published import SOURCES, best_log_likelihood, cell, published
+
+COLUMNS = ["set", "method", "setting", "split", "slice", "metric", "value"]
+"""Of a tidy table."""
+
+DECIMALS = {"log_likelihood": 2, "rmse": 2}
+_HEADINGS = {"log_likelihood": "Test log-likelihood (nats)", "rmse": "Test RMSE"}
+_SMALL_UNITS = {"naval": 4, "kin8nm": 3}
+"""Sets whose RMSE needs more decimals."""
+
+
+def summary(tidy: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard error over splits.
+
+    Returns:
+        The columns `set, method, slice, metric, mean, standard_error, splits, diverged`, in the
+        order of first appearance; splits that diverged are counted and left out of the mean.
+    """
+    rows: list[dict[str, Any]] = []
+    keys = ["set", "method", "slice", "metric"]
+    for key, group in tidy.groupby(keys, sort=False):
+        finite = group["value"].dropna()
+        mean, error = mean_and_standard_error(finite)
+        rows.append(
+            dict(zip(keys, key, strict=True))
+            | {
+                "mean": mean,
+                "standard_error": error,
+                "splits": len(finite),
+                "diverged": len(group) - len(finite),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def cell_text(mean: float, error: float, decimals: int) -> str:
+    """`-2.58 ± 0.06`, or a dash."""
+    if math.isnan(mean):
+        return "–"
+    spread = "" if math.isnan(error) else f" ± {number(error, decimals)}"
+    return number(mean, decimals) + spread
+
+
+def markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A table whose first column is text and whose others are numbers."""
+    rule = ["---", *("---:" for _ in header[1:])]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *body))
+
+
+def own_table(means: pd.DataFrame, metric: str) -> str:
+    """Sets down, methods across."""
+    found = _lookup(means, metric)
+    sets, methods = _names(means, "set"), _names(means, "method")
+    body = [
+        [
+            name,
+            *(
+                cell_text(*found.get((name, method), (math.nan, math.nan)), decimals(name, metric))
+                for method in methods
+            ),
+        ]
+        for name in sets
+    ]
+    return f"## {_HEADINGS[metric]}\n\n" + markdown(["set", *methods], body)
+
+
+def beside(
+    means: pd.DataFrame, source: str, pairs: Sequence[tuple[str, str]], metric: str
+) -> str | None:
+    """Our methods beside columns of a published table; None where nothing can be compared.
+
+    Args:
+        means: what `summary` gave.
+        source: of `SOURCES`.
+        pairs: our method and the paper's column.
+        metric: which.
+    """
+    found = _lookup(means, metric)
+    sets = [name for name in _names(means, "set") if any(p.set == name for p in published())]
+    pairs = [pair for pair in pairs if any((name, pair[0]) in found for name in sets)]
+    if not sets or not pairs:
+        return None
+    body = []
+    for name in sets:
+        row = [name]
+        for method, column in pairs:
+            theirs = cell(source, name, column, metric)
+            ours = found.get((name, method))
+            places = decimals(name, metric)
+            row.append(cell_text(*(ours or (math.nan, math.nan)), places))
+            row.append("–" if theirs is None else cell_text(theirs.mean, theirs.standard_error, 2))
+        body.append(row)
+    header = ["set"]
+    for method, _ in pairs:
+        header += [f"{method}: ours", "theirs"]
+    return f"### {SOURCES[source]}: {_HEADINGS[metric].lower()}\n\n" + markdown(header, body)
+
+
+def verdicts(means: pd.DataFrame) -> list[str]:
+    """What the comparison of log-likelihoods comes to, in sentences."""
+    found = _lookup(means, "log_likelihood")
+    sentences = []
+    for method, source, column in (
+        ("mfvi", "farquhar2020", "mfvi"),
+        ("radial", "farquhar2020", "radial"),
+        ("mfvi", "farquhar2020", "dropout"),
+        ("radial", "farquhar2020", "dropout"),
+        ("mc-dropout", "farquhar2020", "dropout"),
+        ("mfvi", "oh2020", "vi"),
+        ("rdp", "oh2020", "rdp"),
+    ):
+        better: list[str] = []
+        worse: list[str] = []
+        for name in _names(means, "set"):
+            theirs, ours = cell(source, name, column, "log_likelihood"), found.get((name, method))
+            if theirs is not None and ours is not None:
+                # Published figures have two decimals.
+                (worse if round(ours[0], 2) < theirs.mean else better).append(name)
+        if better or worse:
+            which = f": worse on {', '.join(worse)}" if worse else ""
+            sentences.append(
+                f"{method} against {COLUMN_NAMES[column]} of {SOURCES[source]}: at least as high "
+                f"on {len(better)} of {len(better) + len(worse)} sets{which}"
+            )
+    return sentences
+
+
+def impossible_pairs() -> list[str]:
+    """Published pairs that no Gaussian noise of one size can give, in sentences."""
+    sentences = []
+    for found in published():
+        rmse = cell(found.source, found.set, found.column, "rmse")
+        if found.metric != "log_likelihood" or rmse is None or rmse.mean <= 0.005:
+            continue
+        bound = best_log_likelihood(rmse.mean - 0.005)  # it may have been rounded up
+        if found.mean > bound + 3 * found.standard_error + 0.005:
+            sentences.append(
+                f"{found.set}, {COLUMN_NAMES[found.column]} of {SOURCES[found.source]}: "
+                f"a log-likelihood of {found.mean:.2f} beside an RMSE of {rmse.mean:.2f}, with "
+                f"which one Gaussian noise reaches {bound:.2f} at most"
+            )
+    return sentences
+
+
+def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -> str | None:
+    """The largest RMSE at which one Gaussian noise reaches a published figure, beside ours."""
+    ours = _lookup(means, "rmse")
+    body = []
+    for name in _names(means, "set"):
+        theirs = cell(source, name, column, "log_likelihood")
+        if theirs is not None and (name, method) in ours:
+            largest = math.exp(best_log_likelihood(1.0) - theirs.mean)
+            places = decimals(name, "rmse")
+            mine = cell_text(*ours[name, method], places)
+            body.append([name, number(theirs.mean, 2), number(largest, places), mine])
+    if not body:
+        return None
+    header = [
+        "set",
+        f"log-likelihood of {COLUMN_NAMES[column]}",
+        "needs an RMSE of at most",
+        f"{method}: RMSE",
+    ]
+    return markdown(header, body)
+
+
+def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
+    """One method minus another, paired by split; None where one of them is missing.
+
+    Shapes: a row for each set, with mean and standard error of the differences of both metrics, and
+    on how many of the splits the first method is better.
+    """
+    body = []
+    for name in _names(tidy, "set"):
+        cells = []
+        for metric in DECIMALS:
+            rows = tidy[(tidy["set"] == name) & (tidy["metric"] == metric)]
+            wide = rows.pivot_table(index="split", columns="method", values="value")
+            if method not in wide or reference not in wide:
+                break
+            gap = (wide[method] - wide[reference]).dropna()
+            better = int((gap > 0).sum() if metric == "log_likelihood" else (gap < 0).sum())
+            mean, error = mean_and_standard_error(gap)
+            cells += [
+                cell_text(mean, error, decimals(name, metric) + 1),
+                f"{better} of {len(gap)}",
+            ]
+        else:
+            body.append([name, *cells])
+    if not body:
+        return None
+    header = ["set", "log-likelihood (nats)", "splits higher", "RMSE", "splits lower"]
+    return (
+        f"## {method} minus {reference}\n\n"
+        "Paired by split. Splits of one set share most of their rows: a standard error over them "
+        "says how far they agree, and less of other data.\n\n" + markdown(header, body)
+    )
+
+
+def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
+    """A sequence's last slice minus all rows at once, paired by split.
+
+    Args:
+        tidy: with slice 0 for all rows at once.
+
+    Returns:
+        The columns `set, method, metric, at_once, at_once_error, in_sequence, in_sequence_error,
+        gap, gap_error, splits`.
+    """
+    rows = []
+    last = tidy["slice"].max()
+    for (name, method, metric), group in tidy.groupby(["set", "method", "metric"], sort=False):
+        wide = group.pivot_table(index="split", columns="slice", values="value")
+        if 0 not in wide or last not in wide:
+            continue
+        both = wide[[0, last]].dropna()
+        entry: dict[str, Any] = {"set": name, "method": method, "metric": metric}
+        for label, values in (
+            ("at_once", both[0]),
+            ("in_sequence", both[last]),
+            ("gap", both[last] - both[0]),
+        ):
+            entry[label], entry[f"{label}_error"] = mean_and_standard_error(values)
+        rows.append(entry | {"splits": len(both)})
+    return pd.DataFrame(rows)
+
+
+def gap_table(found: pd.DataFrame, metric: str) -> str:
+    """The gaps of a metric as Markdown."""
+    rows = found[found["metric"] == metric]
+    body = []
+    for row in rows.to_dict("records"):
+        places = decimals(row["set"], metric) + (metric == "log_likelihood")
+        body.append(
+            [
+                f"{row['set']}, {row['method']}",
+                cell_text(row["at_once"], row["at_once_error"], places),
+                cell_text(row["in_sequence"], row["in_sequence_error"], places),
+                cell_text(row["gap"], row["gap_error"], places),
+            ]
+        )
+    header = ["set, method", "all rows at once", "in sequence", "gap"]
+    return f"## {_HEADINGS[metric]}\n\n" + markdown(header, body)
+
+
+def decimals(name: str, metric: str) -> int:
+    """How many to print."""
+    return _SMALL_UNITS.get(name, 2) if metric == "rmse" else DECIMALS[metric]
+
+
+def _lookup(means: pd.DataFrame, metric: str) -> dict[tuple[str, str], tuple[float, float]]:
+    rows = means[means["metric"] == metric]
+    return {
+        (str(row["set"]), str(row["method"])): (float(row["mean"]), float(row["standard_error"]))
+        for row in rows.to_dict("records")
+    }
+
+
+def _names(table: pd.DataFrame, column: str) -> list[str]:
+    return [str(name) for name in table[column].unique()]

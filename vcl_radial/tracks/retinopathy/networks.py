@@ -1,0 +1,113 @@
+"""The network of a recipe, and how its weights are drawn in training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adam, Optimizer
+
+from vcl_radial.nn.grouping import Layer
+from vcl_radial.nn.vgg import VGG
+from vcl_radial.nn.weights import VariationalWeights
+from vcl_radial.nn.with_heads import WithHeads
+from vcl_radial.tracks.continual.networks import own_body, posterior_of
+from vcl_radial.tracks.retinopathy.settings import Recipe
+
+CLASSES = 2
+_ROOT_2 = math.sqrt(2)
+
+
+def make_network(recipe: Recipe, size: int) -> nn.Module:
+    """The recipe's network, with a start from the global generator.
+
+    Args:
+        recipe: names a network of features, or has those of a VGG.
+        size: pixels along an edge of the photographs.
+
+    Raises:
+        UserError: what is from outside is no such network.
+    """
+    posterior = posterior_of(recipe)
+    if recipe.network is not None:
+        shape = (3, size, size)
+        return WithHeads(
+            own_body(recipe.network, shape),
+            shape,
+            CLASSES,
+            multi_head=False,
+            posterior=posterior,
+            precision=recipe.precision,
+        )
+    return VGG(
+        recipe.channels,
+        CLASSES,
+        posterior=posterior,
+        dropout=recipe.dropout,
+        first_stride=recipe.first_stride,
+        precision=recipe.precision,
+    )
+
+
+def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
+    """The recipe's optimiser."""
+    if recipe.optimizer == "sgd":
+        return SGD(network.parameters(), lr=recipe.learning_rate, momentum=0.9, nesterov=True)
+    amsgrad = recipe.optimizer == "amsgrad"
+    return Adam(network.parameters(), lr=recipe.learning_rate, amsgrad=amsgrad)
+
+
+@contextmanager
+def at_means(network: nn.Module) -> Iterator[None]:
+    """Inside, training sees the posterior means and no noise."""
+    layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
+    for layer in layers:
+        layer.sampler = layer.mean
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.sampler = None
+
+
+@contextmanager
+def truncated(network: nn.Module, threshold: float) -> Iterator[None]:
+    """Inside, training draws w = mean + scale * noise with |noise| <= threshold.
+
+    The noise is a standard normal that is cut off, and not scaled up again: the likelihood's
+    gradient is biased and of lower variance, and the KL stays that of the whole Gaussian
+    (Farquhar, Osborne and Gal 2020, Appendix F). Drawing for prediction is as ever.
+    """
+    layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
+    for layer in layers:
+        layer.sampler = _Truncated(layer, threshold)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.sampler = None
+
+
+class _Truncated:
+    def __init__(self, layer: VariationalWeights, threshold: float) -> None:
+        self.layer, self.threshold = layer, threshold
+
+    def __call__(self) -> Layer:
+        posteriors = [block.posterior for block in self.layer.posterior_blocks()]
+        return self.layer.split(
+            [q.mean + q.scale * truncated_normal(q.mean, self.threshold) for q in posteriors]
+        )
+
+
+def truncated_normal(like: Tensor, threshold: float) -> Tensor:
+    """Standard normal numbers within +-threshold, of a tensor's shape, by the inverse CDF.
+
+    eps = sqrt(2) erfinv(u erf(threshold / sqrt(2))),   u ~ U(-1, 1)
+    """
+    mass = math.erf(threshold / _ROOT_2)
+    u = 2 * torch.rand_like(like, requires_grad=False) - 1
+    # In float32, erfinv of numbers next to 1 is infinite.
+    return (_ROOT_2 * torch.erfinv(u * mass)).clamp(-threshold, threshold)

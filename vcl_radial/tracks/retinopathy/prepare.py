@@ -1,0 +1,196 @@
+"""The photographs of a run: read, decoded, split and checked before anything is trained."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vcl_radial import outside
+from vcl_radial.data.fundus import (
+    FundusData,
+    Normalisation,
+    Split,
+    SyntheticSettings,
+    load_photographs,
+    load_pixels,
+    published_split,
+    split_by_patient,
+)
+from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
+from vcl_radial.data_files import user_root
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.tracks.retinopathy.parts import parts_of
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+
+Scored = tuple[str, FundusData, NDArray[np.int64]]
+"""Name, photographs and rows of something that is scored on."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Photographs of one site that are ready for training.
+
+    Attributes:
+        name: of the site: the data set's, or that of a part of it.
+        data: those that are trained on and tested on.
+        split: their parts.
+        normalisation: by the training part, of the first site where there are several.
+        notices: what has to be said wherever results are shown: licences, and what is synthetic.
+        shifted: further test sets by name.
+    """
+
+    name: str
+    data: FundusData
+    split: Split
+    normalisation: Normalisation
+    notices: Sequence[str] = ()
+    shifted: Mapping[str, FundusData] = field(default_factory=dict)
+
+
+def all_test_sets(sites: Sequence[Prepared]) -> list[Scored]:
+    """The test part of every site, then the first site's shifted sets, whole.
+
+    A part has the site's name, or "test" where there is but one.
+    """
+    whole = [(name, data, np.arange(len(data))) for name, data in sites[0].shifted.items()]
+    return [*_parts(sites, "test"), *whole]
+
+
+def all_validation_sets(sites: Sequence[Prepared]) -> list[Scored]:
+    """The validation part of every site, named as the test parts are."""
+    return _parts(sites, "validation")
+
+
+def _parts(sites: Sequence[Prepared], part: str) -> list[Scored]:
+    return [
+        (part if len(sites) == 1 else site.name, site.data, getattr(site.split, part))
+        for site in sites
+    ]
+
+
+def on_data(run: Run, data_dir: Path | None = None) -> Run:
+    """The run with checksums of its photographs and of the file of its network.
+
+    Of photographs that are needed and not drawn, and of a network of the user's own.
+
+    Raises:
+        UserError: their labels cannot be read.
+    """
+    needed = run.needed
+    names = [needed.dataset, *needed.then, *needed.shifted]
+    files = tuple(name for name in names if name != "synthetic")
+    # It may be a file: MedMNIST's.
+    root = user_root(None) if data_dir is None else data_dir
+    found = _checksum(files, needed.on_fault, root) if files else None
+    code = None
+    if run.recipe.network is not None:
+        with suppress(UserError):  # the run itself will say so, and others go on
+            code = outside.checksum(*run.from_outside())
+    data = run.data.model_copy(update={"checksum": found})
+    return run.model_copy(update={"data": data, "code": code})
+
+
+@lru_cache(maxsize=8)  # a search makes many runs on the same data
+def _checksum(names: tuple[str, ...], on_fault: OnFault, root: Path | None) -> str:
+    content = hashlib.sha256()
+    for name in names:
+        # What is to be said of faults is said when the photographs are prepared.
+        photographs = load_photographs(name, root, on_fault=on_fault, tell=lambda line: None)
+        for row in photographs.rows:
+            size = row.path.stat().st_size if row.path and row.path.is_file() else 0
+            fields = (name, row.name, row.patient, row.eye, row.grade, row.site, row.part, size)
+            content.update(json.dumps(fields).encode())
+    return content.hexdigest()[:16]
+
+
+def prepare(
+    settings: DataSettings, data_dir: Path | None = None, tell: Tell = tell_user
+) -> list[Prepared]:
+    """Read, decode and split the photographs of each site, in the order of training.
+
+    Raises:
+        UserError: a data folder is missing, or a part would be empty.
+        DataError: files are not what they should be, or a part lacks a class.
+    """
+    loaded = {
+        name: _load(name, settings, data_dir, tell)
+        for name in (settings.dataset, *settings.then, *settings.shifted)
+    }
+    sites = parts_of(loaded[settings.dataset], settings)
+    sites += [(name, loaded[name]) for name in settings.then]
+    splits = [_split(name, data, settings) for name, data in sites]
+    # Nothing is known of later sites when the first is trained on.
+    normalisation = Normalisation.of(sites[0][1], splits[0].train)
+    notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
+    notices += [line for name, data in sites if (line := _shared_patients(name, data, settings))]
+    return [
+        Prepared(
+            name=name,
+            data=data,
+            split=split,
+            normalisation=normalisation,
+            notices=notices,
+            shifted={other: loaded[other] for other in settings.shifted},
+        )
+        for (name, data), split in zip(sites, splits, strict=True)
+    ]
+
+
+def _split(name: str, data: FundusData, settings: DataSettings) -> Split:
+    if settings.split == "published":
+        split = published_split(
+            data.photographs, validation=settings.validation, seed=settings.split_seed
+        )
+    else:
+        split = split_by_patient(
+            data.photographs,
+            validation=settings.validation,
+            test=settings.test,
+            seed=settings.split_seed,
+        )
+    for part in ("train", "validation", "test"):
+        rows = getattr(split, part)
+        wanted = part != "validation" or settings.validation > 0
+        if wanted and len(np.unique(data.photographs.referable[rows])) < 2:
+            raise DataError(
+                f"{name}: the {part} part of {len(rows)} photographs does not hold "
+                "both healthy and referable ones; use more photographs or another share"
+            )
+    return split
+
+
+def _shared_patients(name: str, data: FundusData, settings: DataSettings) -> str | None:
+    """What is to be said where a patient may be in two parts and nobody can know."""
+    photographs = data.photographs
+    if photographs.patients_known:
+        return None
+    unknown = f"{name}: nothing says who is on a photograph"
+    if settings.split == "random":
+        return f"{unknown}; it is split between photographs, so that a patient may be in two parts"
+    if settings.validation and all(row.part != "validation" for row in photographs.rows):
+        return (
+            f"{unknown}; photographs to choose epochs on are cut from those to train on, so that a "
+            "patient may be in both"
+        )
+    return None
+
+
+def _load(name: str, settings: DataSettings, data_dir: Path | None, tell: Tell) -> FundusData:
+    photographs = load_photographs(
+        name,
+        data_dir,
+        on_fault=settings.on_fault,
+        tell=tell,
+        synthetic=SyntheticSettings(patients=settings.patients, artefacts=settings.artefacts),
+    )
+    return load_pixels(
+        photographs, settings.size, crop=settings.crop, on_fault=settings.on_fault, tell=tell
+    )

@@ -1,0 +1,233 @@
+"""The tables of the report: means over seeds, Table 1, single scores, out of distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pandas as pd
+
+from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.tracks.retinopathy.report.published import SHARES, Published, published
+from vcl_radial.tracks.retinopathy.report.read import Benchmark, Method
+from vcl_radial.tracks.retinopathy.settings import Recipe
+
+_KEYS: Final = ["method", "after", "set", "metric", "uncertainty", "referred"]
+
+SINGLE: Final = {
+    "nll": ("NLL (nats) ↓", 3),
+    "brier": ("Brier ↓", 3),
+    "ece": ("ECE (%) ↓", 1),
+    "calibration_error": ("calibration error (%) ↓", 1),
+}
+"""Heading and decimals of the scores of all photographs of a set."""
+
+DETECTION: Final = {
+    "finds_artefacts": "artefacts",
+    "finds_shift": "another data set",
+}
+"""What uncertainty is asked to find."""
+
+UNCERTAINTY_NAMES: Final = {"mutual_information": "MI", "entropy": "entropy"}
+
+
+def means(scores: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds.
+
+    Args:
+        scores: `scores.csv` of many runs, with `method` and `seed`.
+
+    Returns:
+        `method, after, set, metric, uncertainty, referred, seeds, mean, se_seeds, se_patients,
+        lower, upper`: `se_seeds` is the standard error over seeds (not a number for one seed),
+        `se_patients` the bootstrapped one of a run and `lower, upper` its 5 and 95 %, averaged
+        over seeds.
+    """
+    rows = []
+    for keys, group in scores.groupby(_KEYS, sort=False, dropna=False):
+        mean, error = mean_and_standard_error(group["value"])
+        rest = (group[name].mean() for name in ("standard_error", "lower", "upper"))
+        rows.append((*keys, group["seed"].nunique(), mean, error, *rest))
+    names = ["seeds", "mean", "se_seeds", "se_patients", "lower", "upper"]
+    return pd.DataFrame(rows, columns=[*_KEYS, *names])
+
+
+def main_uncertainty(of_method: pd.DataFrame) -> str:
+    """What a method's photographs are ranked by: mutual information, or entropy without draws."""
+    found = set(of_method["uncertainty"])
+    return next((name for name in UNCERTAINTY_NAMES if name in found), "")
+
+
+def ranked(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows of a metric by each method's `main_uncertainty`."""
+    parts = [
+        group[(group["metric"] == metric) & (group["uncertainty"] == main_uncertainty(group))]
+        for _, group in table.groupby("method", sort=False)
+    ]
+    return pd.concat(parts)
+
+
+def cell(rows: pd.DataFrame, decimals: int = 1) -> str:
+    """`mean ± standard error over seeds (over patients)`, or "" where there is no value."""
+    if rows.empty or math.isnan(row := rows.iloc[0]["mean"]):
+        return ""
+    text = f"{row:.{decimals}f}"
+    if not math.isnan(seeds := rows.iloc[0]["se_seeds"]):
+        text += f" ± {seeds:.{decimals}f}"
+    if not math.isnan(patients := rows.iloc[0]["se_patients"]):
+        text += f" ({patients:.{decimals}f})"
+    return text
+
+
+def tweaks(recipe: Recipe) -> str:
+    """What a recipe does beyond the plain objective with the posterior at its first width.
+
+    The paper counts all of these among the tweaks that MFVI needs (Sections 4.1.2 and 5): means
+    trained first, little noise at first, less of the KL, and epochs chosen by validation data.
+    """
+    named = []
+    if recipe.pretrain_epochs:
+        named.append("means first")
+    if recipe.posterior != "none":
+        if recipe.initial_noise is not None:
+            named.append(f"noise {recipe.initial_noise:.2g}")
+        if recipe.kl_weight != 1:
+            named.append(f"KL × {recipe.kl_weight:.2g}")
+    if recipe.truncation is not None:
+        named.append(f"truncated at {recipe.truncation:g}")
+    if recipe.select == "best":
+        named.append("best epoch")
+    return ", ".join(named) or "none"
+
+
+def _network(method: Method) -> list[str]:
+    """Architecture, tweaks, parameters, and minutes of an epoch, of all members in turn."""
+    recipe, size = method.run.recipe, method.run.data.size
+    members = f"{recipe.members} x " if recipe.members > 1 else ""
+    seconds = [one.facts["seconds_per_epoch"] for one in method.seeds]
+    return [
+        f"{members}VGG-16, {recipe.channels} channels, {size} px",
+        tweaks(recipe),
+        f"{method.seeds[0].facts['parameters']:,}",
+        f"{recipe.members * sum(seconds) / len(seconds) / 60:.2g}",
+    ]
+
+
+def table_1(
+    benchmark: Benchmark,
+    of_set: pd.DataFrame,
+    metric: str,
+    *,
+    facts: bool = True,
+    beside: bool = False,
+) -> str:
+    """The paper's Table 1 of this benchmark: a score of what is kept, by the share referred.
+
+    Args:
+        benchmark: the runs.
+        of_set: what `means` gave, of one test set.
+        metric: "auc", "accuracy" or "balanced_accuracy".
+        facts: whether network, parameters and time are among the columns.
+        beside: whether the paper's rows stand below ours; they have the facts.
+    """
+    shares = [f"{share:.0%} referred" for share in SHARES]
+    of_network = ["network", "tweaks", "parameters", "min / epoch"] if facts else []
+    rows = []
+    chosen = ranked(of_set, metric)
+    for method in benchmark.methods:
+        of_method = chosen[chosen["method"] == method.label]
+        cells = [cell(of_method[of_method["referred"] == share]) for share in SHARES]
+        by = UNCERTAINTY_NAMES.get(main_uncertainty(of_method), "")
+        network = _network(method) if facts else []
+        rows.append([method.label, by, *network, *cells, str(len(method.seeds))])
+        if beside and (theirs := published().get(method.run.method)):
+            rows.append(_published_row(theirs))
+    return markdown(["method", "by", *of_network, *shares, "seeds"], rows)
+
+
+def _published_row(theirs: Published) -> list[str]:
+    cells = [f"{theirs.auc[s]:.1f} ({theirs.standard_error[s]:.2f})" for s in SHARES]
+    row = [f"paper: {theirs.name}", "", theirs.network, "", f"~{theirs.parameters}"]
+    row += [f"{theirs.epoch_minutes:.1f}", *cells, ""]
+    return [f"*{text}*" if text else "" for text in row]
+
+
+def gains(benchmark: Benchmark, of_set: pd.DataFrame) -> str | None:
+    """What referral adds to the AUC from 0 to 30 %, here and in the paper; None without a pair."""
+    chosen = ranked(of_set, "auc")
+    last = SHARES[-1]
+    rows = []
+    for method in benchmark.methods:
+        value = chosen[chosen["method"] == method.label].set_index("referred")["mean"]
+        theirs = published().get(method.run.method)
+        if theirs is not None:
+            gain = theirs.auc[last] - theirs.auc[0.0]
+            rows.append([method.label, f"{value[last] - value[0.0]:+.1f}", f"{gain:+.1f}"])
+    if not rows:
+        return None
+    return markdown(["method", f"AUC points gained, 0 to {last:.0%}", "in the paper"], rows)
+
+
+def single_scores(of_set: pd.DataFrame) -> str:
+    """NLL, Brier score and calibration errors of each method."""
+    rows = []
+    for method, group in of_set.groupby("method", sort=False):
+        values = [cell(group[group["metric"] == m], d) for m, (_, d) in SINGLE.items()]
+        rows.append([str(method), *values])
+    return markdown(["method", *(heading for heading, _ in SINGLE.values())], rows)
+
+
+def detection(table: pd.DataFrame) -> str | None:
+    """AUC with which uncertainty finds artefacts and other data; None where nothing was asked."""
+    found = table[table["metric"].isin(list(DETECTION))]
+    if found.empty:
+        return None
+    pairs = [(m, str(s)) for m in DETECTION for s in found[found["metric"] == m]["set"].unique()]
+    rows = []
+    for method, of_method in found.groupby("method", sort=False):
+        for by, name in UNCERTAINTY_NAMES.items():
+            own = of_method[of_method["uncertainty"] == by]
+            cells = [cell(own[(own["metric"] == m) & (own["set"] == s)]) for m, s in pairs]
+            if any(cells):
+                rows.append([str(method), name, *cells])
+    return markdown(["method", "by", *(f"{DETECTION[m]} ({s})" for m, s in pairs)], rows)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table, text to the left and numbers to the right."""
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(text.replace('|', '/') for text in cells)} |\n"
+
+    sides = ["---" if name in ("method", "by", "network") else "---:" for name in head]
+    return "".join([line(head), line(sides), *map(line, rows)])
+
+
+def each_set(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The test sets in their order."""
+    for name, of_set in table.groupby("set", sort=False):
+        yield str(name), of_set
+
+
+def pooled_calibration(calibration: pd.DataFrame) -> pd.DataFrame:
+    """Calibration curves with the photographs of all seeds together.
+
+    Args:
+        calibration: `calibration.csv` of many runs.
+
+    Returns:
+        `method, set, lower, upper, count, predicted, observed`; without empty bins.
+    """
+    some = calibration[calibration["count"] > 0].copy()
+    for name in ("predicted", "observed"):
+        some[name] *= some["count"]
+    keys = ["method", "set", "lower", "upper"]
+    sums = some.groupby(keys, sort=False)[["count", "predicted", "observed"]].sum().reset_index()
+    for name in ("predicted", "observed"):
+        sums[name] /= sums["count"]
+    # One seed may have photographs in a bin where another has none.
+    order = {name: place for place, name in enumerate(dict.fromkeys(sums["method"]))}
+    return sums.sort_values(
+        ["method", "lower"], key=lambda c: c.map(order) if c.name == "method" else c
+    ).reset_index(drop=True)

@@ -1,0 +1,245 @@
+"""From draws to tidy tables: what was predicted, and how good it is when some is referred."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from vcl_radial.data.fundus import Photographs
+from vcl_radial.metrics import expected_calibration_error, nll
+from vcl_radial.metrics.referral import (
+    Score,
+    accuracy_at_half,
+    auc,
+    balanced_accuracy,
+    brier,
+    calibration_curve,
+    entropy,
+    mutual_information,
+    referral_curve,
+)
+from vcl_radial.tracks.retinopathy.prediction import probability
+
+REFERRED: Final = tuple(round(0.05 * k, 2) for k in range(15))
+"""Shares that are referred, 0 to 70 %; the paper's Table 1 has 0, 10, 20 and 30 %."""
+
+RESAMPLES: Final = 100
+"""Of the patients, as for the paper's Table 1 (of the photographs)."""
+
+UNCERTAINTIES: Final = ("mutual_information", "entropy")
+
+_ROUNDING: Final = 1e-12
+"""Nats that rounding alone can make."""
+
+_CURVES: Final[dict[str, Score]] = {
+    "auc": auc,
+    "accuracy": accuracy_at_half,
+    "balanced_accuracy": balanced_accuracy,
+}
+_SINGLE: Final = ("nll", "brier", "ece", "calibration_error")
+COLUMNS: Final = (
+    "after",
+    "set",
+    "metric",
+    "uncertainty",
+    "referred",
+    "value",
+    "standard_error",
+    "lower",
+    "upper",
+)
+
+
+def prediction_table(
+    after: str, name: str, photographs: Photographs, log_draws: Tensor
+) -> pd.DataFrame:
+    """A line for each photograph.
+
+    Args:
+        after: the site that was trained on last.
+        name: of the test set.
+        photographs: N of them.
+        log_draws: log-probabilities under S draws, `[S, N, 2]`.
+
+    Returns:
+        `after, set, image, patient, eye, grade, site, artefact, referable, probability, log_odds,
+        entropy, mutual_information`; log-odds, entropy and mutual information in nats. Of a single
+        draw the mutual information is 0. The log-odds say what a probability next to 0 or 1
+        cannot: it is 1 from log-odds of 37 on.
+    """
+    mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
+    table = photographs.frame().drop(columns=["path", "part"])
+    table.insert(0, "after", after)
+    table.insert(1, "set", name)
+    table["referable"] = photographs.referable
+    table["probability"] = probability(log_draws).numpy()
+    table["log_odds"] = (mean[:, 1] - mean[:, 0]).numpy()
+    table["entropy"] = entropy(mean).numpy()
+    table["mutual_information"] = mutual_information(log_draws).numpy()
+    return table
+
+
+def uncertainties(predictions: pd.DataFrame) -> list[str]:
+    """Those that tell photographs apart: draws that all agree have no mutual information.
+
+    Where none does, since a network is sure of all, the entropy; what is referred is then chance.
+    """
+    found = [name for name in UNCERTAINTIES if predictions[name].max() > _ROUNDING]
+    return found or ["entropy"]
+
+
+def score_table(
+    predictions: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0
+) -> pd.DataFrame:
+    """All scores of a table of predictions, for each site that was trained on last.
+
+    | metric                                 | what                                                |
+    | -------------------------------------- | --------------------------------------------------- |
+    | auc, accuracy, balanced_accuracy       | of what is kept, at each share that is referred     |
+    | nll, brier, ece, calibration_error     | of all photographs; nats, -, per cent, per cent     |
+    | finds_artefacts                        | AUC of uncertainty for a photograph's artefact      |
+    | finds_shift                            | AUC of uncertainty for being of this set, and not   |
+    |                                        | of the test part                                    |
+
+    Returns:
+        `after, set, metric, uncertainty, referred, value, standard_error, lower, upper`; AUC and
+        accuracies in per cent.
+    """
+    parts = [
+        _scores(part, resamples, seed).assign(after=after)
+        for after, part in predictions.groupby("after", sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    names = uncertainties(predictions)
+    test = predictions[predictions["set"] == "test"]
+    for name, of_set in predictions.groupby("set", sort=False):
+        for row in _of_set(of_set, names, resamples, seed):
+            rows.append({"set": name, **row})
+        for uncertainty in names:
+            with_artefact = (of_set["artefact"] != "").to_numpy().astype(np.int64)
+            if 0 < with_artefact.sum() < len(with_artefact):
+                value = auc(with_artefact, of_set[uncertainty].to_numpy())
+                rows.append(
+                    {
+                        "set": name,
+                        "metric": "finds_artefacts",
+                        "uncertainty": uncertainty,
+                        "value": value,
+                    }
+                )
+            if name != "test" and len(test):
+                both = np.concatenate([test[uncertainty], of_set[uncertainty]])
+                shifted = np.repeat(np.array([0, 1], np.int64), [len(test), len(of_set)])
+                rows.append(
+                    {
+                        "set": name,
+                        "metric": "finds_shift",
+                        "uncertainty": uncertainty,
+                        "value": auc(shifted, both),
+                    }
+                )
+    return pd.DataFrame(rows, columns=list(COLUMNS[1:])).fillna({"uncertainty": ""})
+
+
+def validation_scores(path: Path) -> dict[str, float]:
+    """AUC (per cent) and NLL (nats per photograph) of a run that was scored on validation data.
+
+    Of what the selected weights of all members say together after the last site; the mean over the
+    sites.
+
+    Args:
+        path: the run's folder, finished.
+    """
+    of_sets: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    for row in csv.DictReader((path / "predictions.csv").read_text(encoding="utf-8").splitlines()):
+        line = int(row["referable"]), float(row["probability"]), float(row["log_odds"])
+        of_sets.setdefault((row["after"], row["set"]), []).append(line)
+    last, _ = next(reversed(of_sets))
+    scores = []
+    for (after, _), lines in of_sets.items():
+        if after == last:
+            classes, said, log_odds = map(np.array, zip(*lines, strict=True))
+            of_set = nll(_log_probabilities(log_odds), torch.tensor(classes))
+            scores.append((auc(classes, said), of_set))
+    return dict(zip(("validation_auc", "validation_nll"), np.mean(scores, 0).tolist(), strict=True))
+
+
+def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
+    """The calibration curves: `after, set, lower, upper, count, predicted, observed`."""
+    parts = []
+    for (after, name), of_set in predictions.groupby(["after", "set"], sort=False):
+        curve = calibration_curve(
+            of_set["referable"].to_numpy(), of_set["probability"].to_numpy(), bins
+        )
+        parts.append(
+            pd.DataFrame(
+                {
+                    "after": after,
+                    "set": name,
+                    "lower": curve.edges[:-1],
+                    "upper": curve.edges[1:],
+                    "count": curve.count,
+                    "predicted": curve.predicted,
+                    "observed": curve.observed,
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of_set(
+    of_set: pd.DataFrame, names: Sequence[str], resamples: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    classes, said = of_set["referable"].to_numpy(), of_set["probability"].to_numpy()
+    for uncertainty in names:
+        for metric, score in _CURVES.items():
+            curve = referral_curve(
+                classes,
+                said,
+                of_set[uncertainty].to_numpy(),
+                of_set["patient"].to_numpy(np.str_),
+                score=score,
+                referred=REFERRED,
+                resamples=resamples,
+                seed=seed,
+            )
+            for k, share in enumerate(REFERRED):
+                yield {
+                    "metric": metric,
+                    "uncertainty": uncertainty,
+                    "referred": share,
+                    "value": curve.value[k],
+                    "standard_error": curve.standard_error[k],
+                    "lower": curve.lower[k],
+                    "upper": curve.upper[k],
+                }
+    log_probs = _log_probabilities(of_set["log_odds"].to_numpy())
+    labels = torch.tensor(classes)
+    values = (
+        nll(log_probs, labels),
+        brier(classes, said),
+        expected_calibration_error(log_probs, labels),
+        calibration_curve(classes, said).error,
+    )
+    for metric, value in zip(_SINGLE, values, strict=True):
+        yield {"metric": metric, "value": value}
+
+
+def _log_probabilities(log_odds: NDArray[np.float64]) -> Tensor:
+    """Of both classes, `[N, 2]`, from the log-odds of class 1."""
+    odds = torch.tensor(log_odds)
+    return torch.stack([logsigmoid(-odds), logsigmoid(odds)], 1)

@@ -1,0 +1,218 @@
+"""The validated keys of a referral benchmark's data and of a method's recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from vcl_radial import outside
+from vcl_radial.data.fundus import FUNDUS_DATASETS
+from vcl_radial.tracks.settings import Count, Positive, RecipeSettings, Settings, digest_of
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class DataSettings(Settings):
+    """The photographs.
+
+    Attributes:
+        dataset: a name of `vcl_radial.data.fundus.FUNDUS_DATASETS`.
+        size: pixels along an edge.
+        crop: whether the field of view is cut out.
+        split: "random" between patients, or the one that the data were "published" with.
+        validation: share of the patients that epochs are chosen on.
+        test: share of the patients that are scored on, where the split is random.
+        split_seed: of the random split: the same for all methods and seeds.
+        shifted: data sets that are scored on besides, whole; nothing is trained or chosen on them.
+        parts: what the dataset is cut into, to be trained on one after another: the "whole", a part
+            for each "site" (or camera), or by "sharpness" the sharper and the duller half.
+        then: further data sets that are trained on after it, one after another.
+        on_fault: "stop" at photographs that cannot be used, or "skip" them.
+        patients: to be drawn, where the dataset is "synthetic".
+        artefacts: share of the drawn photographs with an artefact.
+        checksum: of the photographs' names, labels and sizes, where they are not drawn; a command
+            fills it in.
+    """
+
+    dataset: str = "synthetic"
+    size: Annotated[int, Field(ge=8, le=2048)] = 64
+    crop: bool = True
+    split: Literal["random", "published"] = "random"
+    validation: Share = 0.1
+    test: Share = 0.2
+    split_seed: Annotated[int, Field(ge=0)] = 0
+    shifted: list[str] = Field(default=[])
+    parts: Literal["whole", "site", "sharpness"] = "whole"
+    then: list[str] = Field(default=[])
+    on_fault: Literal["stop", "skip"] = "stop"
+    patients: Count = 1000
+    artefacts: Annotated[float, Field(ge=0, le=1)] = 0.15
+    checksum: str | None = None
+
+    @field_validator("dataset", "shifted", "then")
+    @classmethod
+    def _known(cls, value: str | list[str]) -> str | list[str]:
+        for name in [value] if isinstance(value, str) else value:
+            if name not in FUNDUS_DATASETS:
+                raise ValueError(f"{name!r} is not known: choose from {', '.join(FUNDUS_DATASETS)}")
+        return value
+
+    @model_validator(mode="after")
+    def _others(self) -> DataSettings:
+        for name in self.shifted:
+            if name in (self.dataset, *self.then):
+                raise ValueError(f"shifted names {name!r}, which is trained on")
+        if self.dataset in self.then:
+            raise ValueError(f"then names {self.dataset!r}, which is the dataset")
+        for key in ("shifted", "then"):
+            if len(set(getattr(self, key))) < len(getattr(self, key)):
+                raise ValueError(f"{key} names a data set twice")
+        if {"eyepacs-subset", "kaggle-eyepacs"} <= {self.dataset, *self.then, *self.shifted}:
+            raise ValueError(
+                "eyepacs-subset is a part of kaggle-eyepacs: patients would be trained on and "
+                "tested; name one of them"
+            )
+        return self
+
+
+class Recipe(RecipeSettings):
+    """How a method trains and predicts; the network is a VGG by default.
+
+    Attributes:
+        pretrain_epochs: of the means alone by their likelihood, at the start; `epochs` counts them.
+        truncation: threshold in standard deviations of the noise of training (Appendix F).
+        dropout: probability before every layer but the first, in training and prediction.
+        members: of an ensemble, trained apart from their own starts.
+        channels: of the VGG's first block.
+        first_stride: of its first convolution.
+        optimizer: "sgd" has Nesterov's momentum of 0.9.
+        learning_rate: at the start.
+        learning_rate_decay: its factor after each epoch.
+        batch_size: photographs of a step.
+        epochs: at most.
+        patience: epochs without a better validation AUC after which training ends; None for never.
+        select: the epoch whose weights are kept: the "best" in validation AUC, or the "last".
+        augment: whether training images are changed at random (Appendix D.1).
+        train_samples: weight samples of a step.
+        validation_samples: weight samples of a prediction on the validation part.
+        eval_samples: weight samples of a prediction that is scored, for each member.
+        precision: of the products of a forward pass.
+    """
+
+    posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
+    pretrain_epochs: Annotated[int, Field(ge=0)] = 0
+    truncation: Positive | None = None
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    members: Count = 1
+    channels: Count = 16
+    first_stride: Annotated[int, Field(ge=1, le=4)] = 1
+    optimizer: Literal["amsgrad", "adam", "sgd"] = "adam"
+    learning_rate: Positive = 1e-4
+    learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    batch_size: Count = 64
+    epochs: Count = 100
+    patience: Count | None = None
+    select: Literal["best", "last"] = "best"
+    augment: bool = True
+    train_samples: Count = 1
+    validation_samples: Count = 4
+    eval_samples: Count = 16
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Recipe:
+        if self.truncation is not None and self.posterior != "gaussian":
+            raise ValueError('truncation needs posterior = "gaussian"')
+        if self.dropout and self.network is not None:
+            raise ValueError("dropout is the VGG's: leave it at 0 with a network of your own")
+        if self.pretrain_epochs and self.posterior == "none":
+            raise ValueError("pretrain_epochs needs a posterior: without one all epochs are such")
+        if self.pretrain_epochs >= self.epochs:
+            raise ValueError("pretrain_epochs must be below epochs")
+        return self
+
+    @property
+    def draws(self) -> bool:
+        """Whether two predictions of one network differ."""
+        return self.posterior != "none" or self.dropout > 0
+
+
+TABLES = ("predictions", "scores", "calibration", "history")
+"""Of a finished run, each a CSV file."""
+
+
+class Run(Settings):
+    """One run: benchmark x method x seed, as it stands in `spec.toml`.
+
+    Scored on validation data, it sees neither the test part nor the shifted sets.
+
+    Attributes:
+        code: a checksum of the file of a network of the user's own; a command fills it in.
+    """
+
+    benchmark: str
+    method: str
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    evaluate_on: Literal["test", "validation"] = "test"
+    code: str | None = None
+    data: DataSettings
+    recipe: Recipe
+
+    @model_validator(mode="after")
+    def _has_validation(self) -> Run:
+        if self.evaluate_on == "validation" and self.data.validation == 0:
+            raise ValueError("evaluate_on = 'validation' needs data.validation above 0")
+        by_epoch = self.recipe.select == "best" or self.recipe.patience is not None
+        if by_epoch and self.data.validation == 0:
+            raise ValueError(
+                'select = "best" and patience need data.validation above 0: set select = "last"'
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.benchmark}  {self.method}  seed {self.seed}"
+
+    @property
+    def needed(self) -> DataSettings:
+        """The data to prepare; where it is scored on validation data, without the shifted sets."""
+        if self.evaluate_on == "test":
+            return self.data
+        return self.data.model_copy(update={"shifted": []})
+
+    @property
+    def result_files(self) -> tuple[str, ...]:
+        """What its folder holds in the end.
+
+        Weights, those of every member after every site, are not kept of a run that is scored on
+        validation data: of such there are many, for its score alone.
+        """
+        weights = ("weights.pt",) if self.evaluate_on == "test" else ()
+        tables = (f"{name}.csv" for name in TABLES)
+        return ("spec.toml", *tables, "environment.json", *weights)
+
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """A network of the user's own.
+
+        Raises:
+            UserError: it is not found or cannot be imported.
+        """
+        name = self.recipe.network
+        return [outside.find("network", name)] if name is not None else []
+
+    def settings(self) -> dict[str, Any]:
+        """All keys that were set, as TOML would hold them."""
+        return self.model_dump(exclude_none=True)
+
+    def digest(self) -> str:
+        """A hash of all that decides the numbers, but for the seed and the names."""
+        besides = {"evaluate_on"} if self.evaluate_on != "test" else set()
+        if self.code is not None:
+            besides.add("code")
+        content = self.model_dump(include={"data", "recipe"} | besides, mode="json")
+        if self.data.checksum is None:
+            del content["data"]["checksum"]
+        return digest_of(content)[:8]
