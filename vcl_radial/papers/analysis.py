@@ -8,6 +8,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from vcl_radial.report.sections import Claim
+
+__all__ = ["Analysis", "Claim", "Curve", "Setting", "find"]
+
 
 def _silent(words: str) -> None:
     """Say nothing."""
@@ -53,23 +57,6 @@ class Curve:
     def at(self, x: float | str) -> float:
         """The value at one of the places."""
         return self.y[list(self.x).index(x)]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What is published beside what came out here.
-
-    Attributes:
-        published: what the paper says or shows, with the place.
-        ours: the same in our numbers.
-        agrees: whether the numbers bear it out; decided by them.
-        because: where they do not, what is known of why.
-    """
-
-    published: str
-    ours: str
-    agrees: bool
-    because: str = ""
 
 
 @dataclass(frozen=True)

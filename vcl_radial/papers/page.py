@@ -30,7 +30,7 @@ def to_text(claims: Sequence[Claim]) -> str:
     """Published beside ours, for the terminal."""
     lines = []
     for claim in claims:
-        lines += [f"  {claim.published}", f"    {claim.ours}", f"    {verdict(claim)}"]
+        lines += [f"  {claim.published}", f"    {claim.ours}", f"    {claim.verdict}"]
     return "\n".join(lines)
 
 
@@ -61,15 +61,8 @@ def _part(group: Group, records: Mapping[str, Record]) -> list[str]:
     return lines
 
 
-def verdict(claim: Claim) -> str:
-    """Whether the numbers bear a claim out, and what is known of why if they do not."""
-    if claim.agrees:
-        return "agrees"
-    return f"differs: {claim.because}" if claim.because else "differs"
-
-
 def _cells(claim: Claim) -> Sequence[str]:
-    return claim.published, claim.ours, verdict(claim)
+    return claim.published, claim.ours, claim.verdict
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

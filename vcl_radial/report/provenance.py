@@ -2,43 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from vcl_radial.report.results import Environment, FinishedRun
+from vcl_radial.report.sections import Facts
 
-Facts = list[tuple[str, list[str]]]
-"""A name, and the lines that are to be said of it."""
+Environment = Mapping[str, Any]
+"""The `environment.json` of a run, or what `vcl_radial.runs.environment.describe` gave."""
 
 
-def behind(runs: Sequence[FinishedRun]) -> Facts:
-    """What stands behind runs of one benchmark."""
-    environments = [run.environment for run in runs]
-    hours = sum(sum(e.seconds.values()) for e in environments) / 3600
-    days = _sorted(e.finished[:10] for e in environments)
-    finished = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    facts = [
-        ("evaluated on", [f"{', '.join(_sorted(run.spec.evaluate_on for run in runs))} data"]),
-        ("seeds", [", ".join(str(seed) for seed in sorted({run.spec.seed for run in runs}))]),
-        ("commit", [", ".join(_commits(environments))]),
-        (
-            "device",
-            _sorted(
-                f"{e.device} ({e.processor}), {e.threads} thread(s) a run, "
-                f"torch {e.packages.get('torch') or 'unknown'}"
-                for e in environments
-            ),
-        ),
-        ("finished", [f"{finished}; {hours:.2f} hours of training and evaluation in all"]),
-    ]
-    if commands := _sorted(e.command for e in environments if e.command is not None):
-        facts.append(("command", commands))
+def behind(
+    environments: Sequence[Environment],
+    *,
+    seeds: Iterable[int] = (),
+    evaluated_on: Iterable[str] = (),
+    command: str | None = None,
+    more: Facts = (),
+) -> Facts:
+    """What stands behind numbers, from the environments of their runs.
+
+    A run's `seconds` are a number, or a table of numbers by what they were spent on.
+
+    Args:
+        environments: of all runs.
+        seeds: of the runs.
+        evaluated_on: the data that the runs were scored on.
+        command: that made the report; those of the runs come from their environments.
+        more: facts that belong to the track, to stand before the device.
+    """
+    facts: list[tuple[str, list[str]]] = []
+    if data := _sorted(evaluated_on):
+        facts.append(("evaluated on", [f"{', '.join(data)} data"]))
+    if numbers := sorted(set(seeds)):
+        facts.append(("seeds", [", ".join(map(str, numbers))]))
+    facts += [(name, list(lines)) for name, lines in more]
+    if environments:
+        facts.append(("commit", [", ".join(_commits(environments))]))
+        facts.append(("device", _sorted(_device(e) for e in environments)))
+        facts.append(("finished", [_time(environments)]))
+    commands = [command, *(e.get("command") for e in environments)]
+    if known := _sorted(words for words in commands if words is not None):
+        facts.append(("command", known))
     return facts
+
+
+def seconds(environment: Environment) -> float:
+    """What a run took, all in all."""
+    spent = environment.get("seconds", 0.0)
+    return float(sum(spent.values()) if isinstance(spent, Mapping) else spent)
+
+
+def _device(environment: Environment) -> str:
+    threads = environment.get("threads", 1)
+    torch = environment.get("packages", {}).get("torch") or "unknown"
+    return (
+        f"{environment.get('device') or 'unknown'} ({environment.get('processor') or 'unknown'}), "
+        f"{threads} thread(s) a run, torch {torch}"
+    )
+
+
+def _time(environments: Sequence[Environment]) -> str:
+    """When the runs were finished, where that is known, and what they took."""
+    took = sum(map(seconds, environments))
+    time = f"{took / 3600:.2f} hours" if took >= 360 else f"{took / 60:.1f} minutes"
+    words = f"{time} of training and evaluation in all"
+    days = _sorted(str(e["finished"])[:10] for e in environments if "finished" in e)
+    return "; ".join([" to ".join(dict.fromkeys((days[0], days[-1]))), words]) if days else words
 
 
 def _commits(environments: Sequence[Environment]) -> list[str]:
     """Each commit; where there are several versions of this package, with its own."""
-    versions = [e.packages.get("vcl-radial") or "unknown" for e in environments]
-    commits = [e.commit or "none (no checkout)" for e in environments]
+    versions = [e.get("packages", {}).get("vcl-radial") or "unknown" for e in environments]
+    commits = [e.get("commit") or "none (no checkout)" for e in environments]
     if len(set(versions)) == 1:
         return _sorted(commits)
     return _sorted(f"{c} of vcl-radial {v}" for c, v in zip(commits, versions, strict=True))

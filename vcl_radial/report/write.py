@@ -26,6 +26,7 @@ from vcl_radial.report.results import (
     results_table,
     runs_costs,
 )
+from vcl_radial.report.sections import Facts
 from vcl_radial.runs.folder import not_written, write_atomically
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _write_section(runs: list[FinishedRun], place: Path, folder: Path) -> Sectio
     from vcl_radial.report.page import Detail, Section
 
     name, tasks = runs[0].benchmark, runs[0].environment.tasks
-    multi_head, facts, lines = runs[0].multi_head, behind(runs), notices(runs)
+    multi_head, facts, lines = runs[0].multi_head, _facts(runs), notices(runs)
     results, costs, layers = results_table(runs), runs_costs(runs), layers_table(runs)
     table = figures.summary_table(results, multi_head=multi_head)
     for line in lines:
@@ -226,6 +227,14 @@ def _write_page(
     page = html_page(sections, title=title, facts=facts, passed_over=passed_over)
     write_atomically(path, page)
     print(f"\nall of it on one page: {path}")
+
+
+def _facts(runs: Sequence[FinishedRun]) -> Facts:
+    return behind(
+        [run.environment.model_dump() for run in runs],
+        seeds=[run.spec.seed for run in runs],
+        evaluated_on=[run.spec.evaluate_on for run in runs],
+    )
 
 
 def _spec(run: FinishedRun) -> str:

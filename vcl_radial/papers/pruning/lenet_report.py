@@ -232,7 +232,7 @@ def _spread(results: Sequence[Result], key: str) -> str:
 def _page(results: Sequence[Result], claims: Sequence[Claim], command: str) -> str:
     unit = results[0][0]
     of_claims = [["published", "ours", "verdict"]]
-    of_claims += [[claim.published, claim.ours, page.verdict(claim)] for claim in claims]
+    of_claims += [[claim.published, claim.ours, claim.verdict] for claim in claims]
     images = (
         ""
         if unit.dataset == "mnist"

@@ -198,7 +198,7 @@ def _page(
     datasets = ", ".join(sorted({unit.dataset for unit, _, _ in results}))
     epochs = ", ".join(sorted({str(unit.recipe.epochs) for unit, _, _ in results}))
     of_claims = [["published", "ours", "verdict"]]
-    of_claims += [[claim.published, claim.ours, page.verdict(claim)] for claim in claims]
+    of_claims += [[claim.published, claim.ours, claim.verdict] for claim in claims]
     lines = [
         "# An MLP pruned by signal-to-noise ratio",
         "",

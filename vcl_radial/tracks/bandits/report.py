@@ -205,7 +205,7 @@ def _page(results: Sequence[Result], table: str, command: str) -> str:
     settings = unit.settings
     rounds = {other.dataset: numbers["places"][-1] for other, numbers, _ in results}
     of_claims = [["published", "ours", "verdict"]]
-    of_claims += [[c.published, c.ours, page.verdict(c)] for c in make_claims(results)]
+    of_claims += [[c.published, c.ours, c.verdict] for c in make_claims(results)]
     seeds = sorted({other.seed for other, _, _ in results})
     return "\n".join(
         [

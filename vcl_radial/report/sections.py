@@ -1,0 +1,227 @@
+"""What a report is made of: texts, tables, figures and claims in sections, without a format."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+Facts: TypeAlias = Sequence[tuple[str, Sequence[str]]]
+"""What stands behind numbers: a name, and the lines that are to be said of it."""
+
+_NUMBER = re.compile(r"[+\-−~]?[\d.,]+")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, and the points of a list below it.
+
+    Attributes:
+        words: plain text; what a format would take for its own is escaped.
+        points: of the list.
+        style: a `notice` is what a reader has to know first; `code` keeps its line breaks.
+    """
+
+    words: str = ""
+    points: Sequence[str] = ()
+    style: Literal["plain", "notice", "code"] = "plain"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes:
+        text: as it is printed.
+        sort: the number to sort by; nan stays last. By default the one that the text begins with.
+        best: whether it is marked as best.
+        published: whether it is from a paper, beside ours.
+    """
+
+    text: str
+    sort: float | None = None
+    best: bool = False
+    published: bool = False
+
+    @property
+    def key(self) -> float:
+        """The number to sort by; nan where there is none."""
+        if self.sort is not None:
+            return self.sort
+        number = _NUMBER.match(self.text)
+        try:
+            return float(number[0].replace("−", "-").strip("~,").replace(",", ""))  # type: ignore[index]
+        except (TypeError, ValueError):
+            return math.nan
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        heading: of it.
+        words: whether it is of words, not of numbers.
+        meaning: what it holds, for whoever points at it.
+        better: which numbers are the better ones, to come first when it is sorted.
+    """
+
+    heading: str
+    words: bool = False
+    meaning: str = ""
+    better: Literal["higher", "lower"] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells.
+
+    Attributes:
+        columns: a heading, or a `Column`; of a heading alone its cells say whether they are words.
+        rows: as many cells as there are columns, as text or as `Cell`.
+        title: what the table shows, in a few words.
+        notes: lines to stand below it.
+        sorted_by: heading of the column by which the rows are in order, the better ones first.
+    """
+
+    columns: Sequence[Column | str]
+    rows: Sequence[Sequence[Cell | str]]
+    title: str = ""
+    notes: Sequence[str] = ()
+    sorted_by: str | None = None
+
+    @property
+    def heads(self) -> list[Column]:
+        """All columns as `Column`."""
+        return [
+            column
+            if isinstance(column, Column)
+            else Column(column, words=not all(_is_number(row[place]) for row in self.body))
+            for place, column in enumerate(self.columns)
+        ]
+
+    @property
+    def body(self) -> list[list[Cell]]:
+        """All cells as `Cell`."""
+        return [
+            [cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows
+        ]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture.
+
+    Attributes:
+        name: of its files, without an ending.
+        draw: draws it.
+        alt: what it shows, in words.
+        on_page: whether the HTML page shows it.
+    """
+
+    name: str
+    draw: Callable[[], matplotlib.figure.Figure]
+    alt: str
+    on_page: bool = True
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is published beside what came out here.
+
+    Attributes:
+        published: what the paper says or shows, with the place.
+        ours: the same in our numbers.
+        agrees: whether the numbers bear it out; decided by them.
+        because: where they do not, what is known of why.
+    """
+
+    published: str
+    ours: str
+    agrees: bool
+    because: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the numbers bear it out, and what is known of why if they do not."""
+        if self.agrees:
+            return "agrees"
+        return f"differs: {self.because}" if self.because else "differs"
+
+
+Block: TypeAlias = Text | Table | Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        title: of it; empty for the part that begins a report.
+        blocks: what it shows, in order.
+        files: tables in full precision, as the text of a CSV file, by the names of the files.
+        folded: whether it is for a closer look: folded on the HTML page, and in `details.md`.
+    """
+
+    title: str
+    blocks: Sequence[Block]
+    files: Mapping[str, str] = field(default_factory=dict)
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is shown of runs of one benchmark, or of one experiment of a paper.
+
+    Attributes:
+        title: of it.
+        sections: in order.
+        facts: what stands behind the numbers, as `provenance.behind` gives it.
+        notices: lines that a reader has to know first.
+    """
+
+    title: str
+    sections: Sequence[Section]
+    facts: Facts = ()
+    notices: Sequence[str] = ()
+
+
+def claims_table(claims: Sequence[Claim], title: str = "") -> Table:
+    """Published beside ours, with the verdict."""
+    columns = [Column(heading, words=True) for heading in ("published", "ours", "verdict")]
+    return Table(columns, [(c.published, c.ours, c.verdict) for c in claims], title)
+
+
+def number(value: float, decimals: int = 1) -> str:
+    """A value as figures and tables print it, without a negative zero."""
+    if math.isnan(value):
+        return "–"
+    text = f"{value:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text
+
+
+def signed(value: float, decimals: int) -> str:
+    """A number with its sign, which tells a difference from a value; 0 has none."""
+    text = number(value, decimals)
+    return f"+{text}" if value > 0 and text.strip("0.") else text
+
+
+def with_spread(mean: float, error: float, decimals: int, sign: bool = False) -> str:
+    """A mean and its standard error as text: `98.73 ± 0.12`; nan is a dash, or no spread."""
+    text = signed(mean, decimals) if sign else number(mean, decimals)
+    return text if math.isnan(error) or math.isnan(mean) else f"{text} ± {number(error, decimals)}"
+
+
+def mean_cell(mean: float, error: float = math.nan, decimals: int = 2, **marks: bool) -> Cell:
+    """A mean and its standard error as a cell; `marks` are `best` and `published`."""
+    return Cell(with_spread(mean, error, decimals), mean, **marks)
+
+
+def _is_number(cell: Cell | str) -> bool:
+    text = cell.text if isinstance(cell, Cell) else cell
+    return text in ("", "–", "inf") or _NUMBER.match(text) is not None
