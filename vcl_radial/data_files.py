@@ -6,10 +6,14 @@ it imports PyTorch. The files are only read; downloads go to the cache folder (`
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 import random
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
@@ -84,6 +88,70 @@ def check_data(
         image_files(required_root(dataset, data_dir), test_share=test_share, seed=seed)
     elif dataset != "digits" and (root := user_root(data_dir)) and dataset in PUBLISHED_FOLDERS:
         user_files(root, PUBLISHED_FOLDERS[dataset])
+
+
+def table_path(table: str, beside: Path | None = None) -> Path:
+    """The CSV file that `[data] table` names.
+
+    A relative path is one from the folder of the benchmark's TOML file if there is such a file,
+    else one from the current folder, as on the command line.
+
+    Args:
+        table: as it is written there.
+        beside: the TOML file; None of a benchmark that is shipped.
+    """
+    path = expanded(Path(table))
+    if beside is not None and (there := beside.parent / path).is_file():
+        return there
+    return path
+
+
+def table_header(path: Path) -> tuple[list[str], str]:
+    """The names of a CSV file's columns, and what separates them: a comma, semicolon or tab.
+
+    Raises:
+        DataError: the file is missing, damaged, or no text in UTF-8.
+    """
+    open_text = gzip.open if path.suffix == ".gz" else open
+    try:
+        with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
+            line = file.readline()
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file; set table to a CSV file") from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise DataError(
+            f"{path}: is no CSV file in UTF-8 ({reason}); save it as one, or set table to another"
+        ) from None
+    separator = max(",;\t", key=line.count)
+    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])], separator
+
+
+def check_table(path: Path, target: str) -> None:
+    """See that a CSV file has a column of targets and others to predict it from.
+
+    Only the header is read, so that a command can say so at once; see `data.tables.load_table`.
+
+    Raises:
+        DataError: it has not; names the file, and the nearest column.
+    """
+    columns, _ = table_header(path)
+    if not any(columns):
+        raise DataError(f"{path}: is empty; set table to a CSV file whose first row names columns")
+    if "" in columns:
+        raise DataError(
+            f"{path}: column {columns.index('') + 1} has no name; name it if it is an input, else "
+            "delete it"
+        )
+    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+        raise DataError(f"{path}: has two columns {twice[0]!r}; rename or delete one")
+    if target not in columns:
+        raise DataError(
+            f"{path}: has no column {target!r}, the target; did you mean "
+            f"{get_close_matches(target, columns, 1, cutoff=0.0)[0]!r}? columns: {', '.join(columns)}"
+        )
+    if len(columns) == 1:
+        raise DataError(f"{path}: has one column only, {target!r}; add columns to predict it from")
 
 
 def user_root(data_dir: Path | None) -> Path | None:

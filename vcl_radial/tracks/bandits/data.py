@@ -11,7 +11,6 @@ Prepared as Riquelme, Tucker and Snoek (2018, Appendix A) do:
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.data.streams.tensors import tensors_checksum
+from vcl_radial.data.tables import numbers, read_frame
 from vcl_radial.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import DataError, UserError
 
@@ -87,24 +87,7 @@ def load_table(name: str, data_dir: Path | None = None) -> Table:
             f"{DATA_VARIABLE}"
         )
     path = root / "bandits" / file
-    return prepare(_read(path), path)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, compression="gzip")
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; copy it there") from None
-    except OSError as error:
-        # A damaged gzip header is an OSError too, without a number.
-        reason = error.strerror or str(error)
-        raise DataError(f"{path}: cannot be read ({reason}); copy it again") from None
-    except (EOFError, zlib.error, ValueError) as error:  # parser and decoder raise ValueErrors
-        reason = " ".join(str(error).split())
-        raise DataError(f"{path}: damaged ({reason}); copy it again") from None
-    if table.empty:
-        raise DataError(f"{path}: holds no rows; copy it again")
-    return table
+    return prepare(read_frame(path), path)
 
 
 def _columns(table: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
@@ -118,13 +101,6 @@ def _labels(column: pd.Series[str], classes: Sequence[str], path: Path) -> Tenso
     if unknown := sorted(set(column) - set(known)):
         raise DataError(f"{path}: {column.name} = {unknown[0]!r} is no class of it; copy it again")
     return torch.tensor([known[value] for value in column])
-
-
-def _numbers(table: pd.DataFrame, path: Path) -> Tensor:
-    try:
-        return torch.from_numpy(table.astype("float64").to_numpy(copy=True))
-    except ValueError as error:
-        raise DataError(f"{path}: not a number ({error}); copy it again") from None
 
 
 def _one_hot(table: pd.DataFrame) -> Tensor:
@@ -149,7 +125,7 @@ def _shuttle(table: pd.DataFrame, path: Path) -> Table:
     table = table[table["split"] == "train"]
     if table.empty:
         raise DataError(f"{path}: has no row with split = 'train'; copy it again")
-    contexts = _standardised(_numbers(table[names], path))
+    contexts = _standardised(torch.from_numpy(numbers(table[names], path)))
     labels = _labels(table["class"], _SHUTTLE_CLASSES, path)
     return Table("statlog", contexts.float(), labels, len(_SHUTTLE_CLASSES))
 
@@ -160,8 +136,8 @@ def _adult(table: pd.DataFrame, path: Path) -> Table:
     occupations = sorted(set(table["occupation"]))
     if len(occupations) != 14:
         raise DataError(f"{path}: has {len(occupations)} occupations, not 14; copy it again")
-    numbers = _numbers(table[list(_ADULT_NUMBERS)], path)
-    contexts = _standardised(torch.cat([numbers, _one_hot(table[list(_ADULT_WORDS)])], dim=1))
+    ages = torch.from_numpy(numbers(table[list(_ADULT_NUMBERS)], path))
+    contexts = _standardised(torch.cat([ages, _one_hot(table[list(_ADULT_WORDS)])], dim=1))
     return Table("adult", contexts.float(), _labels(table["occupation"], occupations, path), 14)
 
 

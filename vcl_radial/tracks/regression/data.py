@@ -8,9 +8,7 @@ Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +16,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vcl_radial.data.streams.tensors import tensors_checksum
+from vcl_radial.data.tables import (
+    SPACES,
+    RegressionData,
+    Split,
+    numbers,
+    random_splits,
+    read_frame,
+)
 from vcl_radial.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import DataError, UserError
+
+__all__ = [
+    "DIABETES",
+    "UCI_FOLDERS",
+    "RegressionData",
+    "Split",
+    "Standardiser",
+    "load_data",
+]
 
 UCI_FOLDERS = {
     "boston": "bostonHousing",
@@ -39,62 +53,6 @@ DIABETES = "diabetes"
 """scikit-learn's 442 patients: needs no files."""
 
 _DIABETES_SPLITS = 20
-
-
-@dataclass(frozen=True)
-class Split:
-    """The rows of one split; validation rows are taken from the training rows.
-
-    Attributes:
-        train: rows to learn from.
-        test: rows to score on.
-    """
-
-    train: Tensor
-    test: Tensor
-
-    def validation(self, fraction: float, seed: int) -> Split:
-        """The training rows alone, cut into rows to learn from and rows to choose by.
-
-        The test rows of this split play no part in it.
-
-        Raises:
-            UserError: one of the two parts would be empty.
-        """
-        held_out = round(fraction * len(self.train))
-        if not 0 < held_out < len(self.train):
-            raise UserError(
-                f"validation = {fraction} of {len(self.train)} training rows leaves "
-                f"{held_out} to choose by and {len(self.train) - held_out} to learn from; change it"
-            )
-        order = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(seed))
-        rows = self.train[order]
-        return Split(rows[held_out:].sort().values, rows[:held_out].sort().values)
-
-
-@dataclass(frozen=True)
-class RegressionData:
-    """A table in its original units, and its splits.
-
-    Attributes:
-        name: of the set.
-        x: inputs `[N, d]`, float64.
-        y: targets `[N]`, float64.
-        splits: of the rows.
-        hidden: units of the hidden layer with which the set is compared in the literature.
-    """
-
-    name: str
-    x: Tensor
-    y: Tensor
-    splits: tuple[Split, ...]
-    hidden: int = 50
-
-    @cached_property
-    def checksum(self) -> str:
-        """Of rows and splits: results of other ones under the same name are others."""
-        rows = (rows for split in self.splits for rows in (split.train, split.test))
-        return tensors_checksum(self.x, self.y, *rows)
 
 
 def load_data(name: str, data_dir: Path | None = None) -> RegressionData:
@@ -126,8 +84,6 @@ def load_data(name: str, data_dir: Path | None = None) -> RegressionData:
 
 def _load_folder(name: str, folder: Path) -> RegressionData:
     table = _numbers(folder / "data.txt")
-    if table.ndim != 2 or not np.isfinite(table).all():
-        raise DataError(f"{folder / 'data.txt'}: must be a table of finite numbers; copy it again")
     features = _indices(folder / "index_features.txt", table.shape[1], "columns")
     target = _indices(folder / "index_target.txt", table.shape[1], "columns")
     if len(target) != 1 or target[0] in features:
@@ -154,27 +110,15 @@ def _load_folder(name: str, folder: Path) -> RegressionData:
 
 
 def _numbers(path: Path) -> NDArray[np.float64]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an empty file: it is refused below
-            numbers = np.loadtxt(path)
-    except OSError as error:
-        reason = error.strerror or "there is no such file"
-        raise DataError(f"{path}: {reason[0].lower()}{reason[1:]}; copy the set again") from None
-    except ValueError as error:
-        words = " ".join(str(error).split())
-        raise DataError(f"{path}: not a table of numbers ({words}); copy it again") from None
-    if not numbers.size:
-        raise DataError(f"{path}: is empty; copy it again")
-    return numbers
+    return numbers(read_frame(path, SPACES, header=False), path)
 
 
 def _indices(path: Path, end: int, what: str) -> NDArray[np.int64]:
     """Whole numbers, which the published files write as floating-point text."""
-    numbers = np.atleast_1d(_numbers(path))
-    with np.errstate(invalid="ignore"):  # what is no whole number is refused below
-        whole = numbers.astype(np.int64)
-    right = numbers.ndim == 1 and (whole == numbers).all() and len(set(whole)) == len(whole)
+    listed = _numbers(path)
+    with np.errstate(invalid="ignore"):  # what is too large is refused below
+        whole = listed[:, 0].astype(np.int64)
+    right = listed.shape[1] == 1 and (whole == listed[:, 0]).all() and len(set(whole)) == len(whole)
     if not right or whole.min() < 0 or whole.max() >= end:
         raise DataError(
             f"{path}: must list {what} from 0 to {end - 1}, each at most once; copy it again"
@@ -183,16 +127,11 @@ def _indices(path: Path, end: int, what: str) -> NDArray[np.int64]:
 
 
 def _load_diabetes() -> RegressionData:
-    """Splits of 90 and 10 per cent at random, split K from the seed K."""
     from sklearn.datasets import load_diabetes
 
     x, y = load_diabetes(return_X_y=True, scaled=False)
-    tested = round(len(y) / 10)
-    splits = []
-    for seed in range(_DIABETES_SPLITS):
-        order = torch.from_numpy(np.random.default_rng(seed).permutation(len(y)))
-        splits.append(Split(order[tested:], order[:tested]))
-    return RegressionData(DIABETES, torch.from_numpy(x), torch.from_numpy(y), tuple(splits))
+    splits = random_splits(len(y), _DIABETES_SPLITS)
+    return RegressionData(DIABETES, torch.from_numpy(x), torch.from_numpy(y), splits)
 
 
 @dataclass(frozen=True)

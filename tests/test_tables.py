@@ -1,0 +1,219 @@
+"""A user's own table becomes numbers that follow from its cells; what is wrong is one line."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from vcl_radial.data.tables import FEWEST_ROWS, load_table, random_splits
+from vcl_radial.data_files import check_table, table_path
+from vcl_radial.errors import DataError, UserError
+
+ROWS = 30
+COLOURS = ["red", "green", "blue"]
+
+
+def cells() -> list[list[str]]:
+    """30 rows of age, colour and price after a header."""
+    rows = [[f"{k}", COLOURS[k % 3], f"{k / 7:.3f}"] for k in range(ROWS)]
+    return [["age", "colour", "price"], *rows]
+
+
+def written(path: Path, rows: list[list[str]], separator: str = ",") -> Path:
+    path.write_text("".join(separator.join(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return written(tmp_path / "flats.csv", cells())
+
+
+def test_numbers_stay_as_they_are_and_texts_become_one_input_each_in_their_order(table):
+    data = load_table(table, "price", splits=3)
+    assert data.name == "flats"
+    assert data.x.dtype == data.y.dtype == torch.float64
+    assert data.x[:, 0].tolist() == list(range(ROWS))
+    # blue, green, red
+    assert data.x[:4, 1:].tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]]
+    assert data.y.tolist() == [float(f"{k / 7:.3f}") for k in range(ROWS)]
+    assert len(data.splits) == 3
+
+
+def test_every_split_tests_a_tenth_and_depends_on_its_number_alone(table):
+    few, many = load_table(table, "price", 2).splits, load_table(table, "price").splits
+    assert len(many) == 20
+    for split in many:
+        assert len(split.test) == ROWS // 10
+        assert sorted([*split.train.tolist(), *split.test.tolist()]) == list(range(ROWS))
+    assert [s.test.tolist() for s in few] == [s.test.tolist() for s in many[:2]]
+    assert many[0].test.tolist() != many[1].test.tolist()
+    order = np.random.default_rng(1).permutation(ROWS)
+    assert random_splits(ROWS, 2)[1].test.tolist() == order[: ROWS // 10].tolist()
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_semicolons_and_tabs_separate_too_and_spaces_and_empty_rows_do_no_harm(
+    table, tmp_path, separator
+):
+    rows = [[f" {cell} " for cell in row] for row in cells()]
+    other = written(tmp_path / "other.csv", [*rows[:5], [""], *rows[5:], ["", "", ""]], separator)
+    expected = load_table(table, "price")
+    assert load_table(other, "price").checksum == expected.checksum
+    with_mark = tmp_path / "excel.csv"
+    with_mark.write_bytes(b"\xef\xbb\xbf" + table.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_table(with_mark, "price").checksum == expected.checksum
+    compressed = tmp_path / "flats.csv.gz"
+    compressed.write_bytes(gzip.compress(table.read_bytes()))
+    assert load_table(compressed, "price").checksum == expected.checksum
+
+
+def test_numbers_are_read_to_their_last_bit(tmp_path):
+    values = np.random.default_rng(0).normal(size=(ROWS, 2)) * 1e-3
+    rows = [["x", "y"], *([repr(float(v)) for v in row] for row in values)]
+    data = load_table(written(tmp_path / "exact.csv", rows), "y")
+    assert np.array_equal(data.x.numpy(), values[:, :1])
+    assert np.array_equal(data.y.numpy(), values[:, 1])
+
+
+def changed(row: int, column: int, text: str):
+    def change(rows):
+        rows[row][column] = text
+
+    return change
+
+
+def shortened(rows):
+    del rows[FEWEST_ROWS:]
+
+
+def renamed(*names):
+    def change(rows):
+        rows[0] = list(names)
+
+    return change
+
+
+def one_column(rows):
+    rows[:] = [row[2:] for row in rows]
+
+
+def same_target(rows):
+    for row in rows[1:]:
+        row[2] = "4.5"
+
+
+def names_of_rows(rows):
+    for k, row in enumerate(rows[1:]):
+        row[1] = f"flat {k}x"
+
+
+def a_cell_too_many(rows):
+    rows[7].append("9")
+
+
+def a_cell_too_many_at_once(rows):
+    rows[1].append("9")
+
+
+def a_row_cut_off(rows):
+    del rows[-1][2]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (changed(5, 0, ""), "row 6, column 'age' is missing; fill it in, or delete the row"),
+        (changed(9, 1, "NA"), "row 10, column 'colour' is missing"),
+        (changed(3, 2, "NaN"), "row 4, column 'price' is missing"),
+        (changed(5, 0, "inf"), "row 6, column 'age' is 'inf', not finite"),
+        (changed(3, 2, "-1e999"), "row 4, column 'price' is '-1e999', not finite"),
+        (changed(3, 2, "cheap"), "row 4, column 'price' is 'cheap', not a number"),
+        (changed(30, 0, "12 years"), "row 31, column 'age' is '12 years', not a number"),
+        (shortened, f"has {FEWEST_ROWS - 1} rows besides the header; give it {FEWEST_ROWS}"),
+        (renamed("age", "colour", "prize"), "no column 'price', the target; did you mean 'prize'?"),
+        (renamed("age", "price", "price"), "has two columns 'price'"),
+        (renamed("", "colour", "price"), "column 1 has no name"),
+        (one_column, "has one column only, 'price'; add columns"),
+        (same_target, "column 'price' is 4.5 in every row"),
+        (names_of_rows, "column 'colour' has another text in every row"),
+        (a_cell_too_many, "Expected 3 fields in line 8, saw 4"),
+        (a_cell_too_many_at_once, "damaged, or no table"),
+        (a_row_cut_off, "row 31, column 'price' is missing"),
+        (list.clear, "is empty; set table to a CSV file whose first row names columns"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_one_line_that_names_the_cell(tmp_path, change, words):
+    rows = cells()
+    change(rows)
+    path = written(tmp_path / "flats.csv", rows)
+    with pytest.raises(DataError) as error:
+        load_table(path, "price")
+    assert str(error.value).startswith(f"{path}: ")
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "there is no such file; set table to a CSV file"),
+        (b"\x89PNG\r\n\x1a\n\xff\xfe", "is no CSV file in UTF-8"),
+        (b"age,price\n" + b"1,2\n" * 30 + b'"3,4\n', "damaged, or no table of text"),
+        (
+            b"age,price\n" + b"1,2\n" * 9000 + b"\xff,4\n" * 9000,
+            "damaged, or no table of text in UTF-8",
+        ),
+    ],
+)
+def test_what_is_no_csv_file_is_refused(tmp_path, content, words):
+    path = tmp_path / "flats.csv"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        load_table(path, "price")
+    with pytest.raises(DataError, match="Is a directory"):
+        load_table(tmp_path, "price")
+
+
+def test_a_compressed_file_cut_off_anywhere_is_a_fault_in_one_line(table, tmp_path):
+    whole = gzip.compress(table.read_bytes())
+    path = tmp_path / "flats.csv.gz"
+    for end in range(0, len(whole), 9):
+        path.write_bytes(whole[:end])
+        with pytest.raises(DataError) as error:
+            load_table(path, "price")
+        assert str(path) in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("splits", [0, 2.5, True])
+def test_an_impossible_number_of_splits_is_refused(table, splits):
+    with pytest.raises(UserError, match=f"splits = {splits} must be a whole number, at least 1"):
+        load_table(table, "price", splits)
+
+
+def test_a_table_is_sought_beside_its_benchmark_and_then_in_the_current_folder(
+    table, tmp_path, monkeypatch
+):
+    benchmark = tmp_path / "flats.toml"
+    assert table_path("flats.csv", benchmark) == table
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    assert table_path("flats.csv", tmp_path / "other" / "x.toml") == Path("flats.csv")
+    assert table_path("flats.csv") == Path("flats.csv")
+    assert table_path(str(table), tmp_path / "other" / "x.toml") == table
+
+
+def test_the_header_is_checked_before_anything_heavy_is_imported(table):
+    check_table(table, "price")
+    program = (
+        "import sys; from pathlib import Path; from vcl_radial.data_files import check_table;"
+        "check_table(Path(sys.argv[1]), 'price');"
+        "assert not {'torch', 'pandas', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(table)], check=True)
