@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from vcl_radial.errors import UserError
@@ -31,3 +33,29 @@ def _temporary() -> Path:
     if folder.stat().st_uid != os.getuid():
         raise UserError(f"{folder}: belongs to somebody else; set XDG_CACHE_HOME to your own")
     return folder
+
+
+@contextmanager
+def one_at_a_time(lock: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Others who hold this lock file wait meanwhile; it ends with its holder, however that ends.
+
+    Args:
+        lock: the file; its folder is made.
+        waits: called where another process holds it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    file = FileLock(lock)
+    try:
+        file.acquire(timeout=0)
+    except Timeout:
+        waits()
+        file.acquire()
+    try:
+        yield
+    finally:
+        file.release()

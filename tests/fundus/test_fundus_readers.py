@@ -1,6 +1,7 @@
 """Every folder gives the same kind of table, and what is wrong with it is said in one line."""
 
 import csv
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,17 @@ from PIL import Image
 
 from vcl_radial.data.fundus import (
     FUNDUS_DATASETS,
+    LAYOUTS,
     load_photographs,
-    read_aptos,
     read_folder,
     read_idrid,
-    read_kaggle,
 )
 from vcl_radial.data.fundus.labels import read_labels
 from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError, UserError
+
+read_kaggle = partial(read_folder, layout=LAYOUTS["kaggle-eyepacs"])
+read_aptos = partial(read_folder, layout=LAYOUTS["aptos"])
 
 
 def write_csv(path, header, rows):
@@ -152,7 +155,7 @@ BAD_ROWS = [
     (("x_left", "2.5"), "1 graded outside 0 to 4 (x_left: '2.5')"),
     (("x_left", "mild"), "1 graded outside 0 to 4 (x_left: 'mild')"),
     (("x_left", "nan"), "1 graded outside 0 to 4 (x_left: 'nan')"),
-    (("", "1"), "1 without a name (line 6)"),
+    (("", "1"), "1 without a name (row 6)"),
 ]
 
 
@@ -169,7 +172,7 @@ def test_a_bad_row_is_named_and_counted_and_the_others_stay(kaggle, told, row, w
     for line in (str(stopped.value), *told):
         assert f"{kaggle}: 1 of 5 photographs cannot be used: {words}" in line
         assert "\n" not in line
-    assert [fault.image for fault in photographs.faults] == [row[0] or "line 6"]
+    assert [fault.image for fault in photographs.faults] == [row[0] or "row 6"]
 
 
 @pytest.mark.parametrize("second", [0, 3], ids=["agreeing", "contradicting"])
@@ -236,7 +239,7 @@ def test_a_table_without_its_columns_says_which_it_has(kaggle):
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00image", b'image,level\n"a,1\n'])
 def test_what_is_no_csv_file_is_refused_in_one_line(kaggle, content):
     (kaggle / "trainLabels.csv").write_bytes(content)
-    with pytest.raises(DataError, match=r"trainLabels\.csv: is no CSV file in UTF-8"):
+    with pytest.raises(DataError, match=r"trainLabels\.csv: damaged, or no table of text in UTF-8"):
         read_kaggle(kaggle)
 
 
@@ -253,7 +256,7 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(kaggle):
         ("aptos", "holds no train.csv"),
         ("eyepacs-subset", "holds no labels.csv"),
         ("idrid", "holds no labels.csv"),
-        ("folder", "labels.csv: no such file"),
+        ("folder", "labels.csv: there is no such file"),
         ("retinamnist", "retinamnist.npz: no such file"),
     ],
 )

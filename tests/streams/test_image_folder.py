@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
+from vcl_radial.data import decoding
 from vcl_radial.data.streams import build_stream, image_folder, load_dataset
 from vcl_radial.data.streams.image_folder import load_image_folder
 from vcl_radial.errors import DataError
@@ -159,7 +160,7 @@ def test_a_damaged_file_is_named(tmp_path):
         path = damage(tmp_path, whole[:length])
         assert one_line(tmp_path).startswith(f"{path} is damaged ")
     path = damage(tmp_path, b"<html>not found</html>")
-    assert one_line(tmp_path).startswith(f"{path} is damaged or no image: copy it again")
+    assert one_line(tmp_path).startswith(f"{path} is damaged or no image (its format is not")
 
 
 def test_a_flipped_byte_is_either_harmless_or_a_fault_of_the_data(tmp_path):
@@ -201,14 +202,15 @@ def test_a_file_that_must_not_be_read_is_named(tmp_path):
     write(tmp_path)
     path = tmp_path / "train" / "b" / "3.png"
     path.chmod(0)
-    assert one_line(tmp_path).startswith(f"{path} cannot be read (Permission denied)")
+    assert one_line(tmp_path).startswith(f"{path} is damaged or no image (cannot be read: Perm")
 
 
 def test_what_took_long_is_kept_until_a_file_changes(tmp_path, monkeypatch, capsys):
     write(tmp_path)
     monkeypatch.setattr(image_folder, "_PATIENCE", 0.0)
+    monkeypatch.setattr(decoding, "_PATIENCE", 0.0)
     first = load_image_folder(tmp_path)
-    assert f"{tmp_path}: reading 40 images, 1 done" in capsys.readouterr().err
+    assert f"{tmp_path}: images: 1 of 40" in capsys.readouterr().err
 
     def decoded(*args):
         raise AssertionError("decoded again")

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vcl_radial.data.fundus.decoding import processors
+from vcl_radial.data.decoding import processors
 from vcl_radial.data.fundus.faults import Fault, OnFault, Tell, settle, tell_user
 from vcl_radial.data.fundus.pixel_cache import open_pixels
 from vcl_radial.data.fundus.table import Photographs

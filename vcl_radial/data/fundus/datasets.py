@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.data.fundus.medmnist import read_medmnist
-from vcl_radial.data.fundus.readers import (
-    EYEPACS_NOTICE,
-    IDRID_NOTICE,
-    first_folder,
-    read_aptos,
-    read_folder,
-    read_idrid,
-    read_kaggle,
-)
+from vcl_radial.data.fundus.readers import LAYOUTS, read_folder, read_idrid
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
 from vcl_radial.data_files import DATA_VARIABLE, expanded, user_root
 from vcl_radial.errors import DataError, UserError
-
-_EQUALISED = "cropped, padded to a square and equalised in contrast per channel by their source"
 
 
 def load_photographs(
@@ -77,24 +68,17 @@ def load_photographs(
     return _READERS[name](root, on_fault, tell)
 
 
-def _eyepacs_subset(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
-    folder = first_folder(root, "labels.csv", "retinopathy/EyePACS-subset", "EyePACS-subset")
-    notice = f"subset of {EYEPACS_NOTICE}; {_EQUALISED}"
-    return read_folder(folder, on_fault, tell, name="eyepacs-subset", notice=notice, paired=True)
-
-
 def _idrid(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
-    published = "2. Groundtruths"
     for place in (root, root / "B. Disease Grading", root / "IDRiD" / "B. Disease Grading"):
-        if (place / published).is_dir():
+        if (place / "2. Groundtruths").is_dir():
             return read_idrid(place, on_fault, tell)
-    folder = first_folder(root, "labels.csv", "retinopathy/IDRiD", "IDRiD", "B. Disease Grading")
-    return read_folder(folder, on_fault, tell, name="idrid", notice=IDRID_NOTICE)
+    return _layout("idrid", root, on_fault, tell)
 
 
-def _folder(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
-    photographs = read_folder(root, on_fault, tell)
-    if not photographs.patients_known:
+def _layout(name: str, root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
+    layout = LAYOUTS[name]
+    photographs = read_folder(layout.folder(root), on_fault, tell, layout)
+    if name == "folder" and not photographs.patients_known:
         tell(
             f"{root}: nothing says who is on a photograph, so each counts as a patient of its own; "
             "add a column patient to labels.csv, or name all images <patient>_<left|right>"
@@ -111,16 +95,7 @@ def _retinamnist(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
 
 
 _READERS: dict[str, Callable[[Path, OnFault, Tell], Photographs]] = {
-    "eyepacs-subset": _eyepacs_subset,
-    "idrid": _idrid,
-    "kaggle-eyepacs": lambda root, on_fault, tell: read_kaggle(
-        first_folder(root, "trainLabels.csv", "retinopathy/EyePACS", "EyePACS"), on_fault, tell
-    ),
-    "aptos": lambda root, on_fault, tell: read_aptos(
-        first_folder(root, "train.csv", "retinopathy/APTOS", "APTOS"), on_fault, tell
-    ),
-    "retinamnist": _retinamnist,
-    "folder": _folder,
-}
+    name: partial(_layout, name) for name in LAYOUTS
+} | {"idrid": _idrid, "retinamnist": _retinamnist}
 
 FUNDUS_DATASETS: Final = ("synthetic", *_READERS)

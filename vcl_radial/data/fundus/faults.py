@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from vcl_radial.data.decoding import Tell, tell_user
 from vcl_radial.errors import DataError
+
+__all__ = ["Fault", "OnFault", "Tell", "settle", "tell_user"]
 
 OnFault = Literal["stop", "skip"]
 """Whether a photograph that cannot be used ends the run, or is left out and said to be."""
-
-Tell = Callable[[str], None]
-"""Takes a line for the user."""
 
 _NAMED = 3
 
@@ -31,11 +30,6 @@ class Fault:
     image: str
     kind: str
     detail: str = ""
-
-
-def tell_user(line: str) -> None:
-    """Say a line on the standard error output."""
-    print(f"vcl-radial: {line}", file=sys.stderr)
 
 
 def settle(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vcl_radial.data.fundus.table import Photograph, Unreadable
+from vcl_radial.data.decoding import Unreadable, opened
+from vcl_radial.data.fundus.table import Photograph
 from vcl_radial.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,36 +27,22 @@ class FileReader:
 
     def read(self, photograph: Photograph, size: int) -> Image.Image:
         """The picture in RGB; a JPEG much larger than `size` is decoded at a smaller scale."""
-        from PIL import Image
-
-        path = _path(photograph)
-        try:
-            with Image.open(path) as image:
-                if image.mode.startswith(("I", "F")):
-                    raise Unreadable(f"{image.mode} pixels; save it with 8 bits per channel")
-                # The field may fill but a part of the picture, so more than `size` is kept.
-                image.draft("RGB", (3 * size, 3 * size))
-                return image.convert("RGB")
-        except FileNotFoundError:
-            raise Unreadable("the file is missing") from None
-        except (
-            OSError,
-            SyntaxError,
-            ValueError,
-            EOFError,
-            IndexError,
-            struct.error,
-            Image.DecompressionBombError,
-        ) as error:  # what Pillow's decoders raise where bytes are not what they should be
-            raise Unreadable(_first_line(error, path)) from None
+        assert photograph.path is not None, f"{photograph.name} has no file"
+        with opened(photograph.path) as image:
+            if image.mode.startswith(("I", "F")):
+                raise Unreadable(f"{image.mode} pixels; save it with 8 bits per channel")
+            # The field may fill but a part of the picture, so more than `size` is kept.
+            image.draft("RGB", (3 * size, 3 * size))
+            return image.convert("RGB")
 
     def version(self, photograph: Photograph) -> str:
         """Size and time of the last change: contents are not read again for that."""
+        assert photograph.path is not None, f"{photograph.name} has no file"
         try:
-            found = _path(photograph).stat()
+            status = photograph.path.stat()
         except OSError as error:
             raise Unreadable(error.strerror or "cannot be read") from None
-        return f"{found.st_size} {found.st_mtime_ns}"
+        return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def images_in(*folders: Path) -> dict[str, list[Path]]:
@@ -77,7 +62,7 @@ def images_in(*folders: Path) -> dict[str, list[Path]]:
                 if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
                     found.setdefault(path.stem, []).append(path)
             return found
-    raise DataError(f"{_listed(folders)}: no such folder; put the photographs there")
+    raise DataError(f"{' or '.join(map(str, folders))}: no such folder; put the photographs there")
 
 
 def without_suffix(name: str) -> str:
@@ -86,17 +71,3 @@ def without_suffix(name: str) -> str:
         if name.lower().endswith(suffix):
             return name[: -len(suffix)]
     return name
-
-
-def _listed(folders: Iterable[Path]) -> str:
-    return " or ".join(str(folder) for folder in folders)
-
-
-def _path(photograph: Photograph) -> Path:
-    assert photograph.path is not None, f"{photograph.name} has no file"
-    return photograph.path
-
-
-def _first_line(error: Exception, path: Path) -> str:
-    lines = (str(error) or type(error).__name__).replace(f"{str(path)!r}", "it").splitlines()
-    return lines[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from vcl_radial.data.fundus.faults import Fault
 from vcl_radial.data.fundus.files import without_suffix
 from vcl_radial.data.fundus.table import GRADES
+from vcl_radial.data.tables import read_frame
 from vcl_radial.errors import DataError
 
 _PATIENT_AND_EYE = re.compile(r"(?P<patient>.+)_(?P<eye>left|right)")
@@ -41,25 +41,33 @@ def read_labels(path: Path, image: str, grade: str) -> tuple[list[Label], list[F
     Raises:
         DataError: the file is missing, is no such table, or lacks a column.
     """
+    frame = read_frame(path)
+    frame.columns = frame.columns.str.lower()
+    if lacking := [name for name in (image, grade) if name not in frame]:
+        shown = ", ".join(frame.columns[:_SHOWN])
+        raise DataError(
+            f"{path}: has no column {' or '.join(lacking)}, only {shown}: "
+            f"give it the columns {image}, {grade}"
+        )
+    # Where a name comes twice, the first one counts.
+    frame = frame.loc[:, ~frame.columns.duplicated()]
+    names = frame[image].map(without_suffix)
+    twice = names.duplicated(keep=False) & (names != "")
     labels: list[Label] = []
     faults: list[Fault] = []
-    lines: dict[str, int] = {}
-    for number, row in _rows(path, (image, grade)):
-        name, value = without_suffix(row[image]), row[grade]
+    rows = frame[~twice].to_dict("records")
+    for row, name, cells in zip(names.index[~twice], names[~twice], rows, strict=True):
+        others = {str(column): str(cell) for column, cell in cells.items()}
         if not name:
-            faults.append(Fault(f"line {number}", "without a name"))
-            continue
-        lines[name] = lines.get(name, 0) + 1
-        if not value:
+            faults.append(Fault(f"row {row + 2}", "without a name"))
+        elif not others[grade]:
             faults.append(Fault(name, "not graded"))
-        elif (as_grade := _grade(value)) is None:
-            faults.append(Fault(name, "graded outside 0 to 4", repr(value)))
+        elif (number := _grade(others[grade])) is None:
+            faults.append(Fault(name, "graded outside 0 to 4", repr(others[grade])))
         else:
-            labels.append(Label(name, as_grade, row))
-    twice = [name for name, count in lines.items() if count > 1]
-    faults = [fault for fault in faults if fault.image not in set(twice)]
-    faults += [Fault(name, "listed more than once") for name in twice]
-    return [label for label in labels if lines[label.name] == 1], faults
+            labels.append(Label(name, number, others))
+    faults += [Fault(name, "listed more than once") for name in names[twice].unique()]
+    return labels, faults
 
 
 def matched(
@@ -89,36 +97,6 @@ def patient_and_eye(name: str) -> tuple[str, str] | None:
     """`10` and `left` of Kaggle's `10_left`; None where a name is not like that."""
     parts = _PATIENT_AND_EYE.fullmatch(name)
     return None if parts is None else (parts["patient"], parts["eye"])
-
-
-def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """Number and cells of every line that is not blank."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            header = [name.strip().lower() for name in next(reader, [])]
-            lacking = [name for name in needed if name not in header]
-            if lacking:
-                shown = ", ".join(filter(None, header[:_SHOWN])) or "nothing"
-                raise DataError(
-                    f"{path}: has no column {' or '.join(lacking)}, only {shown}: "
-                    f"give it the columns {', '.join(needed)}"
-                )
-            # Where a name comes twice, as the empty ones of IDRiD do, the first one counts.
-            places = {name: place for place, name in reversed(list(enumerate(header)))}
-            rows = []
-            for line in reader:
-                cells = line + [""] * (len(header) - len(line))
-                row = {name: cells[place].strip() for name, place in places.items()}
-                if any(row.values()):
-                    rows.append((reader.line_num, row))
-            return rows
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file; put the table of grades there") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: is no CSV file in UTF-8 ({error}); save it as one") from None
 
 
 def _grade(value: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
@@ -25,42 +25,126 @@ _PARTS: Final = {"": "", "train": "train", "valid": "validation", "val": "valida
 }
 
 
-def read_kaggle(folder: Path, on_fault: OnFault = "stop", tell: Tell = tell_user) -> Photographs:
-    """Kaggle/EyePACS 2015: `trainLabels.csv` and `<patient>_<left|right>.jpeg`, here or in train/.
+@dataclass(frozen=True)
+class Layout:
+    """How a data set lies in a folder.
 
-    Raises:
-        DataError: files are missing or are not what they should be.
+    Attributes:
+        table: the CSV file of the grades.
+        image: its column of the images' names.
+        grade: its column of the grades.
+        images: the folder of the pictures, which may lie beside the table too.
+        places: folders below the data folder in which the table is sought as well.
+        name: of the data set; that of the folder by default.
+        site: of photographs whose row names none; the data set's name by default.
+        notice: licence, attribution and processing.
+        paired: whether all images have to be named <patient>_<left|right>.
     """
-    labels, faults = read_labels(folder / "trainLabels.csv", "image", "level")
-    faults += _unpaired(labels)
-    unnamed = {fault.image for fault in faults}
-    labels = [label for label in labels if label.name not in unnamed]
-    pairs, faults, total = matched(labels, faults, images_in(folder / "train", folder))
-    settle(str(folder), faults, total, on_fault, tell)
-    return Photographs(
+
+    table: str = "labels.csv"
+    image: str = "image"
+    grade: str = "level"
+    images: str = "images"
+    places: tuple[str, ...] = ()
+    name: str | None = None
+    site: str | None = None
+    notice: str = ""
+    paired: bool = False
+
+    def folder(self, root: Path) -> Path:
+        """The data folder or the first of `places` below it that holds the table.
+
+        Raises:
+            DataError: none does.
+        """
+        for place in (root, *(root / folder for folder in self.places)):
+            if (place / self.table).exists() or not self.places:
+                return place
+        raise DataError(f"{root}: holds no {self.table}, nor does {' or '.join(self.places)} in it")
+
+
+LAYOUTS: Final = {
+    "eyepacs-subset": Layout(
+        places=("retinopathy/EyePACS-subset", "EyePACS-subset"),
+        name="eyepacs-subset",
+        notice=f"subset of {EYEPACS_NOTICE}; cropped, padded to a square and equalised in contrast "
+        "per channel by their source",
+        paired=True,
+    ),
+    "idrid": Layout(
+        places=("retinopathy/IDRiD", "IDRiD", "B. Disease Grading"),
+        name="idrid",
+        notice=IDRID_NOTICE,
+    ),
+    "kaggle-eyepacs": Layout(
+        table="trainLabels.csv",
+        images="train",
+        places=("retinopathy/EyePACS", "EyePACS"),
         name="kaggle-eyepacs",
-        rows=tuple(_row(label, path, site="eyepacs", named=True) for label, path in pairs),
-        reader=FileReader(folder),
+        site="eyepacs",
         notice=EYEPACS_NOTICE,
-        faults=tuple(faults),
-    )
+        paired=True,
+    ),
+    "aptos": Layout(
+        table="train.csv",
+        image="id_code",
+        grade="diagnosis",
+        images="train_images",
+        places=("retinopathy/APTOS", "APTOS"),
+        name="aptos",
+        notice=APTOS_NOTICE,
+    ),
+    "folder": Layout(),
+}
+"""Data sets whose folder holds one table and one folder of pictures."""
 
 
-def read_aptos(folder: Path, on_fault: OnFault = "stop", tell: Tell = tell_user) -> Photographs:
-    """APTOS 2019: `train.csv` and the pictures in `train_images/`. Who is on them is not known.
+def read_folder(
+    folder: Path,
+    on_fault: OnFault = "stop",
+    tell: Tell = tell_user,
+    layout: Layout = LAYOUTS["folder"],
+) -> Photographs:
+    """A folder of photographs: by default one of one's own, `labels.csv` and `images/`.
+
+    The table has the columns of images and grades, and where they are known `patient`, `eye`
+    (left or right), `site` and `split` (train, validation or test). Without a column `patient` it
+    is taken from the names if all are like `<patient>_left`; else every photograph counts as a
+    patient of its own.
+
+    Args:
+        folder: where they lie.
+        on_fault: what becomes of photographs that cannot be used.
+        tell: takes a line for the user.
+        layout: names of files and columns.
 
     Raises:
         DataError: files are missing or are not what they should be.
     """
-    labels, faults = read_labels(folder / "train.csv", "id_code", "diagnosis")
-    pairs, faults, total = matched(labels, faults, images_in(folder / "train_images", folder))
+    labels, faults = read_labels(folder / layout.table, layout.image, layout.grade)
+    with_patients = bool(labels) and "patient" in labels[0].others
+    named = not with_patients and all(patient_and_eye(label.name) for label in labels)
+    if layout.paired and not with_patients:
+        named = True
+        faults += [
+            Fault(label.name, "not named <patient>_left or <patient>_right")
+            for label in labels
+            if patient_and_eye(label.name) is None
+        ]
+    for label in labels:
+        faults += _of_columns(label, with_patients)
+    faulty = {fault.image for fault in faults}
+    labels = [label for label in labels if label.name not in faulty]
+    pairs, faults, total = matched(labels, faults, images_in(folder / layout.images, folder))
     settle(str(folder), faults, total, on_fault, tell)
+    name = layout.name or folder.resolve().name
+    site = layout.site or name
     return Photographs(
-        name="aptos",
-        rows=tuple(_row(label, path, site="aptos") for label, path in pairs),
+        name=name,
+        rows=tuple(_row(label, path, site=site, named=named) for label, path in pairs),
         reader=FileReader(folder),
-        notice=APTOS_NOTICE,
-        patients_known=False,
+        notice=layout.notice,
+        patients_known=with_patients or named,
         faults=tuple(faults),
     )
 
@@ -98,65 +182,6 @@ def read_idrid(folder: Path, on_fault: OnFault = "stop", tell: Tell = tell_user)
     )
 
 
-def read_folder(
-    folder: Path,
-    on_fault: OnFault = "stop",
-    tell: Tell = tell_user,
-    *,
-    name: str | None = None,
-    notice: str = "",
-    paired: bool = False,
-) -> Photographs:
-    """A folder of one's own: `labels.csv` and the pictures, here or in `images/`.
-
-    `labels.csv` has the columns `image` and `level`, and where they are known `patient`, `eye`
-    (left or right), `site` and `split` (train, validation or test). Without a column `patient` it
-    is taken from the names if all are like `<patient>_left`; else every photograph counts as a
-    patient of its own.
-
-    Args:
-        folder: where they lie.
-        on_fault: what becomes of photographs that cannot be used.
-        tell: takes a line for the user.
-        name: of the data set; the folder's by default.
-        notice: licence, attribution and processing.
-        paired: whether all have to be named <patient>_<left|right>.
-
-    Raises:
-        DataError: files are missing or are not what they should be.
-    """
-    table = folder / "labels.csv"
-    labels, faults = read_labels(table, "image", "level")
-    name = name or folder.resolve().name
-    with_patients = bool(labels) and "patient" in labels[0].others
-    named = not with_patients and all(patient_and_eye(label.name) for label in labels)
-    if paired and not with_patients:
-        faults += _unpaired(labels)
-        named = True
-    for label in labels:
-        faults += _of_columns(label, with_patients)
-    faulty = {fault.image for fault in faults}
-    labels = [label for label in labels if label.name not in faulty]
-    pairs, faults, total = matched(labels, faults, images_in(folder / "images", folder))
-    settle(str(folder), faults, total, on_fault, tell)
-    return Photographs(
-        name=name,
-        rows=tuple(_row(label, path, site=name, named=named) for label, path in pairs),
-        reader=FileReader(folder),
-        notice=notice,
-        patients_known=with_patients or named,
-        faults=tuple(faults),
-    )
-
-
-def _unpaired(labels: Sequence[Label]) -> list[Fault]:
-    return [
-        Fault(label.name, "not named <patient>_left or <patient>_right")
-        for label in labels
-        if patient_and_eye(label.name) is None
-    ]
-
-
 def _of_columns(label: Label, with_patients: bool) -> list[Fault]:
     """What is wrong with the columns that need not be there."""
     faults = []
@@ -191,16 +216,3 @@ def _row(
         part=cast(Part, _PARTS[others.get("split", "").lower()] or part),
         path=path,
     )
-
-
-def first_folder(root: Path, marker: str, *folders: str) -> Path:
-    """The first of these folders below the root, or the root itself, that holds the marker.
-
-    Raises:
-        DataError: none does.
-    """
-    places = [root, *(root / folder for folder in folders)]
-    for place in places:
-        if (place / marker).exists():
-            return place
-    raise DataError(f"{root}: holds no {marker}, nor does {' or '.join(folders)} in it")

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vcl_radial.data.decoding import Unreadable
+
 if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
     from vcl_radial.data.fundus.faults import Fault
+
+__all__ = ["GRADES", "REFERABLE_FROM", "Photograph", "Photographs", "Reader", "Unreadable"]
 
 GRADES: Final = (0, 1, 2, 3, 4)
 """No, mild, moderate, severe and proliferative retinopathy."""
@@ -24,10 +28,6 @@ REFERABLE_FROM: Final = 2
 
 Eye = Literal["left", "right", "unknown"]
 Part = Literal["train", "validation", "test", ""]
-
-
-class Unreadable(Exception):
-    """A picture cannot be read; says why in a few words."""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
-
-from vcl_radial.cache import cache_root
+from vcl_radial.cache import cache_root, one_at_a_time
 from vcl_radial.data_files import DATA_VARIABLE, IDX_NAMES, idx_files
 from vcl_radial.errors import UserError
 
@@ -24,37 +20,19 @@ def cached_files(folder: str) -> dict[str, Path]:
         UserError: They are not there and could not be downloaded; names files and folder.
     """
     place = cache_root() / folder / "raw"
-    with _one_at_a_time(folder):
-        if len(idx_files(place)) < len(IDX_NAMES):
-            _download(folder, place)
-    return idx_files(place)
-
-
-@contextmanager
-def _one_at_a_time(folder: str) -> Iterator[None]:
-    """Whoever comes while another command downloads waits: until then files are there in part."""
     try:
-        cache_root().mkdir(parents=True, exist_ok=True)
-        lock = FileLock(cache_root() / f".{folder}.lock")
-        lock.acquire()
-    except OSError:  # where no lock can be written, nobody downloads
-        yield
-        return
-    try:
-        yield
-    finally:
-        lock.release()
+        # Others wait: until then files are there in part.
+        with one_at_a_time(cache_root() / f".{folder}.lock"):
+            if len(idx_files(place)) < len(IDX_NAMES):
+                from torchvision import datasets
 
-
-def _download(folder: str, place: Path) -> None:
-    from torchvision import datasets
-
-    try:
-        getattr(datasets, folder)(cache_root(), download=True)
+                getattr(datasets, folder)(cache_root(), download=True)
     except (OSError, RuntimeError, EOFError, zlib.error) as error:
-        reason = " ".join(str(error).split())
-        names = ", ".join(f"{name}.gz" for name in IDX_NAMES)
-        raise UserError(
-            f"{folder} cannot be downloaded ({reason}): put {names} into {place}, "
-            f"or name the folder that holds them in {DATA_VARIABLE}"
-        ) from error
+        if len(idx_files(place)) < len(IDX_NAMES):  # a cache that is only to be read may hold them
+            reason = " ".join(str(error).split())
+            names = ", ".join(f"{name}.gz" for name in IDX_NAMES)
+            raise UserError(
+                f"{folder} cannot be downloaded ({reason}): put {names} into {place}, "
+                f"or name the folder that holds them in {DATA_VARIABLE}"
+            ) from error
+    return idx_files(place)

@@ -1,17 +1,14 @@
-"""A folder of image files as a data set: decoded by several threads, and kept in the cache."""
+"""A folder of image files as a data set, decoded and kept in the cache."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import os
-import struct
-import sys
 import time
-import zlib
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 
 from vcl_radial import atomic
 from vcl_radial.cache import cache_root
+from vcl_radial.data.decoding import Unreadable, decoded, opened, processors, tell_user
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data_files import TEST_SHARE, image_files
 from vcl_radial.errors import DataError, UserError
@@ -29,11 +27,7 @@ _FORMAT: Final = 1
 """Of a file in the cache: another number where other pixels come from the same files."""
 
 _PATIENCE: Final = 2.0
-"""Seconds of decoding after which it is announced, and its result worth keeping in the cache."""
-
-_THREADS: Final = 8
-_CHUNK: Final = 16
-"""Files that a thread decodes at a time."""
+"""Seconds of decoding after which its result is worth keeping in the cache."""
 
 Pixels = NDArray[np.uint8]
 
@@ -123,8 +117,10 @@ def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixel
     _check_memory(root, len(paths), *size)
     pixels = np.empty((len(paths), 3, *size), np.uint8)
     colour = False
-    started = told = time.monotonic()
-    for row, image in enumerate(_in_order(paths, image_size)):
+    images = decoded(
+        partial(_decode, image_size=image_size), paths, processors(), f"{root}: images", tell_user
+    )
+    for row, image in enumerate(images):
         if image.shape[1:] != size:
             raise DataError(
                 f"{paths[0]} has {_edges(first)} pixels, but {paths[row]} {_edges(image)}: give "
@@ -132,25 +128,7 @@ def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixel
             )
         pixels[row] = image  # a grey one is repeated
         colour = colour or (len(image) > 1 and bool((image != image[0]).any()))
-        if (now := time.monotonic()) - told > (10 * _PATIENCE if told > started else _PATIENCE):
-            told = now
-            print(f"{root}: reading {len(paths)} images, {row + 1} done", file=sys.stderr)
     return pixels if colour else np.ascontiguousarray(pixels[:, 0])
-
-
-def _in_order(paths: Sequence[Path], image_size: int | None) -> Iterator[Pixels]:
-    """The images, decoded by threads that are a few chunks ahead at most."""
-
-    def decode(start: int) -> list[Pixels]:
-        return [_decode(path, image_size) for path in paths[start : start + _CHUNK]]
-
-    threads = min(_THREADS, os.cpu_count() or 1)
-    at_once = 4 * threads * _CHUNK
-    with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(paths), at_once):
-            end = min(start + at_once, len(paths))
-            for images in pool.map(decode, range(start, end, _CHUNK)):
-                yield from images
 
 
 def _decode(path: Path, image_size: int | None) -> Pixels:
@@ -159,10 +137,10 @@ def _decode(path: Path, image_size: int | None) -> Pixels:
     Raises:
         DataError: It cannot be read; names the file.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as image:
+        with opened(path) as image:
             if image_size is not None:
                 image.draft(None, (2 * image_size, 2 * image_size))
             if image.mode in ("I", "F"):
@@ -177,25 +155,9 @@ def _decode(path: Path, image_size: int | None) -> Pixels:
             if image_size is not None:
                 plain = plain.resize((image_size, image_size), Image.Resampling.BILINEAR)
             pixels = np.asarray(plain)
-    except UnidentifiedImageError:
+    except Unreadable as why:
         raise DataError(
-            f"{path} is damaged or no image: copy it again from its source, or delete it"
-        ) from None
-    except (
-        OSError,
-        SyntaxError,
-        ValueError,
-        EOFError,
-        IndexError,
-        struct.error,
-        zlib.error,
-        Image.DecompressionBombError,
-    ) as error:  # what Pillow's decoders raise where bytes are not what they should be
-        if isinstance(error, OSError) and error.strerror:
-            raise DataError(f"{path} cannot be read ({error.strerror}): change that") from None
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(
-            f"{path} is damaged ({reason}): copy it again from its source, or delete it"
+            f"{path} is damaged or no image ({why}): copy it again from its source, or delete it"
         ) from None
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
