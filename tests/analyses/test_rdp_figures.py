@@ -1,6 +1,5 @@
 import math
 
-import mpmath
 import numpy as np
 import pytest
 import torch
@@ -8,11 +7,13 @@ from scipy import special, stats
 
 from vcl_radial.cli import analyse
 from vcl_radial.cli.arguments import Parser
+from vcl_radial.errors import UserError
 from vcl_radial.papers import (
     GROUPS,
     bessel_bounds,
     bessel_ratio,
     command,
+    exact_bessel,
     half_cauchy,
     log_bessel,
     record,
@@ -20,6 +21,8 @@ from vcl_radial.papers import (
 )
 from vcl_radial.papers.analysis import Analysis, Claim
 from vcl_radial.papers.exact_bessel import exact_log, exact_ratio
+
+mpmath = pytest.importorskip("mpmath", reason="mpmath is not installed (the extra `papers`)")
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +66,12 @@ def test_the_bounds_hold_the_ratio_between_them(bounds, v):
     exact = exact_ratio(v, z)
     assert (lower < exact).all()
     assert (exact < upper).all()
+
+
+def test_without_mpmath_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(exact_bessel, "mpmath", None)
+    with pytest.raises(UserError, match=r"need mpmath: pip install 'vcl-radial\[papers\]'"):
+        exact_ratio(2, [1.0])
 
 
 def test_the_exact_functions_are_elementary_at_half_orders():

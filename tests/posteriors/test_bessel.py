@@ -1,6 +1,5 @@
 import math
 
-import mpmath
 import numpy as np
 import pytest
 import torch
@@ -10,6 +9,8 @@ from scipy import special
 from scipy.integrate import quad
 
 from vcl_radial.posteriors.bessel import bessel_ratio, log_bessel, ratio_and_slope, ratio_excess
+
+mpmath = pytest.importorskip("mpmath", reason="mpmath is not installed (the extra `papers`)")
 
 ORDERS = [1, 1.5, 2, 5, 10, 40, 100, 392.5, 1000]
 POINTS = [1e-3, 0.1, 1, 3, 10, 30, 100, 300, 1e3, 1e4, 1e6]

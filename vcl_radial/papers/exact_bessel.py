@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
+
+from vcl_radial.errors import UserError
+
+try:
+    import mpmath  # type: ignore[import-untyped]
+except ImportError:
+    mpmath = None
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -15,15 +21,29 @@ _TERMS = 10**6
 
 
 def exact_ratio(v: float, z: npt.ArrayLike) -> Array:
-    """I_v(z) / I_(v-1)(z), rounded to float64."""
-    with mpmath.workdps(_DIGITS):
+    """I_v(z) / I_(v-1)(z), rounded to float64.
+
+    Raises:
+        UserError: mpmath is not installed.
+    """
+    with _exactly():
         return np.array([float(_bessel(v, x) / _bessel(v - 1, x)) for x in np.asarray(z)])
 
 
 def exact_log(v: float, z: npt.ArrayLike) -> Array:
-    """Log I_v(z), rounded to float64."""
-    with mpmath.workdps(_DIGITS):
+    """Log I_v(z), rounded to float64.
+
+    Raises:
+        UserError: mpmath is not installed.
+    """
+    with _exactly():
         return np.array([float(mpmath.log(_bessel(v, x))) for x in np.asarray(z)])
+
+
+def _exactly() -> Any:
+    if mpmath is None:
+        raise UserError("exact Bessel functions need mpmath: pip install 'vcl-radial[papers]'")
+    return mpmath.workdps(_DIGITS)
 
 
 def _bessel(v: float, x: float) -> Any:
