@@ -168,7 +168,8 @@ def test_the_list_names_every_shipped_benchmark_and_method(command):
     code, out, err = command("list")
     assert (code, err) == (0, [])
     root = Path(__file__).parents[1]
-    for path in (*root.glob("benchmarks/**/*.toml"), *root.glob("baselines/**/*.toml")):
+    sweeps = root.glob("benchmarks/sweeps/*.toml")
+    for path in (*root.glob("benchmarks/*.toml"), *sweeps, *root.glob("baselines/**/*.toml")):
         assert f"  {path.stem} " in out
 
 
@@ -272,7 +273,7 @@ def test_misuse_is_one_line_that_names_the_option(command, arguments, words):
     ("arguments", "words"),
     [
         (["run", "split-digit"], "unknown benchmark 'split-digit'; the nearest is 'split-digits-"),
-        (["refer", "sy\vn"], "sy n: no such benchmark"),
+        (["run", "sy\vn"], "unknown benchmark 'sy\\x0bn'"),
         (run("--method", "radial"), "unknown method 'radial'; the nearest is 'radial-vcl'"),
         (run("--method", "no.toml"), "no.toml: there is no such file"),
         (["run", "no.toml"], "no.toml: there is no such file"),

@@ -5,7 +5,7 @@ import weakref
 import pytest
 
 from vcl_radial.cli import main
-from vcl_radial.tracks.continual import runner
+from vcl_radial.runs import runner
 
 
 class Thing:

@@ -13,11 +13,10 @@ import random
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, nearest
 
 DATA_VARIABLE = "VCL_RADIAL_DATA"
 IDX_NAMES = (
@@ -148,7 +147,7 @@ def check_table(path: Path, target: str) -> None:
     if target not in columns:
         raise DataError(
             f"{path}: has no column {target!r}, the target; did you mean "
-            f"{get_close_matches(target, columns, 1, cutoff=0.0)[0]!r}? columns: {', '.join(columns)}"
+            f"{nearest(target, columns)!r}? columns: {', '.join(columns)}"
         )
     if len(columns) == 1:
         raise DataError(f"{path}: has one column only, {target!r}; add columns to predict it from")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class VclRadialError(Exception):
     """A failure that is reported as one line, without a traceback."""
@@ -17,6 +20,11 @@ class DataError(UserError):
 
 class Diverged(VclRadialError):
     """The loss of a run stopped being a finite number."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that a user may have meant."""
+    return get_close_matches(name, list(known), 1, cutoff=0.0)[0]
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from vcl_radial.bench import SECTIONS, growth, kl, many_runs, memory, record
 from vcl_radial.cli import main
-from vcl_radial.tracks.continual.runner import perform
+from vcl_radial.runs.runner import perform
 
 
 @pytest.fixture(autouse=True)

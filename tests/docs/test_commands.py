@@ -12,9 +12,8 @@ from vcl_radial.conformance import recipe_for
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.sweeps import specification as sweeps
-from vcl_radial.tracks.continual.preflight import check_recipe, check_runs
+from vcl_radial.tracks.continual.preflight import check_recipe
 from vcl_radial.tracks.regression import plan as regression
-from vcl_radial.tracks.retinopathy import catalogue as referral
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
 """What a reader puts in the place of a word in capitals."""
@@ -49,7 +48,7 @@ def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, rea
 def test_the_commands_of_the_docs_are_found():
     # Were the shell to unroll nothing, the test above would pass on anything.
     readme = {words[0] for words in commands(ROOT / "README.md", Path.cwd())}
-    assert {"run", "check", "refer", "regress", "sweep", "analyse"} <= readme
+    assert {"run", "check", "regress", "sweep", "analyse"} <= readme
 
 
 def _understand(words):
@@ -57,16 +56,14 @@ def _understand(words):
     options = cli._parser().parse_args(words)
     settings = dict(parse_setting(text) for text in getattr(options, "settings", []))
     if words[0] == "run":
-        methods = dict.fromkeys(_there(m, "radial-vcl") for m in options.methods)
-        methods = list(methods) or ["radial-vcl", "gaussian-vcl"]
-        check_runs(catalogue.plan(options.benchmark, methods, [0], settings, options.tuned))
+        track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
+        methods = dict.fromkeys(_there(m, track.methods[0]) for m in options.methods)
+        runs = catalogue.plan(options.benchmark, list(methods), [0], settings, options.tuned)
+        track.check_runs(runs)
     elif words[0] == "check":
         check_recipe(recipe_for(_there(options.method, "ewc"), settings))
     elif words[0] == "sweep":
         sweeps.read(sweeps.find(options.sweep), options.trials)
-    elif words[0] == "refer":
-        methods = [_there(m, "radial") for m in options.methods] or ["radial", "mfvi"]
-        referral.plan(options.benchmark, methods, [0], settings, options.tuned)
     elif words[0] == "regress":
         benchmark = regression.load_benchmark(options.benchmark)
         regression.load_methods(options.methods or benchmark.methods, benchmark, settings)
@@ -83,13 +80,11 @@ def test_every_toml_of_the_docs_is_a_valid_benchmark_recipe_or_sweep(page, reade
     for number, block in enumerate(b for b in blocks(page) if b.language == "toml"):
         file = Path(block.file or f"block-{number}.toml")
         file.write_text(block.code)
-        table = catalogue.load("file", str(file)).table
+        table = catalogue.load("benchmark", str(file)).table
         if "search" in table:
             sweeps.read(file)
-        elif "stream" in table:
-            catalogue.plan(str(file), ["radial-vcl"], [0])
-        elif "data" in table:
-            referral.plan(str(file), ["radial"], [0], {})
+        elif {"stream", "track"} & table.keys():
+            catalogue.plan(str(file), [], [0])
         elif "sets" in table:
             regression.load_benchmark(str(file))
         elif not {"project", "tuned"} & table.keys():

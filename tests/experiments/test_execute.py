@@ -14,7 +14,7 @@ from vcl_radial import __version__, native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.metrics import summary
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.execute import execute
 from vcl_radial.tracks.continual.lanes import execute_lanes
 from vcl_radial.tracks.continual.specification import RESULT_FILES, Run

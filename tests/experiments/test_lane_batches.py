@@ -7,10 +7,10 @@ from tiny_runs import MULTI_HEAD, carried_out, tiny_run
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import perform
 from vcl_radial.tracks.continual.execute import Event, execute
 from vcl_radial.tracks.continual.lanes import batches, execute_lanes
-from vcl_radial.tracks.continual.runner import perform
 from vcl_radial.tracks.continual.specification import RESULT_FILES
 
 

@@ -13,7 +13,7 @@ from vcl_radial.cli import main
 from vcl_radial.cli.run import LOGGERS as OFFERED
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.execute import Event, execute
 from vcl_radial.tracks.continual.loggers import LOGGERS
 

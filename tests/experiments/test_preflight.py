@@ -8,7 +8,7 @@ from vcl_radial.data.streams import build_stream
 from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError
 from vcl_radial.tracks.continual.preflight import check_runs
-from vcl_radial.tracks.settings import StreamSettings
+from vcl_radial.tracks.continual.settings import StreamSettings
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs import folder as folder_module
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.lock import held
-from vcl_radial.runs.run import Place
-from vcl_radial.runs.runner import available_cores
-from vcl_radial.tracks.continual.runner import perform
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import available_cores, perform
 
 
 def times(folder: RunFolder) -> dict[str, int]:

@@ -13,8 +13,8 @@ from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
 from vcl_radial.runs import runner, supervisor
 from vcl_radial.runs.attempt import Ended
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
-from vcl_radial.tracks.continual.runner import perform
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import perform
 
 pytestmark = pytest.mark.processes
 

@@ -9,7 +9,7 @@ import pandas as pd
 from vcl_radial.report.results import COLUMNS
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.execute import Event, execute
 from vcl_radial.tracks.continual.specification import Run
 

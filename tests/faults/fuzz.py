@@ -25,11 +25,11 @@ from vcl_radial.cli import COMMANDS
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.runs import catalogue
 from vcl_radial.sweeps import specification as sweeps
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.regression import plan as regression
 from vcl_radial.tracks.regression.settings import Recipe as RegressionRecipe
 from vcl_radial.tracks.retinopathy import catalogue as referral
 from vcl_radial.tracks.retinopathy import settings as referral_settings
-from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 _ANY = st.recursive(
     st.none().map(lambda _: "")

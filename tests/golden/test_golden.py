@@ -30,7 +30,7 @@ COMMANDS = {
         "--set epochs=2 hidden=[16] batch_size=32 eval_samples=4"
     ),
     "retinopathy": (
-        "refer synthetic --method radial deterministic --device cpu --out runs "
+        "run retinopathy-synthetic --method radial deterministic --device cpu --out runs "
         "--set epochs=2 channels=2 batch_size=8 learning_rate=3e-3 "
         "data.patients=60 data.validation=0.3 data.size=16"
     ),
@@ -49,7 +49,7 @@ TABLES = {
         for method in ("radial-vcl", "ewc")
     },
     "retinopathy": {
-        f"{method}-{table}": f"synthetic/{method}/*/{table}.csv"
+        f"{method}-{table}": f"retinopathy-synthetic/{method}/*/{table}.csv"
         for method in ("radial", "deterministic")
         for table in ("history", "predictions")
     },
@@ -115,7 +115,8 @@ def test_folders_are_named_as_before(track):
 def test_shipped_runs_keep_their_digests():
     digests = {}
     for benchmark in catalogue.names("benchmark"):
-        for method in catalogue.names("method"):
+        track = catalogue.load("benchmark", benchmark).track
+        for method in catalogue.names("method", track):
             for tuned in (False, True):
                 try:
                     (run,) = catalogue.plan(benchmark, [method], [3], None, tuned)

@@ -8,8 +8,8 @@ from torch import nn
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHeads
 from vcl_radial.nn.vgg import VGG
+from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.catalogue import plan
 from vcl_radial.tracks.retinopathy.execute import execute
 from vcl_radial.tracks.retinopathy.networks import make_network
 from vcl_radial.tracks.retinopathy.prepare import on_data
@@ -96,7 +96,7 @@ def test_runs_of_a_network_whose_file_was_edited_are_others(user_module):
 )
 def test_what_cannot_be_is_refused_before_a_run(network, words):
     with pytest.raises(UserError, match=words):
-        plan("synthetic", ["radial"], [0], {"network": network, "dropout": 0.1})
+        plan("retinopathy-synthetic", ["radial"], [0], {"network": network, "dropout": 0.1})
 
 
 def test_one_that_is_not_found_is_said_in_one_line():

@@ -15,6 +15,7 @@ from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.referral import calibration_curve
+from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.report import in_sequence, pictures, published, sheet, tables
 from vcl_radial.tracks.retinopathy.report.read import read_benchmarks
@@ -97,7 +98,7 @@ def test_what_is_not_finished_is_no_part_of_it_and_named(tmp_path, capsys):
     assert f"passed over: {folder.path}: scores.csv was altered after the run" in said
     assert any(line.startswith(f"passed over: {torn.path / 'spec.toml'}: ") for line in said)
     shutil.rmtree(tmp_path / "synthetic" / "deterministic")
-    with pytest.raises(UserError, match=r"holds no finished run of `vcl-radial refer`"):
+    with pytest.raises(UserError, match=r"holds no finished run on photographs"):
         read_benchmarks(tmp_path)
 
 
@@ -158,10 +159,8 @@ def test_what_is_no_plain_objective_is_named_in_the_result(keys, named):
 
 
 def test_the_published_rows_belong_to_shipped_recipes():
-    from vcl_radial.tracks.retinopathy.catalogue import method_names
-
     rows = published.published()
-    assert set(rows) <= set(method_names())
+    assert set(rows) <= set(names("method", "retinopathy"))
     # With referral every method but plain MFVI gains, and the radial ensemble is best throughout.
     gains = {name: row.auc[0.3] - row.auc[0.0] for name, row in rows.items()}
     assert [name for name, gain in gains.items() if gain < 0] == ["mfvi"]

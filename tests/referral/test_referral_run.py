@@ -1,7 +1,6 @@
 """A run: left and taken up again, kept when finished, and never half a lie."""
 
 import argparse
-import hashlib
 import json
 import math
 import tomllib
@@ -14,17 +13,18 @@ import torch
 from referral_helpers import recipe
 
 from vcl_radial import native
-from vcl_radial.cli import refer as refer_command
+from vcl_radial.cli import run as run_command
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.runs.catalogue import parse_setting
+from vcl_radial.runs import catalogue, runner
+from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.lock import held
-from vcl_radial.tracks.retinopathy import command as command_module
 from vcl_radial.tracks.retinopathy import execute as execute_module
-from vcl_radial.tracks.retinopathy.catalogue import RECIPES, method_names, plan
 from vcl_radial.tracks.retinopathy.execute import execute
 from vcl_radial.tracks.retinopathy.report.read import read_benchmarks, read_spec
 from vcl_radial.tracks.retinopathy.settings import TABLES, DataSettings, Run
+
+SYNTHETIC, EYEPACS = "retinopathy-synthetic", "retinopathy-eyepacs"
+RECIPES = catalogue.folder("method", "retinopathy")
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -46,7 +46,7 @@ class Stop(BaseException):
 def stop_after(epochs):
     left = iter(range(epochs))
 
-    def on_epoch(line):
+    def on_epoch(history):
         if next(left, None) is None:
             raise Stop
 
@@ -121,7 +121,7 @@ def test_a_damaged_checkpoint_is_named_and_one_of_another_run_refused(tmp_path, 
     assert (
         "checkpoint.pt: damaged (its checksum is wrong); this run starts" in capsys.readouterr().out
     )
-    assert [line["epoch"] for line in lines] == [1, 2]
+    assert [history[-1]["epoch"] for history in lines] == [1, 2]
     other = RunFolder(tmp_path, run_of(seed=1, epochs=2))
     other.path.mkdir()
     other.checkpoint.write_bytes(sound)
@@ -158,9 +158,9 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
 
 
 def test_every_shipped_recipe_is_valid_and_described():
-    names = method_names()
+    names = catalogue.names("method", "retinopathy")
     assert {"deterministic", "mc-dropout", "mfvi", "mfvi-tweaked", "radial"} <= set(names)
-    runs = plan("synthetic", names, [0, 1], {})
+    runs = plan(SYNTHETIC, names, [0, 1], {})
     assert len(runs) == 2 * len(names)
     assert len({run.digest() for run in runs}) == len(names)
     by_name = {run.method: run.recipe for run in runs}
@@ -168,23 +168,25 @@ def test_every_shipped_recipe_is_valid_and_described():
 
 
 def test_overrides_go_to_recipe_or_data():
-    (run,) = plan("eyepacs", ["radial"], [3], {"epochs": 7, "data.size": 32})
+    (run,) = plan(EYEPACS, ["radial"], [3], {"epochs": 7, "data.size": 32})
     assert (run.recipe.epochs, run.data.size, run.data.shifted) == (7, 32, ["idrid"])
 
 
 def test_a_recipe_of_ones_own_is_named_by_its_path(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('description = "mine"\nposterior = "none"\ndropout = 0.3\n')
-    (run,) = plan("synthetic", [str(path)], [0], {})
+    (run,) = plan(SYNTHETIC, [str(path)], [0], {})
     assert (run.method, run.recipe.dropout) == ("mine", 0.3)
     path.write_text("posterior =")
     with pytest.raises(UserError, match=r"mine.toml: not valid TOML"):
-        plan("synthetic", [str(path)], [0], {})
+        plan(SYNTHETIC, [str(path)], [0], {})
 
 
 def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text('[data]\ndataset = "synthetic"\nsize = 32\n[recipe]\nepochs = 7\n')
+    path.write_text(
+        'track = "retinopathy"\n[data]\ndataset = "synthetic"\nsize = 32\n[recipe]\nepochs = 7\n'
+    )
     (run,) = plan(str(path), ["radial"], [0], {"data.patients": 9})
     assert (run.benchmark, run.recipe.epochs, run.data.size, run.data.patients) == (
         "mine",
@@ -192,7 +194,7 @@ def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
         32,
         9,
     )
-    path.write_text("[date]\nsize = 32\n")
+    path.write_text('track = "retinopathy"\n[date]\nsize = 32\n')
     with pytest.raises(UserError, match=r"mine.toml: unknown key 'date'; .* 'data'"):
         plan(str(path), ["radial"], [0], {})
 
@@ -200,61 +202,83 @@ def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
 def test_what_a_search_found_comes_before_set_and_after_all_else(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(
-        "epochs = 3\nbatch_size = 5\n[tuned.synthetic]\nbatch_size = 7\nlearning_rate = 0.5\n"
+        "epochs = 3\nbatch_size = 5\n"
+        "[tuned.retinopathy-synthetic]\nbatch_size = 7\nlearning_rate = 0.5\n"
     )
-    (plain,) = plan("synthetic", [str(path)], [0], {})
-    (tuned,) = plan("synthetic", [str(path)], [0], {"learning_rate": 0.1}, tuned=True)
+    (plain,) = plan(SYNTHETIC, [str(path)], [0], {})
+    (tuned,) = plan(SYNTHETIC, [str(path)], [0], {"learning_rate": 0.1}, tuned=True)
     assert (plain.recipe.batch_size, plain.recipe.learning_rate) == (5, 1e-4)
     assert (tuned.recipe.epochs, tuned.recipe.batch_size, tuned.recipe.learning_rate) == (3, 7, 0.1)
-    with pytest.raises(UserError, match=r"mine\.toml: was not tuned on eyepacs .*vcl-radial sweep"):
-        plan("eyepacs", [str(path)], [0], {}, tuned=True)
+    with pytest.raises(UserError, match=r"mine\.toml: was not tuned on .*vcl-radial sweep"):
+        plan(EYEPACS, [str(path)], [0], {}, tuned=True)
 
 
 def test_every_shipped_tuned_table_is_valid():
-    for name in method_names():
+    for name in catalogue.names("method", "retinopathy"):
         table = tomllib.loads((RECIPES / f"{name}.toml").read_text())
         for benchmark in table.get("tuned", {}):
             assert plan(benchmark, [name], [0], {}, tuned=True)
 
 
-def test_runs_on_validation_data_are_others_and_those_on_test_data_what_they_were():
+def test_runs_on_validation_data_are_others():
     plain, test, validation = (
-        plan("synthetic", ["radial"], [0], chosen)[0]
+        plan(SYNTHETIC, ["radial"], [0], chosen)[0]
         for chosen in ({}, {"evaluate_on": "test"}, {"evaluate_on": "validation"})
     )
     assert plain == test
-    # What stood in specs, and in the names of folders, before there was a choice.
-    assert (
-        Run.model_validate({k: v for k, v in test.settings().items() if k != "evaluate_on"}) == test
-    )
-    content = test.model_dump(include={"data", "recipe"})
-    del content["data"]["checksum"]
-    old = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    assert test.digest() == hashlib.sha256(old.encode()).hexdigest()[:8] != validation.digest()
+    assert test.digest() != validation.digest()
 
 
 MISTAKES = [
     (
-        ("nowhere", ["radial"], {}),
-        "nowhere: no such benchmark; choose from synthetic, synthetic-cameras, idrid, eyepacs",
+        ("retinopathy-nowhere", ["radial"], {}),
+        "unknown benchmark 'retinopathy-nowhere'; the nearest is 'retinopathy-",
     ),
-    (("synthetic", ["radal"], {}), "radal: no such method; did you mean radial"),
-    (("synthetic", ["radial", str(RECIPES / "radial.toml")], {}), "two methods of one name"),
-    (("synthetic", ["radial"], {"epoch": 3}), "unknown key 'epoch'; the nearest known .*'epochs'"),
-    (("synthetic", ["radial"], {"data.sizes": 3}), "unknown key 'data.sizes'; .*'size'"),
-    (("synthetic", ["radial"], {"epochs": 0}), "epochs = 0: input should be greater"),
-    (("synthetic", ["radial"], {"truncation": 1.0}), 'truncation needs posterior = "gaussian"'),
-    (("synthetic", ["mfvi"], {"pretrain_epochs": 100}), "must be below epochs"),
-    (("synthetic", ["deterministic"], {"pretrain_epochs": 1}), "needs a posterior"),
-    (("synthetic", ["radial"], {"data.dataset": "cats"}), "data.dataset = 'cats': .*choose from"),
-    (("eyepacs", ["radial"], {"data.shifted": ["eyepacs-subset"]}), "which is trained on"),
-    (("eyepacs-idrid", ["radial"], {"data.shifted": ["idrid"]}), "which is trained on"),
-    (("eyepacs", ["radial"], {"data.shifted": ["kaggle-eyepacs"]}), "is a part of kaggle-eyepacs"),
-    (("eyepacs", ["radial"], {"data.then": ["eyepacs-subset"]}), "which is the dataset"),
-    (("synthetic", ["radial"], {"data.parts": "eye"}), "data.parts = 'eye'"),
-    (("synthetic", ["radial"], {"data.validation": 0.0}), 'set select = "last"'),
     (
-        ("synthetic", ["radial"], {"data.validation": 0.0, "evaluate_on": "validation"}),
+        (SYNTHETIC, ["radal"], {}),
+        "method of retinopathy 'radal'; the nearest is 'radial'",
+    ),
+    ((SYNTHETIC, ["radial", str(RECIPES / "radial.toml")], {}),),
+    (
+        (SYNTHETIC, ["radial"], {"epoch": 3}),
+        "unknown key 'epoch'; the nearest known .*'epochs'",
+    ),
+    (
+        (SYNTHETIC, ["radial"], {"data.sizes": 3}),
+        "unknown key 'data.sizes'; .*'size'",
+    ),
+    ((SYNTHETIC, ["radial"], {"epochs": 0}), "epochs = 0: input should be greater"),
+    (
+        (SYNTHETIC, ["radial"], {"truncation": 1.0}),
+        'truncation needs posterior = "gaussian"',
+    ),
+    ((SYNTHETIC, ["mfvi"], {"pretrain_epochs": 100}), "must be below epochs"),
+    ((SYNTHETIC, ["deterministic"], {"pretrain_epochs": 1}), "needs a posterior"),
+    (
+        (SYNTHETIC, ["radial"], {"data.dataset": "cats"}),
+        "data.dataset = 'cats': .*choose from",
+    ),
+    (
+        (EYEPACS, ["radial"], {"data.shifted": ["eyepacs-subset"]}),
+        "which is trained on",
+    ),
+    (("retinopathy-eyepacs-idrid", ["radial"], {"data.shifted": ["idrid"]}), "which is trained on"),
+    (
+        (EYEPACS, ["radial"], {"data.shifted": ["kaggle-eyepacs"]}),
+        "is a part of kaggle-eyepacs",
+    ),
+    (
+        (EYEPACS, ["radial"], {"data.then": ["eyepacs-subset"]}),
+        "which is the dataset",
+    ),
+    ((SYNTHETIC, ["radial"], {"data.parts": "eye"}), "data.parts = 'eye'"),
+    ((SYNTHETIC, ["radial"], {"data.validation": 0.0}), 'set select = "last"'),
+    (
+        (
+            SYNTHETIC,
+            ["radial"],
+            {"data.validation": 0.0, "evaluate_on": "validation"},
+        ),
         "needs data.validation above 0",
     ),
 ]
@@ -270,8 +294,8 @@ def test_a_mistake_is_said_in_one_line_with_its_mend(given, words):
 
 def command(*arguments):
     parser = argparse.ArgumentParser()
-    refer_command.add(parser.add_subparsers())
-    options = parser.parse_args(["refer", *arguments])
+    run_command.add(parser.add_subparsers())
+    options = parser.parse_args(["run", *arguments])
     return options.command(options)
 
 
@@ -288,48 +312,38 @@ TINY = (
 
 def tiny(out, *methods):
     at = ["--out", str(out), "--device", "cpu"]
-    return ["synthetic", "--method", *methods, *at, "--set", *TINY]
+    return [SYNTHETIC, "--method", *methods, *at, "--set", *TINY]
 
 
 def test_the_command_trains_scores_and_keeps_what_is_done(tmp_path, capsys):
     arguments = tiny(tmp_path, "radial", "deterministic")
     assert command(*arguments) == 0
     first = capsys.readouterr().out
-    assert "synthetic: 2 runs to do" in first
+    assert "retinopathy-synthetic: 2 runs to do" in first
     assert "SYNTHETIC" in first
     assert "30%" in first
     assert command(*arguments) == 0
     again = capsys.readouterr().out
-    assert "0 runs to do, 2 kept from before" in again
+    assert "all 2 runs were finished before" in again
     assert "SYNTHETIC" in again
     assert first[first.index("test: AUC") :] == again[again.index("test: AUC") :]
-    assert len(list(Path(tmp_path).glob("synthetic/*/seed-0-*/done"))) == 2
+    assert len(list(Path(tmp_path).glob("retinopathy-synthetic/*/seed-0-*/done"))) == 2
 
 
 @pytest.mark.processes
-def test_two_jobs_end_with_the_scores_of_one(tmp_path, capfd):
+def test_two_jobs_end_with_the_scores_of_one(tmp_path, capfd, monkeypatch):
     methods = "radial", "deterministic", "mfvi"
+    monkeypatch.setattr(runner, "available_cores", lambda: 2)
     assert command(*tiny(tmp_path / "two", *methods), "--jobs", "2") == 0
     said = capfd.readouterr().out
     assert all(f"[{k} of 3]" in said for k in (1, 2, 3))
-    torch.set_num_threads(1)
+    monkeypatch.setattr(runner, "available_cores", lambda: 1)
     assert command(*tiny(tmp_path / "one", *methods)) == 0
     scores = list((tmp_path / "one").rglob("scores.csv"))
     assert len(scores) == 3
     for path in scores:
         other = tmp_path / "two" / path.relative_to(tmp_path / "one")
         assert other.read_bytes() == path.read_bytes()
-
-
-@pytest.mark.processes
-def test_a_run_of_two_jobs_that_fails_is_said_and_the_others_go_on(tmp_path, capfd):
-    arguments = tiny(tmp_path, "radial", "deterministic")
-    keys = dict(map(parse_setting, TINY))
-    busy, free = (RunFolder(tmp_path, r) for r in plan("synthetic", arguments[2:4], [0], keys))
-    with held([busy.path]):
-        assert command(*arguments, "--jobs", "2") == 1
-    assert "radial  seed 0: another command is at work on this run" in capfd.readouterr().out
-    assert free.finished()
 
 
 def test_predictions_that_are_no_numbers_are_no_result(tmp_path, prepared, monkeypatch):
@@ -343,30 +357,7 @@ def test_predictions_that_are_no_numbers_are_no_result(tmp_path, prepared, monke
 
 
 def test_the_same_method_given_twice_is_one():
-    assert len(plan("synthetic", ["radial", "radial"], [0], {})) == 1
-
-
-def test_a_run_that_another_command_is_at_or_that_breaks_leaves_the_others_alone(
-    tmp_path, capsys, monkeypatch
-):
-    arguments = tiny(tmp_path, "radial", "deterministic")
-    keys = dict(map(parse_setting, TINY))
-    runs = plan("synthetic", ["radial", "deterministic"], [0], keys)
-    busy, broken = (RunFolder(tmp_path, run) for run in runs)
-    monkeypatch.setattr(command_module, "execute", lambda *_, **__: 1 / 0)
-    with held([busy.path]):
-        assert command(*arguments) == 1
-    said = capsys.readouterr().out
-    assert "radial  seed 0: another command is at work on this run" in said
-    assert "deterministic  seed 0: ZeroDivisionError: division by zero" in said
-    assert "ZeroDivisionError" in (broken.path / "traceback.txt").read_text()
-    reason = (broken.path / "failed.txt").read_text()
-    assert reason.startswith("ZeroDivisionError: division by zero (")
-    assert reason.count("\n") == 1
-    assert not busy.path.exists()
-    monkeypatch.undo()
-    assert command(*arguments) == 0
-    assert not any((broken.path / name).exists() for name in ("failed.txt", "traceback.txt"))
+    assert len(plan(SYNTHETIC, ["radial", "radial"], [0], {})) == 1
 
 
 def test_the_report_tells_why_a_run_diverged(tmp_path, capsys, monkeypatch):
@@ -377,7 +368,7 @@ def test_the_report_tells_why_a_run_diverged(tmp_path, capsys, monkeypatch):
         changed.setattr(execute_module, "predict", lambda *_, **__: nan)
         assert command(*arguments) == 1
     capsys.readouterr()
-    (left,) = tmp_path.glob("synthetic/deterministic/seed-*")
+    (left,) = tmp_path.glob("retinopathy-synthetic/deterministic/seed-*")
     (one,) = read_benchmarks(tmp_path)
     assert [method.label for method in one.methods] == ["radial"]
     assert f"passed over: {left}: failed: predictions on" in capsys.readouterr().err

@@ -7,8 +7,8 @@ from vcl_radial.data.streams import ImageData, split_stream
 from vcl_radial.errors import UserError
 from vcl_radial.runs.catalogue import load, names
 from vcl_radial.tracks.continual import training as continual
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import ContinualRun
-from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 LINEAR_ONLY = {"sfsvi", "vogn", "laplace-kronecker"}
 NEEDS = {"ivon": "ivon"}

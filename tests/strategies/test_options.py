@@ -11,8 +11,8 @@ from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF
 from vcl_radial.strategies.options import check_options, own_options, signature_of
 from vcl_radial.strategies.registry import built_in, find_strategy, look_up
+from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_network, make_strategy
-from vcl_radial.tracks.settings import Recipe
 
 if TYPE_CHECKING:
     from nowhere import Nothing

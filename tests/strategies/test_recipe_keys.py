@@ -12,8 +12,8 @@ from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.registry import built_in, find_strategy
 from vcl_radial.strategies.vcl import VCL
 from vcl_radial.tracks.continual import training as continual
+from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_network, make_strategy
-from vcl_radial.tracks.settings import Recipe
 
 OWN = ["badam", "vadam", "vogn", "ivon"]
 

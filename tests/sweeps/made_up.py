@@ -13,7 +13,7 @@ from vcl_radial.metrics import summary
 from vcl_radial.report.results import COLUMNS
 from vcl_radial.runs.attempt import Ended, Job
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.sweeps.command import Means, sweep
 from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.specification import Run

@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 from tiny_sweeps import plans_of, swept, trials_bytes
 
-from vcl_radial.cli import refer as refer_command
+from vcl_radial.cli import run as run_command
 from vcl_radial.data.fundus import FundusData
 from vcl_radial.errors import UserError
 from vcl_radial.runs.attempt import Floor, Job, attempt
 from vcl_radial.runs.catalogue import parse_setting
+from vcl_radial.runs.catalogue import plan as planned
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.command import Means
@@ -24,13 +25,13 @@ from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.sweeps.tracks import track_of
-from vcl_radial.tracks.retinopathy import catalogue, prepare
+from vcl_radial.tracks.retinopathy import prepare
 from vcl_radial.tracks.retinopathy.execute import execute
-from vcl_radial.tracks.retinopathy.track import Referral
+from vcl_radial.tracks.retinopathy.track import Retinopathy
 
 DATA = {"patients": 40, "size": 8, "validation": 0.25}
 TINY = {
-    "benchmark": "synthetic",
+    "benchmark": "retinopathy-synthetic",
     "method": "deterministic",
     "trials": 2,
     "fixed": {"channels": 1, "epochs": 2, "batch_size": 8, "eval_samples": 3, "data": DATA},
@@ -97,13 +98,13 @@ def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
     original = FundusData.images
     monkeypatch.setattr(prepare, "load_photographs", drawn)
     monkeypatch.setattr(prepare, "_checksum", prepare._checksum.__wrapped__)  # remember nothing
-    (plan,) = plans_of(**{**TINY, "benchmark": "eyepacs", "method": "radial"})
+    (plan,) = plans_of(**{**TINY, "benchmark": "retinopathy-eyepacs", "method": "radial"})
     sites = prepare.prepare(plan.base.data)
     untouched = set(sites[0].split.test.tolist())
     assert plan.base.data.shifted == ["idrid"]
     monkeypatch.setattr(FundusData, "images", images)
     asked.clear()
-    swept(tmp_path, **{**TINY, "benchmark": "eyepacs", "method": "radial", "trials": 1})
+    swept(tmp_path, **{**TINY, "benchmark": "retinopathy-eyepacs", "method": "radial", "trials": 1})
     assert set(asked) == {"eyepacs-subset"}
     assert set(seen) == set(range(80)) - untouched
     # A run that is scored on test data does look at them.
@@ -124,20 +125,20 @@ def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
 
     too_low = Job((run,), (Floor(1, 101.0, "too low"),))
     for epochs in (1, 0):  # the second time it is known beforehand
-        (end,) = attempt(too_low, on_step, Referral(), where[0])
+        (end,) = attempt(too_low, on_step, Retinopathy(), where[0])
         assert end.how == "pruned"
         assert end.fault.startswith("after epoch 1: ")
         assert [step.done for step in steps] == [1] * epochs
         steps.clear()
     for place in where:
-        (end,) = attempt(Job((run,)), on_step, Referral(), place)
+        (end,) = attempt(Job((run,)), on_step, Retinopathy(), place)
         assert end.how == "finished"
     given_up, whole = (RunFolder(place.out, run) for place in where)
     assert [step.done for step in steps] == [2, 1, 2]
-    assert {step.words for step in steps} == {"epoch 2/2"}
+    assert {step.words for step in steps} == {"epoch 1 of 2", "epoch 2 of 2"}
     name = "predictions.csv"
     assert (given_up.path / name).read_bytes() == (whole.path / name).read_bytes()
-    track = Referral()
+    track = Retinopathy()
     assert track.so_far(given_up) == track.so_far(whole)
     assert list(track.so_far(whole).values()) == [step.score for step in steps[1:]]
     assert not (whole.path / "weights.pt").exists()
@@ -145,11 +146,11 @@ def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
 
 def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> None:
     (plan,) = plans_of(**{**TINY, "fixed": {**TINY["fixed"], "members": 2, "epochs": 4}})
-    attempt(Job((plan.base,)), lambda run, step: None, Referral(), Place(tmp_path))
+    attempt(Job((plan.base,)), lambda run, step: None, Retinopathy(), Place(tmp_path))
     folder = RunFolder(tmp_path, plan.base)
     history = pd.read_csv(folder.path / "history.csv")
     best = history.groupby("member")["validation_auc"].cummax()
-    assert Referral().so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
+    assert Retinopathy().so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
     assert len(best) == 8
 
 
@@ -161,13 +162,13 @@ def test_epochs_of_the_means_alone_count_for_nothing(tmp_path: Path, select: str
     attempt(
         Job((plan.base,)),
         lambda run, step: steps.append(step),
-        Referral(),
+        Retinopathy(),
         Place(tmp_path),
     )
     folder = RunFolder(tmp_path, plan.base)
     aucs = pd.read_csv(folder.path / "history.csv")["validation_auc"]
     kept = aucs[2:].cummax() if select == "best" else aucs[2:]
-    assert Referral().so_far(folder) == pytest.approx({3: kept[2], 4: kept[3]})
+    assert Retinopathy().so_far(folder) == pytest.approx({3: kept[2], 4: kept[3]})
     assert [step.score for step in steps[:2]] == [None, None]
 
 
@@ -213,40 +214,40 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     results = read_results(path)
     assert results.objective == "validation_auc"
     parser = argparse.ArgumentParser()
-    refer_command.add(parser.add_subparsers())
+    run_command.add(parser.add_subparsers())
     for study, one in zip(studies, results.searched, strict=True):
         best = one.best("maximize")
         assert best is not None
         assert (best.number, best.score) == (study.best(), study.results[study.best()].score)
         assert all(trial.seconds for trial in one.trials)
         assert one.chance == 50.0
-        command = best_command(results.track, one, best, tmp_path / "synthetic")
+        command = best_command(results.track, one, best, tmp_path / "retinopathy-synthetic")
         options = parser.parse_args(shlex.split(command)[1:])
         settings = dict(map(parse_setting, options.settings))
-        runs = catalogue.plan(options.benchmark, options.methods, range(options.seeds), settings)
+        runs = planned(options.benchmark, options.methods, range(options.seeds), settings)
         wanted = study.plan.run(best.parameters, 0)
         assert {run.evaluate_on for run in runs} == {"test"}
         assert runs[0].data == wanted.data
         assert runs[0].recipe == wanted.recipe.model_copy(update={"eval_samples": 16})
-    page = (tmp_path / "synthetic" / "summary.md").read_text()
+    page = (tmp_path / "retinopathy-synthetic" / "summary.md").read_text()
     for stem in ("distribution", "cost", "parallel-radial", "importance"):
         assert f"({stem}.png)" in page
     assert "search for validation_auc (maximize it)" in page
     assert "a tenth of the way from chance to best" in page
     assert "learnt nothing (%)" in page
     assert "SYNTHETIC" in page
-    assert "validation AUC (%)" in (tmp_path / "synthetic" / "cost.svg").read_text()
+    assert "validation AUC (%)" in (tmp_path / "retinopathy-synthetic" / "cost.svg").read_text()
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         (
-            {"benchmark": ["split-digits-multi-head", "synthetic"]},
-            r"split-digits-multi-head \(of `run`\) and synthetic \(of `refer`\) cannot be in one",
+            {"benchmark": ["split-digits-multi-head", "retinopathy-synthetic"]},
+            r"head \(continual\) and retinopathy-synthetic \(retinopathy\) cannot be in one",
         ),
-        ({"benchmark": "eyepac"}, "eyepac: no such benchmark; choose from"),
-        ({"method": "radal"}, "radal: no such method; did you mean radial"),
+        ({"benchmark": "retinopathy-eyepac"}, "the nearest is 'retinopathy-eyepacs'"),
+        ({"method": "radal"}, "'radal'; the nearest is 'radial'"),
         ({"objective": "average_accuracy"}, "'average_accuracy'; the nearest known one is 'valid"),
         ({"search": {"data.sizes": [8, 16]}}, "unknown key 'data.sizes'"),
         ({"fixed": {"data": {"validation": 0.0}}}, "needs data.validation above 0"),
@@ -263,7 +264,10 @@ def test_a_mistake_gets_one_line_that_names_the_file(changes, words) -> None:
 
 def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
     mine, other = tmp_path / "mine.toml", tmp_path / "other.toml"
-    mine.write_text('[data]\ndataset = "synthetic"\npatients = 50\n[recipe]\nbatch_size = 4\n')
+    mine.write_text(
+        'track = "retinopathy"\n[data]\ndataset = "synthetic"\npatients = 50\n'
+        "[recipe]\nbatch_size = 4\n"
+    )
     other.write_text('[stream]\ndataset = "digits"\n[recipe]\nbatch_size = 32\n')
     fixed = {"epochs": 1}
     (plan,) = plans_of(**{**TINY, "benchmark": str(mine), "fixed": fixed})
@@ -277,7 +281,7 @@ def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
 
 
 def test_networks_of_this_track_train_one_by_one(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="synthetic train one by one; use --lanes 1"):
+    with pytest.raises(UserError, match="retinopathy-synthetic train one by one; use --lanes 1"):
         swept(tmp_path, Means(jobs=1, lanes=2), **TINY)
 
 
@@ -286,4 +290,4 @@ def test_a_job_can_be_sent_to_another_process() -> None:
     job = Job((plan.base,), (Floor(1, 50.0, "w"),))
     sent = pickle.loads(pickle.dumps(job))
     assert sent == job
-    assert isinstance(track_of(sent.runs[0]), Referral)
+    assert isinstance(track_of(sent.runs[0]), Retinopathy)

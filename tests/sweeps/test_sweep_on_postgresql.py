@@ -13,7 +13,7 @@ import pytest
 from tiny_sweeps import plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.sweeps.command import Means, sweep
 
 pytest.importorskip("psycopg", reason="psycopg is not installed (the extra `postgresql`)")

@@ -8,7 +8,7 @@ from patience import PATIENT, alive, until
 from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.sweeps.command import Means, sweep
 from vcl_radial.sweeps.on_ray import RayExecutor
 from vcl_radial.tracks.continual.track import Continual

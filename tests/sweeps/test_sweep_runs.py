@@ -12,7 +12,7 @@ from vcl_radial.data.streams import build_stream, datasets
 from vcl_radial.errors import UserError
 from vcl_radial.runs import folder as run_folder
 from vcl_radial.runs.folder import read_spec
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder

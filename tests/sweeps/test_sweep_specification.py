@@ -64,11 +64,11 @@ def refused(**changes) -> str:
         (
             {
                 "resplit": True,
-                "benchmark": "synthetic",
+                "benchmark": "retinopathy-synthetic",
                 "method": "deterministic",
                 "fixed": {"channels": 1},
             },
-            "resplit: in `refer` other validation data are other test data too; leave it out",
+            "resplit: of retinopathy other validation data are other test data too; leave it out",
         ),
         ({"fixed__stream": {"task": 2}}, "the nearest known one is 'tasks'"),
     ],

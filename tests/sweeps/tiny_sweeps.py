@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.sweeps.command import Means, sweep
 from vcl_radial.sweeps.specification import Plan, parsed, plans
 from vcl_radial.sweeps.study import Study

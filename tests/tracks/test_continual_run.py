@@ -9,8 +9,8 @@ from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.tracks.continual import networks
 from vcl_radial.tracks.continual.networks import make_network
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import ContinualRun, optimizer_for
-from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 DIGITS = StreamSettings(dataset="digits")
 SINGLE_HEAD = StreamSettings(dataset="digits", heads="single")

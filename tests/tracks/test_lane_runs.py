@@ -8,8 +8,8 @@ import torch
 
 from vcl_radial import native
 from vcl_radial.tracks.continual.lane_runs import LaneRuns, shape
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import ContinualRun
-from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 MULTI_HEAD = StreamSettings(dataset="digits", tasks=5)
 SINGLE_HEAD = StreamSettings(dataset="digits", tasks=5, heads="single")

@@ -5,8 +5,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, BayesianConv2d, PosteriorBlock, WithHeads
 from vcl_radial.tracks.continual.lane_runs import shape
 from vcl_radial.tracks.continual.networks import make_network, stream_for
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import ContinualRun
-from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 DIGITS = StreamSettings(dataset="digits", tasks=2)
 CODE = """

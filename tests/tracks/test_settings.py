@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from vcl_radial.tracks.settings import Recipe, StreamSettings
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 
 
 def test_the_default_recipe_is_the_papers_radial_one():

@@ -13,9 +13,8 @@ from tempfile import TemporaryDirectory
 from vcl_radial.bench.setting import Images, Row, Setting, row
 from vcl_radial.bench.timing import interleaved, ratios
 from vcl_radial.errors import VclRadialError
-from vcl_radial.runs.run import Place
-from vcl_radial.runs.runner import available_cores
-from vcl_radial.tracks.continual.runner import perform
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import available_cores, perform
 from vcl_radial.tracks.continual.specification import Run
 
 JOBS = 2

@@ -1,8 +1,9 @@
-"""`vcl-radial list`: what is shipped, by the command that takes it."""
+"""`vcl-radial list`: what is shipped, by track."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import DONE
@@ -10,6 +11,7 @@ from vcl_radial.cli.arguments import DONE
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
     from vcl_radial.installed import Offer
+    from vcl_radial.runs.catalogue import Entry
 
 
 def add(commands: Commands) -> None:
@@ -19,28 +21,28 @@ def add(commands: Commands) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from vcl_radial.runs import catalogue
+    from vcl_radial.runs import catalogue, tracks
 
-    _show("Benchmarks", _shipped("benchmark"))
-    _show("Methods", _shipped("method"))
+    benchmarks = [catalogue.load("benchmark", name) for name in catalogue.names("benchmark")]
+    for track in tracks.names():
+        of_track = [entry for entry in benchmarks if entry.track == track]
+        _show(f"Benchmarks ({track})", _lines(of_track))
+        methods = catalogue.names("method", track)
+        _show(f"Methods ({track})", _lines([catalogue.load("method", n, track) for n in methods]))
     if installed := catalogue.installed():
         _show("Methods of installed packages", list(map(_offered, installed)))
-    _show("Sweeps, for `sweep`", _shipped("benchmark", "sweeps"))
-    _show("Benchmarks for `regress`", _shipped("benchmark", "regression"))
-    _show("Methods for `regress`", _shipped("method", "regression"))
-    _show("Methods for `refer`", _shipped("method", "referral"))
+    _show("Sweeps", _lines([catalogue.load("sweep", name) for name in catalogue.names("sweep")]))
     return DONE
 
 
-def _shipped(kind: str, room: str = "") -> list[tuple[str, str]]:
-    """Names and descriptions of the TOMLs of a folder."""
-    from vcl_radial.runs import catalogue
-
-    paths = sorted((catalogue.folder(kind) / room).glob("*.toml"))
-    return [(path.stem, catalogue.load(kind, str(path)).description) for path in paths]
+def _lines(entries: Sequence[Entry]) -> list[tuple[str, str]]:
+    """Names and descriptions of TOMLs."""
+    return [(entry.name, entry.description) for entry in entries]
 
 
 def _show(title: str, lines: list[tuple[str, str]]) -> None:
+    if not lines:
+        return
     width = max(len(name) for name, _ in lines)
     print(f"{title}:")
     for name, words in lines:

@@ -1,15 +1,16 @@
-"""`vcl-radial run`: methods on a benchmark, and its heatmaps."""
+"""`vcl-radial run`: methods on a benchmark, and their report."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from vcl_radial.cli.arguments import (
     DONE,
     FAILED,
-    MAIN_METHODS,
     add_data_dir,
     add_device,
     add_methods,
@@ -22,11 +23,11 @@ from vcl_radial.cli.arguments import (
     usable_device,
 )
 from vcl_radial.errors import UserError
-from vcl_radial.runs.processes import start_server
-from vcl_radial.tracks.continual import WORKER_MODULES
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
+    from vcl_radial.runs.attempt import Ended
+    from vcl_radial.runs.track import AnyTrack
 
 LOGGERS = ("tensorboard", "wandb")
 
@@ -35,20 +36,25 @@ def add(commands: Commands) -> None:
     """The command and its arguments."""
     parser = commands.add_parser(
         "run",
-        help="run methods on a benchmark and draw its heatmaps",
+        help="run methods on a benchmark and write its report",
         description="Run methods on a benchmark. Finished runs are kept, interrupted ones go on "
-        "from their last finished task, and the report is drawn anew at the end.",
+        "from their last finished task (or epoch), and the report is written anew at the end.",
     )
     parser.add_argument("benchmark", metavar="BENCHMARK", help="a name of `list`, or a .toml file")
-    add_methods(parser, "names of `list`, or .toml files (default: radial-vcl gaussian-vcl)")
+    add_methods(parser, "names of `list`, or .toml files (default: those of the benchmark)")
     parser.add_argument(
-        "--seeds", metavar="N", type=count, default=1, help="seeds 0 to N-1 (default: 1)"
+        "--seeds",
+        metavar="N",
+        type=count,
+        default=1,
+        help="seeds 0 to N-1; of tables a seed is a split, of bandits a game (default: 1)",
     )
     parser.add_argument(
         "--jobs",
         metavar="N",
         type=count,
-        help="runs at a time, one thread each (default: one per core; on a GPU 1)",
+        help="runs at a time, one thread each (default: one per core; of photographs, and on a "
+        "GPU, 1)",
     )
     parser.add_argument(
         "--lanes",
@@ -58,9 +64,10 @@ def add(commands: Commands) -> None:
     )
     add_tuned(parser)
     add_settings(
-        parser, "override keys of the recipe (epochs=40) or of the stream (stream.tasks=2)"
+        parser,
+        "override keys of the recipe (epochs=40), or of the data (stream.tasks=2, data.size=128)",
     )
-    add_data_dir(parser, ", else downloaded once")
+    add_data_dir(parser, ", else downloaded once where that is allowed")
     add_out(parser, "runs")
     add_device(parser)
     parser.add_argument(
@@ -76,47 +83,81 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    in_workers = False
-    if "torch" not in sys.modules and (options.device == "cpu" or not may_have_cuda()):
-        # It imports while this process looks at the arguments, and ends with this process.
-        in_workers = start_server("cpu", *WORKER_MODULES)
-    from vcl_radial.runs.catalogue import parse_setting, plan
-    from vcl_radial.runs.folder import check_output
-    from vcl_radial.tracks.continual.preflight import check_runs
+    from vcl_radial.runs import catalogue
+    from vcl_radial.runs.processes import start_server
 
-    methods = options.methods or MAIN_METHODS
-    settings = dict(parse_setting(text) for text in options.settings)
-    runs = plan(options.benchmark, methods, range(options.seeds), settings, options.tuned)
-    loggers = tuple(dict.fromkeys(options.log))
-    if loggers and (options.lanes or 1) > 1:
-        raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
-    check_runs(runs)
+    track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
+    in_workers = False
+    alone = "torch" in sys.modules or track.uses_all_cores
+    if not alone and (options.device == "cpu" or not may_have_cuda()):
+        # It imports while this process looks at the arguments, and ends with this process.
+        in_workers = start_server("cpu", *track.worker_modules)
+    from vcl_radial.runs.folder import check_output
+
+    settings = dict(catalogue.parse_setting(text) for text in options.settings)
+    seeds = range(options.seeds)
+    runs = catalogue.plan(options.benchmark, options.methods, seeds, settings, options.tuned)
+    _check_options(track, options)
+    track.check_runs(runs)
     check_output(options.out)
 
-    from vcl_radial.report.write import prepare, write_report
-    from vcl_radial.runs.folder import RunFolder
-    from vcl_radial.runs.run import Place
-    from vcl_radial.tracks.continual.runner import perform
+    from vcl_radial.runs.place import Place
+    from vcl_radial.runs.runner import perform
 
     place = Place(
         options.out,
         options.data_dir,
-        usable_device(options.device),
-        log=loggers,
+        usable_device(options.device) if "cuda" in track.devices else "cpu",
+        log=tuple(dict.fromkeys(options.log)),
         command=in_words("run", options),
     )
-    runs = [run.on_data(options.data_dir) for run in runs]
-    lanes = 1 if loggers else options.lanes
-    ends = perform(runs, place, options.jobs, lanes, in_workers=in_workers, meanwhile=prepare)
-    faults: dict[str, list[str]] = {}
+    runs = [track.on_data(run, options.data_dir) for run in runs]
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # started by torchrun
+        ends = track.execute_in_processes(runs, place)
+        if ends is None:
+            return DONE
+    else:
+        lanes = 1 if place.log else options.lanes
+        ends = perform(
+            runs,
+            place,
+            options.jobs,
+            lanes,
+            in_workers=in_workers,
+            meanwhile=track.prepare_report,
+        )
+    faults = _print_faults(ends)
+    if len(ends) == len(runs) == faults:
+        return FAILED
+    shown = track.report(runs, place)
+    return FAILED if faults or not shown else DONE
+
+
+def _check_options(track: AnyTrack, options: argparse.Namespace) -> None:
+    """See that the track has what the options ask for.
+
+    Raises:
+        UserError: it has not.
+    """
+    for logger in options.log:
+        if logger not in track.loggers:
+            raise UserError(f"--log {logger}: runs of {options.benchmark} log nothing to it")
+    if options.log and (options.lanes or 1) > 1:
+        raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
+    if (options.lanes or 1) > 1 and not track.has_lanes:
+        raise UserError(f"--lanes: runs of {options.benchmark} train one by one; use --lanes 1")
+    if options.device not in ("auto", *track.devices):
+        raise UserError(
+            f"--device {options.device}: runs of {options.benchmark} compute on a CPU only"
+        )
+
+
+def _print_faults(ends: Sequence[Ended]) -> int:
+    """Name the runs that have no result, those of one reason together; how many there are."""
+    faults: dict[str, list[Any]] = {}
     for end in ends:
         if end.fault is not None:
-            faults.setdefault(end.fault, []).append(f"{end.run.method} seed {end.run.seed}")
-    for fault, names in faults.items():
-        print(f"vcl-radial: {', '.join(names)}: {fault}", file=sys.stderr)
-    if len(ends) == len(runs) and len(ends) == sum(map(len, faults.values())):
-        return FAILED
-    order = list(dict.fromkeys(run.method for run in runs))
-    missing = write_report(options.out, options.out / "report", runs[0].benchmark, order)
-    unseen = any(RunFolder(options.out, run).path in missing for run in runs)
-    return FAILED if faults or unseen else DONE
+            faults.setdefault(end.fault, []).append(end.run)
+    for fault, runs in faults.items():
+        print(f"vcl-radial: {', '.join(run.label for run in runs)}: {fault}", file=sys.stderr)
+    return sum(map(len, faults.values()))

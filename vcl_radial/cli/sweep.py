@@ -13,7 +13,7 @@ from vcl_radial.cli.arguments import DONE, FAILED, add_data_dir, add_device, cou
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
-    from vcl_radial.runs.run import Place
+    from vcl_radial.runs.place import Place
     from vcl_radial.runs.supervisor import Report
     from vcl_radial.runs.track import AnyTrack
     from vcl_radial.sweeps.command import MakeExecutor
@@ -94,7 +94,7 @@ def _sweep(options: argparse.Namespace) -> int:
     check_output(options.out)
     plans[0].track.check_files([plan.base for plan in plans], options.data_dir)
 
-    from vcl_radial.runs.run import Place
+    from vcl_radial.runs.place import Place
     from vcl_radial.sweeps.command import Means, sweep
 
     means = Means(options.jobs, options.lanes, options.storage)

@@ -20,7 +20,7 @@ from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, told
 from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior, family
 from vcl_radial.quiet import quiet
-from vcl_radial.tracks.settings import Recipe
+from vcl_radial.tracks.continual.settings import Recipe
 
 
 @dataclass(frozen=True)

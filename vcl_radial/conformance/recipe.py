@@ -11,10 +11,11 @@ from typing import Any
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
+from vcl_radial.runs.settings import validated
 from vcl_radial.source import Absent, NotReadable, find_class, lineage
 from vcl_radial.strategies import registry
-from vcl_radial.tracks.continual.specification import validated
-from vcl_radial.tracks.settings import Recipe
+from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.tracks.continual.specification import Run
 
 _FAMILY = ("vcl_radial.posteriors.base", "Posterior")
 SIZES: dict[str, Any] = {"hidden": [32], "batch_size": 32, "epochs": 20, "eval_samples": 5}
@@ -58,7 +59,9 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
             recipe[key] = value
     if options:
         recipe["options"] = options
-    return validated("check", target, 0, {"dataset": "digits"}, recipe).recipe
+    run = {"benchmark": "check", "method": target, "seed": 0}
+    tables = {**run, "stream": {"dataset": "digits"}, "recipe": recipe}
+    return validated(Run, tables, f"check x {target}").recipe
 
 
 def _is_family(target: str) -> bool:

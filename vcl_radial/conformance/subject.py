@@ -15,7 +15,7 @@ from vcl_radial.conformance.verdict import NotApplicable
 from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
-from vcl_radial.tracks.settings import Recipe
+from vcl_radial.tracks.continual.settings import Recipe
 
 SHORT = 2
 """Epochs where only equality counts: one to move the weights, one for what the first left."""

@@ -22,8 +22,8 @@ from vcl_radial.nn import MultiHead
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.networks import make_network
+from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_strategy
-from vcl_radial.tracks.settings import Recipe
 
 TASKS = 3
 """A past of one task, of two, and a head that is not trained yet after each of them."""

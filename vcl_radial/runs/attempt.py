@@ -13,7 +13,8 @@ from vcl_radial.outside import in_words
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.folder import FAILED, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
-from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.supervisor import Report
 from vcl_radial.runs.track import AnyTrack, Step
 
@@ -36,7 +37,7 @@ class Floor:
 class Job:
     """Runs that one worker carries out together; with floors it is one run."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[RunSpec, ...]
     floors: tuple[Floor, ...] = ()
 
 
@@ -103,7 +104,7 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
 
 
 def _alone(
-    run: Run, floors: Sequence[Floor], report: Report, track: AnyTrack, place: Place
+    run: RunSpec, floors: Sequence[Floor], report: Report, track: AnyTrack, place: Place
 ) -> Ended:
     def check(scores: dict[int, float]) -> None:
         for floor in floors:
@@ -127,7 +128,9 @@ def _alone(
     return Ended(run, "finished")
 
 
-def _together(runs: Sequence[Run], report: Report, track: AnyTrack, place: Place) -> list[Ended]:
+def _together(
+    runs: Sequence[RunSpec], report: Report, track: AnyTrack, place: Place
+) -> list[Ended]:
     # A lane ends early where its loss is not finite, or where its checkpoint is another's.
     faults = track.execute_together(runs, place, report)
     ends = zip(runs, faults, strict=True)

@@ -1,22 +1,42 @@
-"""The benchmarks and methods there are: TOMLs by name, and a user's own by path."""
+"""The benchmarks, methods and sweeps there are: TOMLs by name, and a user's own by path."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vcl_radial import outside
-from vcl_radial.errors import UserError
-from vcl_radial.tracks.continual.specification import Run, validated
+from vcl_radial.errors import UserError, nearest
 from vcl_radial.installed import Offer, offer, offers
+from vcl_radial.runs import tracks
+from vcl_radial.runs.spec import DEFAULT_TRACK, RunSpec
+from vcl_radial.runs.track import AnyTrack
+
+Kind = Literal["benchmark", "method", "sweep"]
 
 _PACKAGE = Path(__file__).parents[1]
-_FOLDERS = {"benchmark": "benchmarks", "method": "baselines"}
-_BENCHMARK_KEYS = {"description", "stream", "recipe", "evaluate_on"}
+_FOLDERS: dict[str, str] = {
+    "benchmark": "benchmarks",
+    "method": "baselines",
+    "sweep": "benchmarks/sweeps",
+}
+
+RENAMED = {
+    "synthetic": "retinopathy-synthetic",
+    "synthetic-cameras": "retinopathy-synthetic-cameras",
+    "idrid": "retinopathy-idrid",
+    "eyepacs": "retinopathy-eyepacs",
+    "eyepacs-idrid": "retinopathy-eyepacs-idrid",
+    "eyepacs-sharpness": "retinopathy-eyepacs-sharpness",
+    "tune-referral": "tune-retinopathy",
+    "tune-referral-cameras": "tune-retinopathy-cameras",
+    "tune-referral-idrid": "tune-retinopathy-idrid",
+    "tune-referral-synthetic": "tune-retinopathy-synthetic",
+}
+"""Names of before, and those of today."""
 
 
 @dataclass(frozen=True)
@@ -33,40 +53,54 @@ class Entry:
         return str(self.table.get("description", ""))
 
     @property
+    def track(self) -> str:
+        """The name of a benchmark's track."""
+        return str(self.table.get("track", DEFAULT_TRACK))
+
+    @property
     def recipe(self) -> dict[str, Any]:
         """A method's keys of a recipe, before what was tuned for a benchmark."""
         return {k: v for k, v in self.table.items() if k not in ("description", "tuned")}
 
 
-def folder(kind: str) -> Path:
-    """Where the shipped TOMLs lie: inside an installed package, or beside it in a checkout."""
+def folder(kind: Kind, track: str = DEFAULT_TRACK) -> Path:
+    """Where the shipped TOMLs lie: inside an installed package, or beside it in a checkout.
+
+    The methods of every track but the default one have a folder of their own.
+    """
     installed = _PACKAGE / _FOLDERS[kind]
-    return installed if installed.is_dir() else _PACKAGE.parent / _FOLDERS[kind]
+    shipped = installed if installed.is_dir() else _PACKAGE.parent / _FOLDERS[kind]
+    return shipped / track if kind == "method" and track != DEFAULT_TRACK else shipped
 
 
-def names(kind: str) -> list[str]:
-    """The shipped names of a kind ("benchmark" or "method")."""
-    return sorted(path.stem for path in folder(kind).glob("*.toml"))
+def names(kind: Kind, track: str = DEFAULT_TRACK) -> list[str]:
+    """The shipped names of a kind; methods are those of a track."""
+    return sorted(path.stem for path in folder(kind, track).glob("*.toml"))
 
 
 def installed() -> list[Offer]:
     """The methods of installed packages, but for those whose name the suite has itself."""
     strategies = [path.stem for path in (_PACKAGE / "strategies").glob("*.py")]
-    own = {*names("method"), *strategies}
-    return [each for each in offers() if each.name not in own]
+    shipped = {*names("method"), *strategies}
+    return [offer for offer in offers() if offer.name not in shipped]
 
 
-def load(kind: str, name: str) -> Entry:
+def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
     """A TOML by its name, or a user's own by its path (ending in .toml).
 
     A name is that of a shipped one, or for a method that of an installed package's, whose recipe
     lies beside its class, and has its strategy unless it says so itself. Modules that a user's own
     file names are sought beside it.
 
+    Args:
+        kind: of the TOML.
+        name: a name or a path.
+        track: of a method.
+
     Raises:
         UserError: it is not there, not readable or not TOML, or its name is no name or not UTF-8.
     """
-    path = _path(kind, name)
+    path = _path(kind, name, track)
     if not _is_unicode(path.stem):  # a spec holds it
         raise UserError(f"{path}: the file's name is not valid UTF-8; rename it")
     if not path.stem.strip("."):  # runs are filed under it
@@ -81,19 +115,22 @@ def load(kind: str, name: str) -> Entry:
         raise UserError(f"{path}: not valid TOML: {error}") from None
     if name.endswith(".toml"):
         outside.seek_beside(path)
-    elif kind == "method" and path.parent != folder(kind):
+    elif kind == "method" and path.parent != folder(kind, track):
         # A package's recipe is one of the method that it is offered for.
         table.setdefault("strategy", name)
     return Entry(path.stem, path, table)
 
 
-def _path(kind: str, name: str) -> Path:
+def _path(kind: Kind, name: str, track: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
-    if name in names(kind):
-        return folder(kind) / f"{name}.toml"
-    theirs = installed() if kind == "method" else []
-    offered = offer(name) if name in {each.name for each in theirs} else None
+    if name in names(kind, track):
+        return folder(kind, track) / f"{name}.toml"
+    if name in RENAMED and RENAMED[name] in names(kind, track):
+        raise UserError(f"the {kind} {name!r} is called {RENAMED[name]!r} now")
+    # Packages offer strategies, which are of the default track.
+    offered_names = installed() if kind == "method" and track == DEFAULT_TRACK else []
+    offered = offer(name) if name in {other.name for other in offered_names} else None
     if offered is not None and offered.recipe is not None:
         return offered.recipe
     if offered is not None or (kind == "method" and outside.is_named(name)):
@@ -102,11 +139,11 @@ def _path(kind: str, name: str) -> Path:
             f"{name!r} is a strategy{whose} without a recipe: write one with strategy = {name!r}, "
             "and give the path of the .toml file"
         )
-    known = [*names(kind), *(each.name for each in theirs if each.recipe)]
-    nearest = get_close_matches(name, known, 1, cutoff=0.0)[0]
+    known = [*names(kind, track), *(other.name for other in offered_names if other.recipe)]
+    of_track = f" of {track}" if kind == "method" and track != DEFAULT_TRACK else ""
     raise UserError(
-        f"unknown {kind} {name!r}; the nearest is {nearest!r} (see `vcl-radial list`, or give "
-        "the path of a .toml file)"
+        f"unknown {kind}{of_track} {name!r}; the nearest is {nearest(name, known)!r} (see "
+        "`vcl-radial list`, or give the path of a .toml file)"
     )
 
 
@@ -137,64 +174,119 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
+def track_of(benchmark: Entry) -> AnyTrack:
+    """The track of a benchmark.
+
+    Raises:
+        UserError: there is no such track.
+    """
+    if "track" not in benchmark.table and "data" in benchmark.table:
+        raise UserError(
+            f"{benchmark.path}: has a table [data], so name its track, for example "
+            f'track = "{tracks.names()[-1]}"; a stream of images has a table [stream]'
+        )
+    try:
+        return tracks.find(benchmark.track)
+    except UserError as error:
+        raise UserError(f"{benchmark.path}: {error}") from None
+
+
 def plan(
     benchmark: str,
     methods: Sequence[str],
     seeds: Sequence[int],
     settings: Mapping[str, Any] | None = None,
     tuned: bool = False,
-) -> list[Run]:
+) -> list[Any]:
     """The runs of a command: methods x seeds on one benchmark, validated before any starts.
 
-    Keys of `settings` are those of a recipe (`options.key` for the method's own), `stream.key`, or
-    `evaluate_on`. They come last; before them the benchmark's own recipe, and with `tuned` what a
-    search found for the method on this benchmark, the table [tuned.BENCHMARK] of its TOML
-    (`tuned_keys`).
+    Keys of `settings` are those of a recipe (`options.key` for the method's own), those of the
+    track's data as `stream.key` or `data.key`, or `evaluate_on`. They come last; before them the
+    benchmark's own recipe, and with `tuned` what a search found for the method on this benchmark,
+    the table [tuned.BENCHMARK] of its TOML (`tuned_keys`).
+
+    Args:
+        benchmark: a name or a path.
+        methods: names or paths; where there are none, those of the benchmark, or of its track.
+        seeds: a run for each; a track may make several of one, as of several tables.
+        settings: keys and values in place of the TOMLs'.
+        tuned: see above.
 
     Raises:
         UserError: a name or key is unknown, a value impossible, two methods share a name, or a
             method was not tuned on the benchmark.
     """
     bench = load("benchmark", benchmark)
-    check_keys(bench, _BENCHMARK_KEYS)
-    stream = dict(section(bench, "stream"))
-    evaluate_on = bench.table.get("evaluate_on", "test")
-    overrides: dict[str, Any] = {}
-    options: dict[str, Any] = {}
-    for key, value in (settings or {}).items():
-        if key.startswith("stream."):
-            stream[key.removeprefix("stream.")] = value
-        elif key.startswith("options."):
-            options[key.removeprefix("options.")] = value
-        elif key == "evaluate_on":
-            evaluate_on = value
-        elif key == "options":
-            raise UserError("--set options: name one option, for example --set options.strength=3")
-        else:
-            overrides[key] = value
-    entries: dict[str, Entry] = {}
-    for name in methods:
-        method = load("method", name)
-        other = entries.setdefault(method.name, method)
-        if other.path.resolve() != method.path.resolve():  # results are filed under the name
-            raise UserError(
-                f"{other.path} and {method.path}: two methods of one name; rename one of the files"
-            )
-    runs = []
-    for method in entries.values():
+    track = track_of(bench)
+    table_of_data = track.spec.DATA
+    check_keys(bench, {"description", "track", "methods", table_of_data, "recipe", "evaluate_on"})
+    given = _by_table(settings or {}, table_of_data)
+    data = {**section(bench, table_of_data), **given[table_of_data]}
+    evaluate_on = given["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
+    entries = _methods(methods or bench.table.get("methods", track.methods), track)
+    runs: list[RunSpec] = []
+    for method in entries:
         recipe = method.recipe
-        chosen = dict(section(method, "options"))
+        options = dict(section(method, "options"))
         over: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
         if tuned:
             over.append((method, tuned_keys(method, bench.name)))
         for entry, keys in over:
             recipe |= section(entry, *keys)
-            chosen |= section(entry, *keys, "options")
-        recipe |= overrides | {"options": chosen | options}
-        runs += [
-            validated(bench.name, method.name, seed, stream, recipe, evaluate_on) for seed in seeds
-        ]
+            options |= section(entry, *keys, "options")
+        recipe |= given["recipe"]
+        if options or given["options"]:
+            recipe["options"] = options | given["options"]
+        tables = {"benchmark": bench.name, "method": method.name, "evaluate_on": evaluate_on}
+        tables |= {table_of_data: data, "recipe": recipe}
+        for seed in seeds:
+            runs += map(track.validated, track.variants({**tables, "seed": seed}))
     return runs
+
+
+def recipe_of(benchmark: str) -> dict[str, Any]:
+    """The keys of a recipe that a benchmark sets itself, whatever the method; without options."""
+    recipe = section(load("benchmark", benchmark), "recipe")
+    return {key: value for key, value in recipe.items() if key != "options"}
+
+
+def _by_table(settings: Mapping[str, Any], table_of_data: str) -> dict[str, dict[str, Any]]:
+    """Settings of a command by the table that they are of; those of a recipe have no dot.
+
+    Raises:
+        UserError: a key is a whole table.
+    """
+    tables: dict[str, dict[str, Any]] = {
+        name: {} for name in (table_of_data, "options", "recipe", "run")
+    }
+    for key, value in settings.items():
+        table, dot, inner = key.partition(".")
+        if dot and table in (table_of_data, "options"):
+            tables[table][inner] = value
+        elif key == "evaluate_on":
+            tables["run"][key] = value
+        elif key in ("options", table_of_data):
+            raise UserError(f"--set {key}: name one key of it, for example --set {key}.strength=3")
+        else:
+            tables["recipe"][key] = value
+    return tables
+
+
+def _methods(names: Sequence[str], track: AnyTrack) -> list[Entry]:
+    """The TOMLs of methods, each of them once.
+
+    Raises:
+        UserError: one is not there, or two share a name.
+    """
+    entries: dict[str, Entry] = {}
+    for name in names:
+        method = load("method", name, track.name)
+        other = entries.setdefault(method.name, method)
+        if other.path.resolve() != method.path.resolve():  # results are filed under the name
+            raise UserError(
+                f"{other.path} and {method.path}: two methods of one name; rename one of the files"
+            )
+    return list(entries.values())
 
 
 def check_keys(entry: Entry, known: Collection[str]) -> None:
@@ -204,8 +296,9 @@ def check_keys(entry: Entry, known: Collection[str]) -> None:
         UserError: it has another one.
     """
     for key in sorted(entry.table.keys() - set(known)):
-        nearest = get_close_matches(key, known, 1, cutoff=0.0)[0]
-        raise UserError(f"{entry.path}: unknown key {key!r}; the nearest known one is {nearest!r}")
+        raise UserError(
+            f"{entry.path}: unknown key {key!r}; the nearest known one is {nearest(key, known)!r}"
+        )
 
 
 def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ import tomli_w
 from vcl_radial import atomic
 from vcl_radial.errors import UserError, visible
 from vcl_radial.runs.environment import Engine, loaded
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.spec import RunSpec
 
 SPEC, ENVIRONMENT = "spec.toml", "environment.json"
 """Every run has these two files beside its results."""
@@ -95,7 +95,7 @@ def discard_damaged(checkpoint: Path) -> None:
     checkpoint.unlink(missing_ok=True)
 
 
-R = TypeVar("R", bound=Run)
+R = TypeVar("R", bound=RunSpec)
 
 
 class RunFolder(Generic[R]):

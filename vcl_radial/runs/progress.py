@@ -17,7 +17,7 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 
 from vcl_radial.runs.attempt import How
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
 
 
@@ -32,17 +32,17 @@ class Progress:
     """
 
     def __init__(
-        self, runs: Sequence[Run], epochs: Sequence[int], jobs: int, kept: int = 0
+        self, runs: Sequence[RunSpec], epochs: Sequence[int], jobs: int, kept: int = 0
     ) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
-        self._width = max(len(_name(run)) for run in runs)
+        self._width = max(len(run.label) for run in runs)
         self._started: dict[str, float] = {}
         self._ended, self._total = 0, len(runs)
         self._bars: Bars | None = None
         self._bar_of: dict[str, TaskID] = {}
         # Epochs done and to come, by run: what the bar over all runs adds up.
-        self._done = dict.fromkeys(map(_name, runs), 0)
-        self._to_come = dict(zip(map(_name, runs), epochs, strict=True))
+        self._done = dict.fromkeys([run.label for run in runs], 0)
+        self._to_come = dict(zip([run.label for run in runs], epochs, strict=True))
         kept_words = f", {kept} kept from before" if kept else ""
         self._say(
             f"{runs[0].benchmark}: {len(runs)} run{'s' * (len(runs) > 1)} to do, "
@@ -74,9 +74,9 @@ class Progress:
         if self._bars:
             self._bars.stop()
 
-    def show(self, run: Run, step: Step) -> None:
+    def show(self, run: RunSpec, step: Step) -> None:
         """Show how far a run has come."""
-        name = _name(run)
+        name = run.label
         first = name not in self._started
         if first:
             self._started[name] = time.monotonic()
@@ -87,9 +87,9 @@ class Progress:
         if self._bars:
             self._show_bars(name, step)
 
-    def end(self, run: Run, how: How) -> None:
+    def end(self, run: RunSpec, how: How) -> None:
         """Show that a run has ended, or is left to another command that is at work on it."""
-        name = _name(run)
+        name = run.label
         self._ended += 1
         self._done[name] = self._to_come[name]
         if self._bars and name in self._bar_of:
@@ -120,7 +120,3 @@ class Progress:
 
     def _say(self, words: str) -> None:
         self._console.print(words, markup=False)
-
-
-def _name(run: Run) -> str:
-    return f"{run.method} seed {run.seed}"

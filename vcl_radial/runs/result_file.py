@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from vcl_radial.errors import UserError
 from vcl_radial.runs.environment import distinct
 from vcl_radial.runs.folder import write_atomically
-from vcl_radial.tracks.settings import Settings, digest_of
+from vcl_radial.runs.settings import Settings, digest_of
 
 
 class Unit(Settings):

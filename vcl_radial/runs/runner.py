@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Ended, Job, attempt
 from vcl_radial.runs.folder import RunFolder, check_output
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.runs.progress import Progress
-from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.supervisor import carry_out
 from vcl_radial.runs.track import AnyTrack, Step
 
@@ -23,8 +26,7 @@ LANES_ON_GPU = 64
 
 
 def perform(
-    track: AnyTrack,
-    runs: Sequence[Run],
+    runs: Sequence[RunSpec],
     place: Place,
     jobs: int | None = None,
     lanes: int | None = None,
@@ -35,8 +37,7 @@ def perform(
     """Carry out what is not finished yet, and give how all that was tried has ended.
 
     Args:
-        track: of the runs.
-        runs: the runs of the command.
+        runs: the runs of the command, all of one track.
         place: where they compute, read and write.
         jobs: worker processes; None for one per core, but one on a GPU.
         lanes: runs of one shape that a worker trains together; None for 1, but many on a GPU.
@@ -46,6 +47,7 @@ def perform(
     Raises:
         UserError: the data or the output folder cannot be used, found before any run starts.
     """
+    track = tracks.find(runs[0].TRACK)
     check_output(place.out)
     todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
     for logger in place.log:
@@ -60,7 +62,9 @@ def perform(
         return []
     track.check_files(todo, place.data_dir)
     if jobs is None:
-        jobs = 1 if place.device == "cuda" else available_cores()
+        jobs = 1 if place.device == "cuda" or track.uses_all_cores else available_cores()
+    if track.uses_all_cores:
+        place = replace(place, threads=max(1, available_cores() // min(jobs, len(todo))))
     if lanes is None:
         lanes = LANES_ON_GPU if place.device == "cuda" and track.has_lanes else 1
     work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
@@ -88,7 +92,7 @@ def _carry_out(
 ) -> Iterator[Ended]:
     """Yield how the runs of each job ended, as it ends."""
 
-    def on_report(job: Job, run: Run, step: Step) -> None:
+    def on_report(job: Job, run: RunSpec, step: Step) -> None:
         show(run, step)
 
     do = partial(attempt, track=track, place=place)
@@ -112,7 +116,7 @@ def _needs_running(folder: RunFolder[Any]) -> bool:
     return fault is not None
 
 
-def _check_in_worker(track: AnyTrack, runs: Sequence[Run], place: Place) -> None:
+def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], place: Place) -> None:
     worker = WorkerProcess(_check, track, place.data_dir, threads=1)
     try:
         worker.send(runs)
@@ -126,7 +130,7 @@ def _check_in_worker(track: AnyTrack, runs: Sequence[Run], place: Place) -> None
 
 
 def _check(line: Connection, track: AnyTrack, data_dir: Path | None) -> None:
-    def attempt(runs: Sequence[Run]) -> UserError | None:
+    def attempt(runs: Sequence[RunSpec]) -> UserError | None:
         try:
             track.check_data(runs, data_dir)
         except UserError as error:

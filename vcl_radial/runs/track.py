@@ -6,10 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
+from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.settings import validated
+from vcl_radial.runs.spec import RunSpec
+
+if TYPE_CHECKING:
+    from vcl_radial.runs.attempt import Ended
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
 
@@ -46,49 +52,68 @@ class Step:
     news: str | None = None
 
 
-R = TypeVar("R", bound=Run)
+R = TypeVar("R", bound=RunSpec)
 
 
 class Track(ABC, Generic[R]):
-    """A kind of benchmark that can be searched.
+    """A kind of benchmark: what the run machine, sweeps and reports ask of it.
+
+    A track is a folder `vcl_radial/tracks/NAME` whose `track.py` names its class `TRACK`, or a
+    class of a user's own, which a benchmark names by `track = "package.module:Class"`.
 
     Attributes:
-        command: of `vcl-radial`, that runs it.
-        table: the keys of its data, by which its runs and its TOMLs are told from others'.
+        spec: of its runs; names the track and the table of its data.
+        methods: what is run where neither the command nor the benchmark names any.
         step: what a run is stored after, and may be given up after.
         objectives: of `score`; first the one that is searched for where none is named. It is in
             per cent, and has a chance level.
         worker_modules: that a worker imports before its first step.
         has_lanes: whether runs of one shape can be trained together.
+        has_scores_between: whether `so_far` has a score before the last step.
+        uses_all_cores: whether one run at a time has all cores, where nobody says how many.
+        loggers: that it can attach, by name.
+        devices: that it can compute on.
     """
 
-    command: ClassVar[str]
-    table: ClassVar[str]
+    spec: ClassVar[type[RunSpec]]
+    methods: ClassVar[Sequence[str]]
     step: ClassVar[str]
     objectives: ClassVar[Mapping[str, Objective]]
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt",)
     has_lanes: ClassVar[bool] = False
+    has_scores_between: ClassVar[bool] = True
+    uses_all_cores: ClassVar[bool] = False
+    loggers: ClassVar[Sequence[str]] = ()
+    devices: ClassVar[Sequence[str]] = ("cpu", "cuda")
+
+    @property
+    def name(self) -> str:
+        """As a benchmark names it."""
+        return self.spec.TRACK
 
     @property
     def objective(self) -> str:
         """The one that is searched for where none is named."""
         return next(iter(self.objectives))
 
-    @abstractmethod
-    def benchmarks(self) -> list[str]:
-        """The shipped names."""
-
-    @abstractmethod
-    def recipe_of(self, benchmark: str) -> Mapping[str, Any]:
-        """The keys of a recipe that a benchmark sets itself, whatever the method."""
-
-    @abstractmethod
-    def plan(self, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]) -> R:
-        """A run; `settings` come last, with a dot where they are of an inner table.
+    def variants(self, tables: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The runs of one benchmark, method and seed, as plain tables: one, unless data are many.
 
         Raises:
-            UserError: a name or key is unknown, or a value impossible.
+            UserError: the tables do not say which.
         """
+        return [tables]
+
+    def validated(self, tables: Mapping[str, Any]) -> R:
+        """A run from plain tables, such as its `settings`.
+
+        Raises:
+            UserError: a key is unknown or a value impossible; it names the key and the mend.
+        """
+        content = {key: value for key, value in tables.items() if key != "track"}
+        where = f"{tables.get('benchmark')} x {tables.get('method')}"
+        run: R = validated(self.spec, content, where)  # type: ignore[assignment]
+        return run
 
     def check_runs(self, runs: Sequence[R]) -> None:
         """See what can be known to be wrong with runs before anything heavy is imported.
@@ -104,13 +129,13 @@ class Track(ABC, Generic[R]):
             UserError: some are not.
         """
 
-    @abstractmethod
-    def validated(self, tables: Mapping[str, Any]) -> R:
-        """A run from its `settings`."""
-
-    @abstractmethod
     def on_data(self, run: R, data_dir: Path | None) -> R:
-        """A run with the checksum of its data, where these are the user's own."""
+        """A run with the checksum of its data, where these are the user's own.
+
+        Raises:
+            UserError: they cannot be read.
+        """
+        return run
 
     def may_be_damaged(self, runs: Sequence[R]) -> bool:
         """Whether `check_data` could find something."""
@@ -159,6 +184,30 @@ class Track(ABC, Generic[R]):
     def epochs(self, run: R) -> int:
         """How many epochs a run has, as far as is known before it starts."""
         return 0
+
+    def execute_in_processes(self, runs: Sequence[R], place: Place) -> list[Ended] | None:
+        """Under `torchrun`: carry runs out in this process and its peers together.
+
+        Returns:
+            How the runs ended; None in all processes but the first.
+
+        Raises:
+            UserError: a run of this track is of one process.
+        """
+        raise UserError(
+            f"torchrun: a run of {runs[0].benchmark} is of one process; start it without torchrun"
+        )
+
+    def prepare_report(self) -> None:
+        """Import what the report needs, while there is something to wait for."""
+
+    @abstractmethod
+    def report(self, runs: Sequence[R], place: Place) -> bool:
+        """Write and print the report of a command's runs; whether it shows all that are finished.
+
+        Raises:
+            UserError: a file cannot be written, or there is nothing to show.
+        """
 
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Runs that can go together, at most so many, in the order of the first of each batch."""

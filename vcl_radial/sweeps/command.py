@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import LANES_ON_GPU, available_cores
 from vcl_radial.runs.supervisor import Report
 from vcl_radial.runs.track import AnyTrack

@@ -15,7 +15,7 @@ from typing import Any
 from vcl_radial.errors import UserError
 from vcl_radial.runs.attempt import Ended, Job
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
@@ -37,7 +37,7 @@ class OpenTrial:
         self.under_way: set[int] = set()
         self.ends: dict[int, Ended] = {}
 
-    def startable(self) -> Iterator[Run]:
+    def startable(self) -> Iterator[RunSpec]:
         """Runs that could begin now.
 
         Where hopeless trials are given up, the first seed goes ahead: it alone decides. After a
@@ -105,7 +105,7 @@ class Driver:
             executor.close()
             self.folder.write_trials(self.studies)
 
-    def on_step(self, run: Run, step: Step) -> None:
+    def on_step(self, run: RunSpec, step: Step) -> None:
         """Keep in mind how far a run has come, and show it."""
         path = self.folder.run(run).path
         self._steps_done[path] = step.done
@@ -143,7 +143,7 @@ class Driver:
             trial.under_way.add(run.seed)
         return Job(tuple(chosen), trial.trial.floors if chosen[0].seed == 0 else ())
 
-    def _ready(self) -> Iterator[tuple[Run, OpenTrial]]:
+    def _ready(self) -> Iterator[tuple[RunSpec, OpenTrial]]:
         """Runs that could begin now; no folder has two, though two trials may want the same."""
         taken = set(self._under_way)
         for trial in sorted(self._open, key=lambda trial: trial.trial.number):
@@ -158,7 +158,7 @@ class Driver:
         while any(self._was_finished(trial, run) for run in list(trial.startable())):
             pass  # the first seed may let the others begin
 
-    def _was_finished(self, trial: OpenTrial, run: Run) -> bool:
+    def _was_finished(self, trial: OpenTrial, run: RunSpec) -> bool:
         folder = trial.folders[run.seed]
         if folder.path in self._under_way or run_fault(folder) is not None:
             return False

@@ -22,7 +22,7 @@ import tomli_w
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder, write_atomically
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.sweeps.space import Parameters
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.study import Study
@@ -45,7 +45,7 @@ class SweepFolder:
         """Where the run folders lie."""
         return self.path / "runs"
 
-    def run(self, run: Run) -> RunFolder[Any]:
+    def run(self, run: RunSpec) -> RunFolder[Any]:
         """The folder of a run."""
         folder: RunFolder[Any] = RunFolder(self.runs, run)
         return folder
@@ -137,9 +137,9 @@ def _own_choices(plan: Plan) -> dict[str, str]:
     return found
 
 
-def _checksums(run: Run) -> list[str]:
+def _checksums(run: RunSpec) -> list[str]:
     settings = run.settings()
-    return [settings.get("code", ""), settings[track_of(run).table].get("checksum", "")]
+    return [settings.get("code", ""), settings[track_of(run).spec.DATA].get("checksum", "")]
 
 
 def read_described(path: Path) -> dict[str, Any] | None:
@@ -194,7 +194,7 @@ def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
             if any(one != other for one, other in pairs):
                 if all({**one, "code": ""} == {**other, "code": ""} for one, other in pairs):
                     return "code of the classes or functions that you have written"
-                return f"recipe or {track_with(table[key][0]).table} to start from"
+                return f"recipe or {track_with(table[key][0]).spec.DATA} to start from"
         elif isinstance(old, dict) and isinstance(new, dict) and old != new:
             return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
         elif old != new:

@@ -8,8 +8,9 @@ from functools import partial
 from vcl_radial.errors import UserError
 from vcl_radial.runs.attempt import Ended, Job, attempt
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import start_server
-from vcl_radial.runs.run import Place, Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.supervisor import Report, Supervisor
 from vcl_radial.runs.track import AnyTrack, Step
 
@@ -22,7 +23,7 @@ class LocalExecutor:
         if workers:
             start_server(place.device, *track.worker_modules)
 
-        def on_report(job: Job, run: Run, step: Step) -> None:
+        def on_report(job: Job, run: RunSpec, step: Step) -> None:
             report(run, step)
 
         work = partial(carry_out, track=track, place=place)

@@ -17,7 +17,7 @@ from typing import Any
 from vcl_radial.errors import UserError
 from vcl_radial.runs.attempt import Ended, Job
 from vcl_radial.runs.folder import RunFolder, write_atomically
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps.local import carry_out
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
 from vcl_radial.sweeps.study import Study, Trial
 
@@ -58,7 +58,7 @@ class Progress:
     ) -> None:
         self._bars.stop()
 
-    def show(self, trial: Trial, run: Run, step: Step) -> None:
+    def show(self, trial: Trial, run: RunSpec, step: Step) -> None:
         """Show how far a run of a trial has come."""
         words = f"{run.method} trial {trial.number} seed {run.seed}: {step.words}"
         self._bars.update(self._bar, description=words)

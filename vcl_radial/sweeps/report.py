@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from vcl_radial.errors import UserError
 from vcl_radial.report.figures.style import save
+from vcl_radial.runs import catalogue
 from vcl_radial.runs.environment import distinct
 from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.track import AnyTrack
@@ -125,16 +126,16 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
     settings: dict[str, Any] = {}
     own = _own(track, one)
     try:
-        for key, value in track.recipe_of(one.benchmark).items():
+        for key, value in catalogue.recipe_of(one.benchmark).items():
             if run["recipe"].get(key) != value:
                 settings[key] = run["recipe"].get(key)
-        for key, value in run[track.table].items():
+        for key, value in run[track.spec.DATA].items():
             # A checksum is filled in by the command itself.
-            if own is not None and own[track.table].get(key) != value and key != "checksum":
-                settings[f"{track.table}.{key}"] = value
+            if own is not None and own[track.spec.DATA].get(key) != value and key != "checksum":
+                settings[f"{track.spec.DATA}.{key}"] = value
     except UserError:
         pass  # a benchmark of the user's own that lies elsewhere by now
-    words = ["vcl-radial", track.command, one.benchmark, "--method"]
+    words = ["vcl-radial", "run", one.benchmark, "--method"]
     words += [str(place / f"best-{one.method}.toml")]
     if settings:
         words += ["--set", *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
@@ -144,7 +145,7 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
 def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
     """What the method's run would be without the sweep; None if the method is not found."""
     try:
-        own: dict[str, Any] = track.plan(one.benchmark, one.method, 0, {}).settings()
+        own: dict[str, Any] = catalogue.plan(one.benchmark, [one.method], [0])[0].settings()
     except UserError:
         return None
     return own

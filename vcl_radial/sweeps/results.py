@@ -16,7 +16,7 @@ from typing import Any
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs.folder import read_spec
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.folder import COLUMNS, SweepFolder, cell, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
@@ -161,27 +161,27 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
 
 def run_of(
     start: Mapping[str, Any], parameters: Parameters, seed: int, resplit: bool = False
-) -> Run:
+) -> RunSpec:
     """The run of a configuration, from the settings that a sweep wrote down."""
     track = track_with(start)
     if resplit:
         parameters = {**parameters, **track.split_of(seed)}
-    data, recipe = dict(start[track.table]), dict(start["recipe"])
+    data, recipe = dict(start[track.spec.DATA]), dict(start["recipe"])
     options = dict(recipe.get("options", {}))
     for key, value in parameters.items():
         table, dot, inner = key.partition(".")
         if not dot:
             recipe[key] = value
         else:
-            {track.table: data, "options": options}[table][inner] = value
+            {track.spec.DATA: data, "options": options}[table][inner] = value
     recipe |= {"options": options} if options else {}
-    run: Run = track.validated(
-        {**start, "seed": seed, "evaluate_on": SCORED_ON, track.table: data, "recipe": recipe}
+    run: RunSpec = track.validated(
+        {**start, "seed": seed, "evaluate_on": SCORED_ON, track.spec.DATA: data, "recipe": recipe}
     )
     return run
 
 
-def _done(folder: SweepFolder, track: AnyTrack) -> dict[str, Run]:
+def _done(folder: SweepFolder, track: AnyTrack) -> dict[str, RunSpec]:
     """The runs in a sweep's folder by their settings, but for checksums of code and data.
 
     Those of the user's own, which a trial may have instead of the ones that it started from, are
@@ -190,15 +190,15 @@ def _done(folder: SweepFolder, track: AnyTrack) -> dict[str, Run]:
     done = {}
     for path in folder.runs.glob("**/seed-*"):
         with suppress(OSError, ValueError, LookupError, TypeError, UserError):  # damaged
-            run: Run = track.validated(read_spec(path))
+            run: RunSpec = track.validated(read_spec(path))
             done[_without_checksums(run, track)] = run
     return done
 
 
-def _without_checksums(run: Run, track: AnyTrack) -> str:
+def _without_checksums(run: RunSpec, track: AnyTrack) -> str:
     settings = run.settings()
     settings.pop("code", None)
-    settings[track.table].pop("checksum", None)
+    settings[track.spec.DATA].pop("checksum", None)
     return json.dumps(settings, sort_keys=True)
 
 
@@ -206,7 +206,7 @@ def _with_runs(
     start: Mapping[str, Any],
     trials: list[Tried],
     folder: SweepFolder,
-    done: Mapping[str, Run],
+    done: Mapping[str, RunSpec],
     seeds: int,
     by: str | None,
     resplit: bool,

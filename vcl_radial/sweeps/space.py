@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from vcl_radial.tracks.settings import Settings
+from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:
     from optuna import Trial

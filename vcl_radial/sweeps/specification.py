@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field, ValidationError
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.space import Choices, Parameters, Range, Space, in_order
 from vcl_radial.sweeps.tracks import track_of_benchmark
 from vcl_radial.tracks.continual.track import Continual
-from vcl_radial.tracks.settings import Count, Positive, Settings
 
 M = TypeVar("M", bound=BaseModel)
 _NEVER_TEST = (
@@ -76,10 +76,10 @@ class Plan:
     track: AnyTrack
     benchmark: str
     method: str
-    base: Run
+    base: RunSpec
     space: Space
     grid: tuple[Parameters, ...] | None
-    on_data: Callable[[Run], Run] | None = None
+    on_data: Callable[[RunSpec], RunSpec] | None = None
 
     @property
     def label(self) -> str:
@@ -98,7 +98,7 @@ class Plan:
             return self.sweep.trials
         return min(self.sweep.trials or len(self.grid), len(self.grid))
 
-    def run(self, parameters: Parameters, seed: int) -> Run:
+    def run(self, parameters: Parameters, seed: int) -> RunSpec:
         """The run of a configuration with a seed."""
         settings = {**self.sweep.fixed, **parameters}
         if self.sweep.resplit:
@@ -124,13 +124,7 @@ def find(name: str) -> Path:
     """
     if name.endswith(".toml"):
         return Path(name)
-    folder = catalogue.folder("benchmark") / "sweeps"
-    names = sorted(path.stem for path in folder.glob("*.toml"))
-    if name not in names:
-        nearest = get_close_matches(name, names, 1, cutoff=0.0)
-        hint = f"; the nearest is {nearest[0]!r}" if nearest else ""
-        raise UserError(f"unknown sweep {name!r}{hint} (or give the path of a .toml file)")
-    return folder / f"{name}.toml"
+    return catalogue.load("sweep", name).path
 
 
 def read(path: Path, trials: int | None = None) -> list[Plan]:
@@ -210,9 +204,9 @@ def _track(benchmarks: Any, path: Path) -> AnyTrack:
         found = {name: track_of_benchmark(name) for name in names}
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    by_command = {track.command: (name, track) for name, track in found.items()}
+    by_command = {track.name: (name, track) for name, track in found.items()}
     if len(by_command) > 1:
-        words = " and ".join(f"{name} (of `{c}`)" for c, (name, _) in by_command.items())
+        words = " and ".join(f"{name} ({c})" for c, (name, _) in by_command.items())
         raise UserError(f"{path}: benchmark: {words} cannot be in one sweep; write one for each")
     return next(iter(found.values())) if found else Continual()
 
@@ -221,12 +215,12 @@ def _plan(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str)
     base = _run(track, benchmark, method, 0, sweep.fixed)
     tables = base.model_dump()
     values = {**base.settings(), **_dotted(tables["recipe"], track)}
-    values |= {f"{track.table}.{key}": value for key, value in tables[track.table].items()}
+    values |= {f"{track.spec.DATA}.{key}": value for key, value in tables[track.spec.DATA].items()}
     space = Space(sweep.search, values)
     for key, what in sweep.search.items():
         for condition in what.when:
             if condition not in values and condition not in sweep.search:
-                known = [k for k in values if k not in ("recipe", track.table, "seed")]
+                known = [k for k in values if k not in ("recipe", track.spec.DATA, "seed")]
                 nearest = get_close_matches(condition, known, 1, cutoff=0.0)[0]
                 raise UserError(
                     f"search.{key}: `when` names the unknown key {condition!r}; the nearest "
@@ -250,9 +244,11 @@ def _plan(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str)
 
 def _run(
     track: AnyTrack, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]
-) -> Run:
+) -> RunSpec:
     """The one place where a sweep makes a run, and none is ever scored on anything else."""
-    run: Run = track.plan(benchmark, method, seed, {**settings, "evaluate_on": SCORED_ON})
+    settings = {**settings, "evaluate_on": SCORED_ON}
+    run: RunSpec
+    (run,) = catalogue.plan(benchmark, [method], [seed], settings)
     return run
 
 
@@ -266,7 +262,7 @@ def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:
         keys = track.split_of(0)
         if not keys:
             raise UserError(
-                f"{path}: resplit: in `{track.command}` other validation data are other test data "
+                f"{path}: resplit: of {track.name} other validation data are other test data "
                 "too; leave it out"
             )
         for key in keys:
@@ -310,7 +306,7 @@ def _dotted(table: Mapping[str, Any], track: AnyTrack) -> dict[str, Any]:
     """A table whose inner ones, `options` and that of the data, are keys with a dot."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        if key in ("options", track.table) and isinstance(value, dict):
+        if key in ("options", track.spec.DATA) and isinstance(value, dict):
             flat |= {f"{key}.{inner}": content for inner, content in value.items()}
         else:
             flat[key] = value

@@ -12,7 +12,7 @@ import numpy as np
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs.attempt import Floor
-from vcl_radial.runs.run import Run
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.sweeps.samplers import sampler
 from vcl_radial.sweeps.space import Parameters, encoded
 from vcl_radial.sweeps.specification import Plan
@@ -60,7 +60,7 @@ class Trial:
     floors: tuple[Floor, ...]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RunSpec]:
         """One for each seed."""
         return [self.plan.run(self.parameters, seed) for seed in range(self.plan.sweep.seeds)]
 

@@ -27,7 +27,7 @@ from vcl_radial.papers.pruning.rdp_start import RDPStart
 from vcl_radial.predict import log_predictive
 from vcl_radial.runs.folder import store, stored
 from vcl_radial.runs.result_file import Unit
-from vcl_radial.tracks.settings import Count, Positive
+from vcl_radial.runs.settings import Count, Positive
 
 SIDE = 28
 _AT_A_TIME = 1000

@@ -26,8 +26,8 @@ from vcl_radial.nn import (
 from vcl_radial.predict import own_randomness
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.result_file import Unit
+from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_strategy
-from vcl_radial.tracks.settings import Recipe
 
 Layer: TypeAlias = tuple[Tensor, Tensor]
 """Of a fully connected layer: what belongs to its weights `[out, in]` and its biases `[out]`."""

@@ -14,10 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from vcl_radial.runs.folder import make_folder
 from vcl_radial.runs.result_file import Unit, read, write
+from vcl_radial.runs.settings import Count
 from vcl_radial.runs.supervisor import Report, carry_out, workers
 from vcl_radial.tracks.bandits.agents.base import AgentSettings
 from vcl_radial.tracks.bandits.data import load_table
-from vcl_radial.tracks.settings import Count
 
 PLACES = 200
 """Of a run at which its cumulative reward is kept."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from vcl_radial.errors import UserError
 from vcl_radial.runs.environment import engines_with, loaded, tell_if_mixed
 from vcl_radial.runs.folder import DamagedCheckpoint, RunFolder, discard_damaged
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.specification import Run
 
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ from vcl_radial.strategies.scores import SCORES
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.tracks.continual.cuda_graph import Replayed
 from vcl_radial.tracks.continual.networks import make_network, stream_for
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import (
     EVAL_BATCH,
     movement_table,
@@ -37,7 +38,6 @@ from vcl_radial.tracks.continual.training import (
     share_predicted_as,
     task_seed,
 )
-from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 STRATEGIES = ("vcl", "naive")
 """Methods whose training a lane can do."""

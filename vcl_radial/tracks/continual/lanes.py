@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from vcl_radial.errors import UserError
 from vcl_radial.runs.environment import loaded
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.execute import Event, finish, go_on
 from vcl_radial.tracks.continual.specification import Run
 

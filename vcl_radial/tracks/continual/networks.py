@@ -15,7 +15,8 @@ from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
 from vcl_radial.nn.convnet import ConvNet
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings
-from vcl_radial.tracks.settings import Recipe, RecipeSettings, StreamSettings
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
+from vcl_radial.tracks.recipe import RecipeSettings
 
 
 def stream_for(

@@ -14,8 +14,8 @@ from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError
 from vcl_radial.strategies import registry
 from vcl_radial.strategies.options import check_options
+from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.specification import Run
-from vcl_radial.tracks.settings import Recipe, StreamSettings
 
 
 def check_runs(runs: Iterable[Run]) -> None:

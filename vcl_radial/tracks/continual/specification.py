@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, ClassVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import model_validator
 
 from vcl_radial import outside
 from vcl_radial.data.streams.choices import checked_order, classes_per_task, default_tasks
@@ -25,25 +24,18 @@ from vcl_radial.data_files import (
 )
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
-from vcl_radial.tracks.settings import IMAGE_FOLDER, Recipe, Settings, StreamSettings, digest_of
+from vcl_radial.runs.spec import RunSpec
+from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
 
 RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
 """What the folder of a finished run holds at least."""
 
 
-class Run(Settings):
-    """One run: benchmark x method x seed, as it stands in `spec.toml`.
+class Run(RunSpec):
+    """A run of a task sequence."""
 
-    Attributes:
-        code: a checksum of the files of what the user has named as `package.module:name`; a command
-            fills it in.
-    """
+    DATA: ClassVar[str] = "stream"
 
-    benchmark: str
-    method: str
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
-    evaluate_on: Literal["test", "validation"] = "test"
-    code: str | None = None
     stream: StreamSettings
     recipe: Recipe
 
@@ -57,20 +49,6 @@ class Run(Settings):
     def result_files(self) -> tuple[str, ...]:
         """What the folder of the finished run holds at least."""
         return RESULT_FILES
-
-    def settings(self) -> dict[str, Any]:
-        """All keys that were set, as TOML would hold them."""
-        return self.model_dump(exclude_none=True)
-
-    def digest(self) -> str:
-        """A hash of all that decides the numbers, but for the seed and the method's name."""
-        content = self.model_dump(exclude={"seed", "method"}, mode="json")
-        if self.stream.checksum is None:
-            del content["stream"]["checksum"]
-        content["stream"].pop("data_name", None)  # a folder may be renamed
-        if self.code is None:
-            del content["code"]
-        return digest_of(content)[:8]
 
     def on_data(self, data_dir: Path | None) -> Run:
         """This run with checksums of its data and its classes, where these are the user's own.
@@ -137,53 +115,3 @@ class Run(Settings):
             outside.find(key, name) for key, name in functions.items() if outside.is_named(name)
         ]
         return found
-
-
-def validated(
-    benchmark: str,
-    method: str,
-    seed: int,
-    stream: dict[str, Any],
-    recipe: dict[str, Any],
-    evaluate_on: str = "test",
-    code: str | None = None,
-) -> Run:
-    """A run from plain tables.
-
-    Raises:
-        UserError: a key is unknown or a value impossible; it names the key and the nearest name.
-    """
-    try:
-        return Run.model_validate(
-            {
-                "benchmark": benchmark,
-                "method": method,
-                "seed": seed,
-                "evaluate_on": evaluate_on,
-                "code": code,
-                "stream": stream,
-                "recipe": recipe,
-            }
-        )
-    except ValidationError as error:
-        raise UserError(f"{benchmark} x {method}: {_in_words(error)}") from None
-
-
-def _in_words(error: ValidationError) -> str:
-    """The first fault of a table in one line, with the mend."""
-    fault = error.errors()[0]
-    place = [part for part in fault["loc"] if isinstance(part, str)]
-    # The keys of a recipe are what the user wrote; the table's own name would only puzzle.
-    key = ".".join(part for part in place if part != "recipe") or "spec"
-    # Of a list, such as hidden, the element.
-    key += "".join(f"[{part}]" for part in fault["loc"] if isinstance(part, int))
-    if fault["type"] == "extra_forbidden":
-        tables: dict[str, type[Settings]] = {"recipe": Recipe, "stream": StreamSettings}
-        known = tables.get(place[0], Run).model_fields
-        nearest = get_close_matches(place[-1], known, 1, cutoff=0.0)[0]
-        return f"unknown key {key!r}; the nearest known one is {nearest!r}"
-    if fault["type"] == "missing":
-        return f"the key {key!r} is missing"
-    message = fault["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    return f"{key} = {fault['input']!r}: {message}" if place else message

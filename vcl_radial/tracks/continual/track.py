@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from vcl_radial.data_files import image_files, required_root
-from vcl_radial.runs import catalogue
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.tracks.continual import WORKER_MODULES
 from vcl_radial.tracks.continual.execute import Event, execute
 from vcl_radial.tracks.continual.lanes import batches, execute_lanes
 from vcl_radial.tracks.continual.preflight import check_data, check_runs
-from vcl_radial.tracks.continual.specification import Run, validated
-from vcl_radial.tracks.settings import IMAGE_FOLDER
+from vcl_radial.tracks.continual.settings import IMAGE_FOLDER
+from vcl_radial.tracks.continual.specification import Run
 
 
 class Continual(Track[Run]):
-    """What `vcl-radial run` runs."""
+    """Streams of images in tasks, one posterior carried through all of them."""
 
-    command = "run"
-    table = "stream"
+    spec = Run
+    methods = ("radial-vcl", "gaussian-vcl")
     step = "task"
     objectives: ClassVar = {
         "average_accuracy": Objective("maximize", "average accuracy (%)"),
@@ -41,20 +40,7 @@ class Continual(Track[Run]):
     }
     worker_modules = WORKER_MODULES
     has_lanes = True
-
-    def benchmarks(self) -> list[str]:
-        """Those of `benchmarks/`."""
-        return catalogue.names("benchmark")
-
-    def recipe_of(self, benchmark: str) -> Mapping[str, Any]:
-        """Its [recipe]; options are the method's."""
-        recipe = catalogue.section(catalogue.load("benchmark", benchmark), "recipe")
-        return {key: value for key, value in recipe.items() if key != "options"}
-
-    def plan(self, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]) -> Run:
-        """A run of `vcl-radial run`."""
-        (run,) = catalogue.plan(benchmark, [method], [seed], settings)
-        return run
+    loggers = ("tensorboard", "wandb")
 
     def check_runs(self, runs: Sequence[Run]) -> None:
         """As before `vcl-radial run`."""
@@ -63,10 +49,6 @@ class Continual(Track[Run]):
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """As `vcl-radial run`."""
         check_data(runs, data_dir)
-
-    def validated(self, tables: Mapping[str, Any]) -> Run:
-        """A run from its settings."""
-        return validated(**tables)
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """A run with the checksum of its data."""
@@ -93,6 +75,20 @@ class Continual(Track[Run]):
     def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
         """Carry a run out."""
         execute(run, place, lambda event: tell(_step(event)))
+
+    def prepare_report(self) -> None:
+        """Import figures and pages."""
+        from vcl_radial.report.write import prepare
+
+        prepare()
+
+    def report(self, runs: Sequence[Run], place: Place) -> bool:
+        """Tables, heatmaps and the page of the benchmark."""
+        from vcl_radial.report.write import write_report
+
+        order = list(dict.fromkeys(run.method for run in runs))
+        missing = write_report(place.out, place.out / "report", runs[0].benchmark, order)
+        return not any(RunFolder(place.out, run).path in missing for run in runs)
 
     def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The average accuracy over the tasks trained so far, after each task."""
@@ -174,3 +170,6 @@ def _averages(rows: Sequence[Sequence[Any]]) -> dict[int, float]:
         if metric == "accuracy" and 1 <= evaluated <= trained:
             seen.setdefault(trained, []).append(value)
     return {task: sum(values) / len(values) for task, values in sorted(seen.items())}
+
+
+TRACK = Continual

@@ -14,11 +14,11 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
+from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.regression.data import RegressionData
 from vcl_radial.tracks.regression.sequence import METHODS as CARRIED
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.units import Score, Unit
-from vcl_radial.tracks.settings import Settings
 
 Grid = list[dict[str, list[Any]]]
 """Tables of values by key: the settings are all combinations within each table."""
@@ -84,7 +84,7 @@ class Method:
         return recipe.model_copy(update={"steps": max(1, round(recipe.steps * self.search_share))})
 
 
-def names(kind: str) -> list[str]:
+def names(kind: catalogue.Kind) -> list[str]:
     """The shipped names of a kind ("benchmark" or "method")."""
     return sorted(path.stem for path in _folder(kind).glob("*.toml"))
 
@@ -243,11 +243,11 @@ def in_words(setting: Mapping[str, Any]) -> str:
     )
 
 
-def _folder(kind: str) -> Path:
+def _folder(kind: catalogue.Kind) -> Path:
     return catalogue.folder(kind) / "regression"
 
 
-def _load(kind: str, name: str) -> catalogue.Entry:
+def _load(kind: catalogue.Kind, name: str) -> catalogue.Entry:
     if name.endswith(".toml"):
         return catalogue.load(kind, name)
     if name not in names(kind):

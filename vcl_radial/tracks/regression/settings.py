@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vcl_radial.tracks.settings import Count, Positive, Settings
+from vcl_radial.runs.settings import Count, Positive, Settings
 
 
 class Recipe(Settings):

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import result_file
+from vcl_radial.runs.settings import Count, digest_of
 from vcl_radial.tracks.regression.settings import Recipe, shape
-from vcl_radial.tracks.settings import Count, digest_of
 
 
 class Unit(result_file.Unit):

@@ -1,31 +1,26 @@
-"""The whole of a command: prepare the photographs once, run what is not finished, show scores."""
+"""Runs under `torchrun`, and the scores of a command's runs as a table on the terminal."""
 
 from __future__ import annotations
 
 import json
-import time
-import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from pathlib import Path
 
 import pandas as pd
 import torch
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
+from vcl_radial.runs.attempt import Ended
 from vcl_radial.runs.folder import FAILED, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
-from vcl_radial.runs.supervisor import Report, carry_out
-from vcl_radial.tracks.retinopathy.execute import execute
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.track import AnyTrack
 from vcl_radial.tracks.retinopathy.prepare import Prepared, prepare
-from vcl_radial.tracks.retinopathy.processes import ALONE, Processes
-from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.processes import Processes, joined
+from vcl_radial.tracks.retinopathy.settings import Run
 
 SHOWN = (0.0, 0.1, 0.2, 0.3)
 """Shares that the paper's Table 1 has."""
@@ -34,64 +29,12 @@ _WIDTH = 92
 """Columns that the table needs; narrower terminals wrap its lines."""
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What the command line says.
-
-    Attributes:
-        runs: validated, of one benchmark.
-        out: the folder of the results.
-        data_dir: where the photographs lie; see `vcl_radial.data.fundus.load_photographs`.
-        device: of the networks and the pixels.
-        jobs: runs at a time, of one thread each where there are several.
-        processes: that train together.
-        command: in words, to stand with the results.
-    """
-
-    runs: Sequence[Run]
-    out: Path
-    data_dir: Path | None
-    device: str
-    jobs: int = 1
-    processes: Processes = ALONE
-    command: str | None = None
-
-
-def refer(choices: Choices) -> int:
-    """Carry a command out; a run that diverges is said to, and the others go on.
-
-    Returns:
-        How many runs have no result.
-
-    Raises:
-        UserError: something the user can mend; what was finished stays.
-    """
-    processes = choices.processes
-    console = Console(highlight=False, soft_wrap=True, quiet=not processes.is_first)
-    folders = [RunFolder(choices.out, run) for run in choices.runs]
-    todo = [folder for folder in folders if not folder.finished()]
-    kept = f", {len(folders) - len(todo)} kept from before" if len(todo) < len(folders) else ""
-    console.print(f"{choices.runs[0].benchmark}: {len(todo)} runs to do{kept}", markup=False)
-    if todo:
-        sites = _prepared(choices, console)
-        if min(choices.jobs, len(todo)) > 1:
-            apart = partial(_run_apart, todo=todo, choices=choices)
-            for ended in carry_out(apart, range(len(todo)), choices.jobs):
-                _ = ended.result
-        else:
-            for k, folder in enumerate(todo):
-                _run(folder, sites, choices, console, _place(k, todo))
-    done = [folder for folder in folders if folder.finished()]
-    if done and processes.is_first:
-        show(done, console)
-    return len(folders) - len(done)
-
-
-def show(folders: Sequence[RunFolder[Run]], console: Console) -> None:
+def show(folders: Sequence[RunFolder[Run]]) -> None:
     """A table of AUC at the shares that are referred, means over seeds, for each test set.
 
     Photographs are ranked by mutual information; by entropy where a method has a single draw.
     """
+    console = Console(highlight=False, soft_wrap=True)
     tables = []
     for folder in folders:
         table = pd.read_csv(folder.path / "scores.csv", dtype={"after": str, "set": str})
@@ -133,125 +76,80 @@ def _cell(rows: pd.DataFrame) -> str:
     return f"{rows['value'].mean():.1f} ± {rows['standard_error'].mean():.1f}"
 
 
-def _prepared(choices: Choices, console: Console) -> list[Prepared]:
+def perform_together(track: AnyTrack, runs: Sequence[Run], place: Place) -> list[Ended] | None:
+    """Carry runs out one after another, every batch shared among the processes of `torchrun`.
+
+    A run that diverges is recorded, and the others go on. A fault of one process ends them all.
+
+    Returns:
+        How the runs ended, those that were not finished before; None in all processes but one.
+
+    Raises:
+        UserError: something the user can mend; what was finished stays.
+    """
+    with joined(place.device) as (processes, device):
+        folders = [RunFolder(place.out, run) for run in runs]
+        todo = [folder for folder in folders if not folder.finished()]
+        if not todo:
+            return [] if processes.is_first else None
+        sites = _prepared(track, todo[0].run, place, processes)
+        ends = [_run(folder, sites, place, device, processes) for folder in todo]
+        return ends if processes.is_first else None
+
+
+def _prepared(track: AnyTrack, run: Run, place: Place, processes: Processes) -> Sequence[Prepared]:
     # The first process fills the cache of pixels, and the others read it.
-    if not choices.processes.is_first:
-        choices.processes.wait()
-    run = choices.runs[0]
-    sites = prepare(run.needed, choices.data_dir)
-    if choices.processes.is_first:
-        choices.processes.wait()
-    rest = "test on" if run.evaluate_on == "test" else "leave alone"
-    for site in sites:
-        split = site.split
-        console.print(
-            f"{site.name}: {len(split.train)} photographs to train on, {len(split.validation)} to "
-            f"choose epochs on, {len(split.test)} to {rest}",
-            markup=False,
-        )
-    return sites
-
-
-def _place(k: int, todo: Sequence[RunFolder[Run]]) -> str:
-    return f"[{k + 1} of {len(todo)}]"
-
-
-@lru_cache(maxsize=1)  # a process carries out many runs, all of the same photographs
-def _prepared_apart(needed: str, data_dir: Path | None) -> list[Prepared]:
-    """Without a word of what is wrong with some of them: the first process has said that."""
-    return prepare(DataSettings.model_validate_json(needed), data_dir, tell=lambda line: None)
-
-
-def _run_apart(k: int, report: Report, todo: Sequence[RunFolder[Run]], choices: Choices) -> None:
-    """One run in a process of its own; its lines come between those of the others."""
-    console = Console(highlight=False, soft_wrap=True, force_terminal=False)
-    sites = _prepared_apart(choices.runs[0].needed.model_dump_json(), choices.data_dir)
-    _run(todo[k], sites, choices, console, _place(k, todo))
+    if processes.is_first:
+        track.check_data([run], place.data_dir)
+    processes.wait()
+    return prepare(run.needed, place.data_dir, tell=lambda line: None)
 
 
 def _run(
     folder: RunFolder[Run],
     sites: Sequence[Prepared],
-    choices: Choices,
-    console: Console,
-    place: str,
-) -> None:
-    """One run, unless another command is at it or has finished it meanwhile."""
-    with ExitStack() as stack:
+    place: Place,
+    device: str,
+    processes: Processes,
+) -> Ended:
+    """One run, unless another command is at work on it or has finished it meanwhile."""
+    from vcl_radial.tracks.retinopathy.execute import execute
+    from vcl_radial.tracks.retinopathy.track import step
 
-        def left_alone() -> bool:
+    with ExitStack() as stack:
+        reason = None
+
+        def is_left_alone() -> bool:
+            nonlocal reason
             try:
                 stack.enter_context(held([folder.path]))
             except AtWork as error:
-                console.print(f"{folder.run.name}: {error}  {place}", markup=False)
+                reason = str(error)
                 return True
             return folder.finished()
 
-        if choices.processes.from_first(left_alone, torch.device(choices.device)):
-            return
-        for left in (FAILED, TRACEBACK):
+        if processes.from_first(is_left_alone, torch.device(device)):
+            return Ended(folder.run, "finished" if reason is None else "elsewhere", reason)
+        for name in (FAILED, TRACEBACK):
             with suppress(OSError):  # of an earlier attempt
-                (folder.path / left).unlink()
-        _train(folder, sites, choices, console, place)
+                (folder.path / name).unlink()
+        names = [site.name for site in sites]
 
-
-def _train(
-    folder: RunFolder[Run],
-    sites: Sequence[Prepared],
-    choices: Choices,
-    console: Console,
-    place: str,
-) -> None:
-    run = folder.run
-    steps = max(len(site.split.train) for site in sites) // run.recipe.batch_size
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    started = time.monotonic()
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(run.name, total=run.recipe.epochs * run.recipe.members * len(sites))
-        within = bar.add_task("epoch", total=steps)
-
-        def on_epoch(line: dict[str, float]) -> None:
-            member, site, epoch = (int(line[key]) for key in ("member", "site", "epoch"))
-            begun = member * len(sites) + site
-            bar.update(task, completed=begun * run.recipe.epochs + epoch)
-            bar.reset(within)
-            where = f"  {sites[site].name}" if len(sites) > 1 else ""
-            console.print(
-                f"{run.method}  seed {run.seed}  member {member + 1}{where}  epoch {epoch}: "
-                f"NLL {line['nll']:.4f} nats, validation AUC {line['validation_auc']:.2f} %",
-                markup=False,
-            )
+        def on_epoch(history: Sequence[Mapping[str, float]]) -> None:
+            if processes.is_first:
+                print(f"{folder.run.label}  {step(folder.run, names, history).news}", flush=True)
 
         try:
             execute(
                 folder,
                 sites,
-                choices.device,
-                processes=choices.processes,
+                device,
+                processes=processes,
                 on_epoch=on_epoch,
-                on_batch=lambda: bar.advance(within),
-                command=choices.command,
+                command=place.command,
             )
         except Diverged as error:
-            if choices.processes.is_first:
+            if processes.is_first:
                 write_atomically(folder.path / FAILED, f"{error}\n")
-            console.print(f"{run.name} diverged: {error}  {place}", markup=False)
-            return
-        except UserError:
-            raise
-        except Exception as error:
-            # The others of several processes would wait for this one.
-            if choices.processes.world > 1:
-                raise
-            from vcl_radial.outside import in_words
-
-            text, words = "".join(traceback.format_exception(error)), in_words(error)
-            write_atomically(folder.path / TRACEBACK, text)
-            write_atomically(folder.path / FAILED, f"{words}\n")
-            words += f"; the traceback is in {folder.path / TRACEBACK}"
-            console.print(f"{run.name}: {words}  {place}", markup=False)
-            return
-    minutes = (time.monotonic() - started) / 60
-    console.print(f"{run.name} done in {minutes:.1f} min  {place}", markup=False)
+            return Ended(folder.run, "diverged", str(error))
+    return Ended(folder.run, "finished")

@@ -29,8 +29,8 @@ from vcl_radial.tracks.retinopathy.training import (
     trained_network,
 )
 
-OnEpoch = Callable[[dict[str, float]], None]
-"""Told the line of the history of an epoch that has ended."""
+OnEpoch = Callable[[Sequence[Mapping[str, float]]], None]
+"""Called after an epoch with the lines of the history up to it."""
 
 Weights = dict[str, Any]
 """A network's state dict."""
@@ -42,7 +42,7 @@ def execute(
     device: torch.device | str = "cpu",
     *,
     processes: Processes = ALONE,
-    on_epoch: OnEpoch = lambda line: None,
+    on_epoch: OnEpoch = lambda history: None,
     on_batch: OnBatch = lambda: None,
     command: str | None = None,
 ) -> None:
@@ -106,9 +106,9 @@ def execute(
             training.load_state_dict(state["training"])
         while not training.finished:
             with _memory_named(recipe.batch_size):
-                line = training.run_epoch(on_batch)
+                training.run_epoch(on_batch)
             save(training.state_dict())
-            on_epoch(line)
+            on_epoch([*history, *training.history])
         after.append(training.selected())
         history += [{**line, "selected": _is_selected(training, line)} for line in training.history]
         state["training"] = None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from vcl_radial import outside
 from vcl_radial.data.fundus import FUNDUS_DATASETS
-from vcl_radial.tracks.settings import Count, Positive, RecipeSettings, Settings, digest_of
+from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.runs.spec import RunSpec
+from vcl_radial.tracks.recipe import RecipeSettings
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -143,20 +145,14 @@ TABLES = ("predictions", "scores", "calibration", "history")
 """Of a finished run, each a CSV file."""
 
 
-class Run(Settings):
-    """One run: benchmark x method x seed, as it stands in `spec.toml`.
+class Run(RunSpec):
+    """A run on photographs.
 
     Scored on validation data, it sees neither the test part nor the shifted sets.
-
-    Attributes:
-        code: a checksum of the file of a network of the user's own; a command fills it in.
     """
 
-    benchmark: str
-    method: str
-    seed: Annotated[int, Field(ge=0, lt=2**31)]
-    evaluate_on: Literal["test", "validation"] = "test"
-    code: str | None = None
+    TRACK: ClassVar[str] = "retinopathy"
+
     data: DataSettings
     recipe: Recipe
 
@@ -170,11 +166,6 @@ class Run(Settings):
                 'select = "best" and patience need data.validation above 0: set select = "last"'
             )
         return self
-
-    @property
-    def name(self) -> str:
-        """In words."""
-        return f"{self.benchmark}  {self.method}  seed {self.seed}"
 
     @property
     def needed(self) -> DataSettings:
@@ -202,17 +193,3 @@ class Run(Settings):
         """
         name = self.recipe.network
         return [outside.find("network", name)] if name is not None else []
-
-    def settings(self) -> dict[str, Any]:
-        """All keys that were set, as TOML would hold them."""
-        return self.model_dump(exclude_none=True)
-
-    def digest(self) -> str:
-        """A hash of all that decides the numbers, but for the seed and the names."""
-        besides = {"evaluate_on"} if self.evaluate_on != "test" else set()
-        if self.code is not None:
-            besides.add("code")
-        content = self.model_dump(include={"data", "recipe"} | besides, mode="json")
-        if self.data.checksum is None:
-            del content["data"]["checksum"]
-        return digest_of(content)[:8]

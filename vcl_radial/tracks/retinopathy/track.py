@@ -1,83 +1,100 @@
-"""Searches on fundus photographs: a step is an epoch, a score is that of the validation part."""
+"""Fundus photographs: a step is an epoch, a score that of the validation part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
-
+from vcl_radial.runs.attempt import Ended
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.run import Place
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
-from vcl_radial.tracks.retinopathy import catalogue
-from vcl_radial.tracks.retinopathy.execute import execute, history_so_far
-from vcl_radial.tracks.retinopathy.prepare import on_data, prepare
-from vcl_radial.tracks.retinopathy.scoring import validation_scores
-from vcl_radial.tracks.retinopathy.settings import Run
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+
+if TYPE_CHECKING:
+    from vcl_radial.tracks.retinopathy.prepare import Prepared
 
 
-class Referral(Track[Run]):
-    """What `vcl-radial refer` runs."""
+class Retinopathy(Track[Run]):
+    """Photographs, of which the least certain ones are referred to an expert."""
 
-    command = "refer"
-    table = "data"
+    spec = Run
+    methods = ("radial", "mfvi")
     step = "epoch"
     objectives: ClassVar = {
         "validation_auc": Objective("maximize", "validation AUC (%)"),
         "validation_nll": Objective("minimize", "validation NLL (nats)"),
     }
-
-    def benchmarks(self) -> list[str]:
-        """Those of `refer`."""
-        return list(catalogue.BENCHMARKS)
-
-    def recipe_of(self, benchmark: str) -> Mapping[str, Any]:
-        """The [recipe] of a user's own; the shipped ones set none."""
-        recipe: Mapping[str, Any] = catalogue.load_benchmark(benchmark).table.get("recipe", {})
-        return recipe
-
-    def plan(self, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]) -> Run:
-        """A run of `vcl-radial refer`."""
-        (run,) = catalogue.plan(benchmark, [method], [seed], settings)
-        return run
-
-    def validated(self, tables: Mapping[str, Any]) -> Run:
-        """A run from its settings."""
-        return catalogue.validated(tables)
+    worker_modules = (
+        "vcl_radial.runs.attempt",
+        "vcl_radial.tracks.retinopathy.track",
+        "vcl_radial.tracks.retinopathy.execute",
+    )
+    uses_all_cores = True
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """A run with the checksum of its photographs."""
+        from vcl_radial.tracks.retinopathy.prepare import on_data
+
         return on_data(run, data_dir)
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Decode the photographs, for all runs to read."""
-        for data in {run.needed.model_dump_json(): run.needed for run in runs}.values():
-            prepare(data, data_dir)
+        """Decode the photographs, for all runs to read, and say how many there are."""
+        from vcl_radial.tracks.retinopathy.prepare import prepare
+
+        for needed, run in {run.needed.model_dump_json(): run for run in runs}.items():
+            sites = prepare(DataSettings.model_validate_json(needed), data_dir)
+            rest = "test on" if run.evaluate_on == "test" else "leave alone"
+            for site in sites:
+                split = site.split
+                print(
+                    f"{site.name}: {len(split.train)} photographs to train on, "
+                    f"{len(split.validation)} to choose epochs on, {len(split.test)} to {rest}",
+                    flush=True,
+                )
 
     def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
         """Carry a run out."""
+        import torch
+
+        from vcl_radial.tracks.retinopathy.execute import execute
+
         torch.set_num_threads(place.threads)
-        folder, sites = RunFolder(place.out, run), prepare(run.needed, place.data_dir)
-        lines = history_so_far(folder)
-        epochs = run.recipe.members * len(sites) * run.recipe.epochs
+        sites = _prepared(run.needed.model_dump_json(), place.data_dir)
+        names = [site.name for site in sites]
+        execute(
+            RunFolder(place.out, run),
+            sites,
+            place.device,
+            on_epoch=lambda history: tell(step(run, names, history)),
+            command=place.command,
+        )
 
-        def on_epoch(line: dict[str, float]) -> None:
-            lines.append(line)
-            done = len(lines)
-            tell(
-                Step(done, f"epoch {min(done + 1, epochs)}/{epochs}", _worth(run, lines).get(done))
-            )
+    def execute_in_processes(self, runs: Sequence[Run], place: Place) -> list[Ended] | None:
+        """Under `torchrun`: every batch is shared among its processes."""
+        from vcl_radial.tracks.retinopathy.command import perform_together
 
-        execute(folder, sites, place.device, on_epoch=on_epoch, command=place.command)
+        return perform_together(self, runs, place)
+
+    def report(self, runs: Sequence[Run], place: Place) -> bool:
+        """Print the scores of the finished runs."""
+        from vcl_radial.tracks.retinopathy.command import show
+
+        show([folder for run in runs if (folder := RunFolder(place.out, run)).finished()])
+        return True
 
     def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The validation AUC of the weights that would be kept, after each epoch of the run."""
+        from vcl_radial.tracks.retinopathy.execute import history_so_far
+
         return _worth(folder.run, history_so_far(folder))
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """Of the selected weights: of the best epoch, unless the recipe says otherwise."""
+        from vcl_radial.tracks.retinopathy.scoring import validation_scores
+
         return validation_scores(folder.path)[objective]
 
     def chance(self, folder: RunFolder[Run]) -> float | None:
@@ -91,6 +108,33 @@ class Referral(Track[Run]):
     def seconds(self, environment: Mapping[str, Any]) -> float:
         """All epochs, with their validation."""
         return float(environment["seconds"])
+
+
+@lru_cache(maxsize=1)  # a process carries out many runs, all of the same photographs
+def _prepared(needed: str, data_dir: Path | None) -> Sequence[Prepared]:
+    """Without a word of what is wrong with some of them: `check_data` has said that."""
+    from vcl_radial.tracks.retinopathy.prepare import prepare
+
+    return prepare(DataSettings.model_validate_json(needed), data_dir, tell=lambda line: None)
+
+
+def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
+    """How far a run has come, from the names of its sites and the lines of its history."""
+    line = history[-1]
+    member, site, epoch = (int(line[key]) for key in ("member", "site", "epoch"))
+    # Training that ended early leaves a gap.
+    done = (member * len(sites) + site) * run.recipe.epochs + epoch
+    epochs = run.recipe.members * len(sites) * run.recipe.epochs
+    name = f"{sites[site]}  " if len(sites) > 1 else ""
+    return Step(
+        done=len(history),
+        words=f"epoch {done} of {epochs}",
+        score=_worth(run, history).get(len(history)),
+        epoch=done,
+        epochs=epochs,
+        news=f"member {member + 1}  {name}epoch {epoch}: NLL {line['nll']:.4f} nats, "
+        f"validation AUC {line['validation_auc']:.2f} %",
+    )
 
 
 def _worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
@@ -108,3 +152,6 @@ def _worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
         best[network] = max(line["validation_auc"], best.get(network, 0.0))
         found[number] = best[network] if recipe.select == "best" else line["validation_auc"]
     return found
+
+
+TRACK = Retinopathy

@@ -23,8 +23,8 @@ from torch.optim import Optimizer
 
 from vcl_radial.errors import Diverged
 from vcl_radial.nn import MLP
+from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.tracks.bandits.environment import Memory
-from vcl_radial.tracks.settings import Count, Positive, Settings
 
 
 class AgentSettings(Settings):

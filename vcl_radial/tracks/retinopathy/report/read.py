@@ -140,7 +140,7 @@ def read_benchmarks(folder: Path) -> list[Benchmark]:
             found.setdefault((one.run.benchmark, _data_digest(one.run)), []).append(one)
     if not found:
         raise UserError(
-            f"{folder}: holds no finished run of `vcl-radial refer`; name the folder given to --out"
+            f"{folder}: holds no finished run on photographs; name the folder given to --out"
         )
     names = [name for name, _ in found]
     return [
@@ -175,7 +175,9 @@ def read_spec(path: Path) -> Run:
         UserError: its spec is missing or damaged.
     """
     try:
-        return Run.model_validate(tomllib.loads((path / "spec.toml").read_text(encoding="utf-8")))
+        tables = tomllib.loads((path / "spec.toml").read_text(encoding="utf-8"))
+        tables.pop("track", None)
+        return Run.model_validate(tables)
     except (OSError, ValueError):
         raise UserError(f"{path / 'spec.toml'}: missing or damaged; run it again") from None
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     ValidationInfo,
@@ -19,74 +13,20 @@ from pydantic import (
     model_serializer,
 )
 
-from vcl_radial import outside
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
+from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.tracks.recipe import RecipeSettings, one_of
 
 IMAGE_FOLDER = "image-folder"
 
 NETWORKS = ("mlp", "convnet")
 """Networks that come with the suite."""
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-
-
-class Settings(BaseModel):
-    """A table with known keys and strict types only."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-def digest_of(content: Mapping[str, Any]) -> str:
-    """A SHA-256 of settings, as hexadecimal digits. In which order the keys stand says nothing."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
-    if value not in known and not outside.is_named(value):
-        others = f"choose from {', '.join(known)}, or " if known else ""
-        raise ValueError(f"{others}name your own as 'package.module:{what}'")
-    return value
-
-
-def _one_of(*known: str, what: str) -> AfterValidator:
-    return AfterValidator(partial(_known_or_own, known=known, what=what))
-
 
 def _none_if_mlp(network: str | None) -> str | None:
     """The default has one spelling, so that results of both are known as the same."""
     return None if network == "mlp" else network
-
-
-class RecipeSettings(Settings):
-    """What recipes say of a network's weights, in every track that trains networks of any kind.
-
-    Attributes:
-        posterior: of all weights; "none" for point estimates.
-        grouping: which weights share a radius.
-        initial_rho: the scale starts at sigma = softplus(initial_rho).
-        initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
-        prior_scale: the first prior is N(0, prior_scale^2 I).
-        kl_weight: of the KL; 1 is the evidence lower bound.
-        network: `package.module:function` of the shape of an input, which gives a network of
-            features; by default the track's own.
-    """
-
-    posterior: str = "radial"
-    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
-    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
-    initial_noise: Positive | None = None
-    prior_scale: Positive = 1.0
-    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    network: Annotated[str, _one_of(what="function")] | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_network(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Results from before there was this key are those of the track's own network still.
-        content: dict[str, Any] = serialise(self)
-        return {key: v for key, v in content.items() if key != "network" or v is not None}
 
 
 class StreamSettings(Settings):
@@ -102,10 +42,10 @@ class StreamSettings(Settings):
         data_name: of data that are a folder of the user's, its name; a command fills it in.
     """
 
-    kind: Annotated[str, _one_of("split", "permuted", what="function")] = "split"
+    kind: Annotated[str, one_of("split", "permuted", what="function")] = "split"
     dataset: Annotated[
         str,
-        _one_of("fashion-mnist", "mnist", "digits", "idx-folder", "image-folder", what="function"),
+        one_of("fashion-mnist", "mnist", "digits", "idx-folder", "image-folder", what="function"),
     ]
     tasks: Count = 5
     heads: Literal["multi", "single"] = "multi"
@@ -155,12 +95,12 @@ class Recipe(RecipeSettings):
 
     strategy: str = "vcl"
     posterior: Annotated[
-        str, _one_of("gaussian", "radial", "radial-eq44", "rdp", "none", what="Class")
+        str, one_of("gaussian", "radial", "radial-eq44", "rdp", "none", what="Class")
     ] = "radial"
     network: Annotated[
-        Annotated[str, _one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
+        Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
     ] = None
-    hidden: Annotated[list[Count], Field(max_length=100)] = [200, 200, 200, 200]
+    hidden: Annotated[list[Count], Field(max_length=100)] = Field(default=[200, 200, 200, 200])
     point_heads: bool = False
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
     learning_rate: Positive = 1e-3
@@ -173,7 +113,7 @@ class Recipe(RecipeSettings):
     train_samples: Count = 1
     eval_samples: Count = 100
     precision: Literal["float32", "bfloat16"] = "float32"
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default={})
 
     def epochs_of(self, task: int) -> int:
         """Epochs of a task (from 1)."""

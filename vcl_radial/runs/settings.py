@@ -1,0 +1,98 @@
+"""Tables of settings: known keys, strict types, a digest, and the first fault in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from vcl_radial.errors import UserError, nearest
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+UNNAMED_TABLE = "recipe"
+"""The table whose keys a user writes without its name."""
+
+
+class Settings(BaseModel):
+    """A table with known keys and strict types only."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """A SHA-256 of settings, as hexadecimal digits. In which order the keys stand says nothing."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def validated(model: type[Model], table: Mapping[str, Any], where: str, prefix: str = "") -> Model:
+    """A table as a model.
+
+    Args:
+        model: of the table.
+        table: plain values by key.
+        where: of the table: the beginning of the message.
+        prefix: of the keys, as the user writes them.
+
+    Raises:
+        UserError: a key is unknown or missing, or a value impossible; in one line with the mend.
+    """
+    try:
+        return model.model_validate(dict(table))
+    except ValidationError as error:
+        raise UserError(f"{where}: {fault_in_words(error, model, table, prefix)}") from None
+
+
+def fault_in_words(
+    error: ValidationError, model: type[BaseModel], table: Mapping[str, Any], prefix: str = ""
+) -> str:
+    """The first fault of a table in one line: the key, and the nearest known one or the reason."""
+    # A misspelt key is the reason why another one is missing.
+    fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+    missing = fault["type"] == "missing"
+    parts = fault["loc"] if missing else _in_table(fault["loc"], table)
+    names = [part for part in parts if isinstance(part, str)]
+    key = prefix + ".".join(part for part in names if part != UNNAMED_TABLE)
+    key += "".join(f"[{part}]" for part in parts if isinstance(part, int))
+    key = key or prefix.rstrip(".") or "spec"
+    if fault["type"] == "extra_forbidden":
+        known = _model_at(model, names[:-1]).model_fields
+        return f"unknown key {key!r}; the nearest known one is {nearest(names[-1], known)!r}"
+    if missing:
+        return f"the key {key!r} is missing"
+    message = fault["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    if not parts and not prefix:
+        return message
+    # A fault of a whole table, of keys that do not go together, says itself which they are.
+    return message if isinstance(fault["input"], dict) else f"{key} = {fault['input']!r}: {message}"
+
+
+def _in_table(location: tuple[int | str, ...], table: Any) -> list[int | str]:
+    """Of a fault's location what is in the table: pydantic names members of unions besides."""
+    parts: list[int | str] = []
+    for part in location:
+        inside = isinstance(table, Mapping) and part in table
+        if not inside and not (isinstance(table, list) and isinstance(part, int)):
+            break
+        parts.append(part)
+        table = table[part]
+    return parts
+
+
+def _model_at(model: type[BaseModel], names: list[str]) -> type[BaseModel]:
+    """The model of an inner table."""
+    for name in names:
+        annotation = model.model_fields[name].annotation
+        options = [annotation, *get_args(annotation)]
+        models = [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
+        model = models[0]
+    return model

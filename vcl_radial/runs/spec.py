@@ -1,0 +1,80 @@
+"""What a run is: benchmark x method x seed, every key validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_serializer
+from pydantic import SerializerFunctionWrapHandler as Serialise
+
+from vcl_radial.runs.settings import Settings, digest_of
+
+DEFAULT_TRACK = "continual"
+"""Of a benchmark, and of a `spec.toml`, that names no track."""
+
+
+class RunSpec(Settings):
+    """One run, as it stands in the `spec.toml` of its folder; a track adds its two tables.
+
+    Attributes:
+        TRACK: the name of its track.
+        DATA: the name of the table of its data; the other one is `recipe`.
+        benchmark: its name.
+        method: its name.
+        seed: of all randomness, and of what a track chooses by it (a split, a game).
+        evaluate_on: the data that it is scored on.
+        code: a checksum of the files of what the user has named as `package.module:name`; a command
+            fills it in.
+    """
+
+    TRACK: ClassVar[str] = DEFAULT_TRACK
+    DATA: ClassVar[str] = "data"
+
+    benchmark: str
+    method: str
+    seed: Annotated[int, Field(ge=0, lt=2**31)]
+    evaluate_on: Literal["test", "validation"] = "test"
+    code: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _with_track(self, serialise: Serialise) -> dict[str, Any]:
+        content: dict[str, Any] = serialise(self)
+        return content if self.TRACK == DEFAULT_TRACK else {"track": self.TRACK, **content}
+
+    @property
+    def label(self) -> str:
+        """What tells it from other runs of one command."""
+        return f"{self.method} seed {self.seed}"
+
+    @property
+    def result_files(self) -> tuple[str, ...]:
+        """The files of its folder that a finished run has at least, the spec among them."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """All keys that were set, as the `spec.toml` of its folder holds them."""
+        return self.model_dump(exclude_none=True)
+
+    def digest(self) -> str:
+        """A hash of all that decides the numbers, but for the seed and the method's name.
+
+        A checksum that nothing was filled in for is none of it, and neither is the name of a folder
+        of data: it may be renamed.
+        """
+        content = self.model_dump(exclude={"seed", "method"}, mode="json")
+        data = content[self.DATA]
+        if data.get("checksum", "") is None:
+            del data["checksum"]
+        data.pop("data_name", None)
+        if self.code is None:
+            del content["code"]
+        return digest_of(content)[:8]
+
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """The classes and functions of the user's that it names.
+
+        Raises:
+            UserError: one is not there or cannot be imported.
+        """
+        return []

@@ -1,0 +1,45 @@
+"""Tracks by name: a folder `vcl_radial/tracks/NAME` with a `track.py`, or a class of a user's own.
+
+Nothing is listed anywhere: a track is there because its folder is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from vcl_radial import outside
+from vcl_radial.errors import UserError, nearest
+from vcl_radial.runs.spec import DEFAULT_TRACK
+from vcl_radial.runs.track import AnyTrack, Track
+
+_FOLDER = Path(__file__).parents[1] / "tracks"
+
+
+def names() -> list[str]:
+    """The shipped tracks; the default one first."""
+    shipped = {path.parent.name for path in _FOLDER.glob("*/track.py")}
+    return sorted(shipped, key=lambda name: (name != DEFAULT_TRACK, name))
+
+
+@cache
+def find(name: Any) -> AnyTrack:
+    """A track by its name, or a user's own as `package.module:Class`.
+
+    Raises:
+        UserError: there is none of that name, or it is no track.
+    """
+    if outside.is_named(name):
+        named = outside.find("track", name)
+        if not (isinstance(named, type) and issubclass(named, Track)):
+            raise UserError(f"track = {name!r}: is no subclass of vcl_radial.runs.track.Track")
+        return named()
+    if name not in names():
+        raise UserError(
+            f"track = {name!r}: there is no such track; the nearest is "
+            f"{nearest(str(name), names())!r} (or name your own as 'package.module:Class')"
+        )
+    track: AnyTrack = import_module(f"vcl_radial.tracks.{name}.track").TRACK()
+    return track

@@ -1,0 +1,53 @@
+"""What recipes say of a network's weights, in every track."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
+
+from vcl_radial import outside
+from vcl_radial.runs.settings import Positive, Settings
+
+
+def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
+    if value not in known and not outside.is_named(value):
+        others = f"choose from {', '.join(known)}, or " if known else ""
+        raise ValueError(f"{others}name your own as 'package.module:{what}'")
+    return value
+
+
+def one_of(*known: str, what: str) -> AfterValidator:
+    """One of the known names, or `package.module:name` of a user's own."""
+    return AfterValidator(partial(_known_or_own, known=known, what=what))
+
+
+class RecipeSettings(Settings):
+    """What recipes say of a network's weights, in every track that trains networks of any kind.
+
+    Attributes:
+        posterior: of all weights; "none" for point estimates.
+        grouping: which weights share a radius.
+        initial_rho: the scale starts at sigma = softplus(initial_rho).
+        initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
+        prior_scale: the first prior is N(0, prior_scale^2 I).
+        kl_weight: of the KL; 1 is the evidence lower bound.
+        network: `package.module:function` of the shape of an input, which gives a network of
+            features; by default the track's own.
+    """
+
+    posterior: str = "radial"
+    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
+    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
+    initial_noise: Positive | None = None
+    prior_scale: Positive = 1.0
+    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    network: Annotated[str, one_of(what="function")] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_network(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Results from before there was this key are those of the track's own network still.
+        content: dict[str, Any] = serialise(self)
+        return {key: v for key, v in content.items() if key != "network" or v is not None}
