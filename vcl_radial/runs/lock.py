@@ -1,18 +1,22 @@
 """One run, one worker: a run's folder is held while somebody works in it.
 
-The lock is the operating system's, on the folder itself: it ends with its holder, however that
-ends, and leaves no file behind. Where a file system has no locks, nothing is held.
+The lock is the operating system's, on a hidden file beside the folder: it ends with its holder,
+however that ends, and the file goes with it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import not_written
+
+_ATTEMPTS = 100
+"""At a folder that its last holder is removing meanwhile."""
 
 
 class AtWork(UserError):
@@ -41,53 +45,34 @@ def held(paths: Sequence[Path]) -> Iterator[None]:
 
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:
-        descriptor = _locked(path)
-    except BlockingIOError:
+        _acquire(lock, path)
+    except Timeout:
         raise AtWork from None
     except OSError as error:
         raise not_written(path, error) from None
     try:
+        path.mkdir(exist_ok=True)  # its last holder may have removed it
         yield
     finally:
-        for folder in (path, path.parent, path.parent.parent):
-            with suppress(OSError):  # it holds something, as it should
+        with suppress(OSError):  # it holds something, as it should
+            path.rmdir()
+        # While it is held: who has opened it meanwhile sees that it has no name any more.
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+        for folder in (path.parent, path.parent.parent):
+            with suppress(OSError):
                 folder.rmdir()
-        os.close(descriptor)
 
 
-def _locked(path: Path) -> int:
-    """The folder, opened and locked.
-
-    Raises:
-        BlockingIOError: somebody holds it.
-    """
-    while True:
-        path.mkdir(parents=True, exist_ok=True)
+def _acquire(lock: FileLock, path: Path) -> None:
+    for left in reversed(range(_ATTEMPTS)):
         try:
-            descriptor = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:  # its last holder has just removed it
-            continue
-        try:
-            _lock(descriptor)
-            if os.path.samestat(path.stat(), os.fstat(descriptor)):
-                return descriptor
-        except FileNotFoundError:
-            pass
-        except BlockingIOError:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # this system has other locks
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:  # this file system has none
-        return
+            path.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except (FileNotFoundError, FileExistsError):
+            if not left:
+                raise
+        else:
+            return
