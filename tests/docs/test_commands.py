@@ -48,7 +48,7 @@ def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, rea
 def test_the_commands_of_the_docs_are_found():
     # Were the shell to unroll nothing, the test above would pass on anything.
     readme = {words[0] for words in commands(ROOT / "README.md", Path.cwd())}
-    assert {"run", "check", "regress", "sweep", "analyse"} <= readme
+    assert {"run", "check", "regress", "sweep", "papers"} <= readme
 
 
 def _understand(words):

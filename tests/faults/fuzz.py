@@ -66,7 +66,7 @@ _SETTABLE = {
 _SENSIBLE = (
     *(["run", BENCHMARK], ["sweep", "d2-grid"], ["sweep", "tune-radial"], ["check", "naive"]),
     *(["regress"], ["regress", "diabetes-sequence"], ["regress", "uci"], ["refer"]),
-    *(["refer", "eyepacs-idrid"], ["analyse", "all"], ["analyse", "soap-bubble"], ["bench", "kl"]),
+    *(["refer", "eyepacs-idrid"], ["papers", "all"], ["papers", "soap-bubble"], ["bench", "kl"]),
     *(["prune", "lenet"], ["prune", "mlp"], ["bandit"], ["bandit", "mushroom"]),
     *(["report", "runs"], ["sweep-report", "runs"], ["refer-report", "runs"], ["list"]),
 )
@@ -256,7 +256,7 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.tracks.regression.command.make_folder",
         "vcl_radial.tracks.retinopathy.command.prepare",
         "vcl_radial.tracks.retinopathy.report.write_referral_report",
-        "vcl_radial.papers.command.analyse_all",
+        "vcl_radial.papers.compute.compute_all",
         "vcl_radial.papers.pruning.lenet.perform",
         "vcl_radial.papers.pruning.mlp.perform",
         "vcl_radial.tracks.bandits.runner.perform",

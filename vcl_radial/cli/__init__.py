@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 from vcl_radial import __version__
 from vcl_radial.cli import (
-    analyse,
     bandit,
     bench,
     check,
     listing,
+    papers,
     prune,
     refer_report,
     regress,
@@ -38,7 +38,7 @@ COMMANDS = (
     sweep_report,
     regress,
     refer_report,
-    analyse,
+    papers,
     prune,
     bandit,
     check,

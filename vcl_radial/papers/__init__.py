@@ -1,5 +1,6 @@
-"""The papers' pictures, one file per figure; run by `vcl-radial analyse`."""
+"""The figures and tables of the papers that are not benchmarks; run by `vcl-radial papers`.
 
-from vcl_radial.papers.names import ANALYSES, GROUPS
-
-__all__ = ["ANALYSES", "GROUPS"]
+A package is a page, whose docstring is its title and its introduction. A module of it with a
+function `analyse(setting: Setting) -> Analysis` is a figure, found by its name; the first line of
+its docstring says what it shows.
+"""

@@ -1,25 +1,25 @@
-"""What an analysis is told, and what comes out of it."""
+"""What a figure is computed with, and what it gives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
-from matplotlib.figure import Figure
+import matplotlib.figure
 
-from vcl_radial.report.sections import Claim
+from vcl_radial.report.figures.drawing import Curve
+from vcl_radial.report.sections import Claim, Table
 
-__all__ = ["Analysis", "Claim", "Curve", "Setting", "find"]
 
-
-def _silent(words: str) -> None:
-    """Say nothing."""
+def _silent(line: str) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What an analysis is told.
+    """What a figure is computed with.
 
     Attributes:
         seed: of all random numbers.
@@ -34,56 +34,57 @@ class Setting:
     say: Callable[[str], None] = field(default=_silent, compare=False)
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One line, set of dots or set of bars of a picture: what is drawn is what the CSV holds.
-
-    Attributes:
-        panel: the panel it belongs to.
-        name: what it shows.
-        x: places, or names of places.
-        y: values.
-        low: lower ends of a band or of error bars, where there are any.
-        high: their upper ends.
-    """
-
-    panel: str
-    name: str
-    x: Sequence[float | str]
-    y: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
-
-    def at(self, x: float | str) -> float:
-        """The value at one of the places."""
-        return self.y[list(self.x).index(x)]
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """An analysis that is done.
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What a page says of a figure.
 
     Attributes:
         title: of picture and page.
         source: the published figures.
         shown: what is drawn and how it was computed, paragraph by paragraph.
         settings: names and values of what was chosen: sizes, data, learning rates.
-        curves: the numbers behind the picture.
-        figure: the picture.
         claims: published beside ours.
         notes: what else there is to see, in numbers.
+        tables: to stand below the claims.
     """
 
     title: str
     source: str
     shown: Sequence[str]
     settings: Sequence[tuple[str, str]]
-    curves: Sequence[Curve]
-    figure: Figure
     claims: Sequence[Claim]
     notes: Sequence[str] = ()
+    tables: Sequence[Table] = ()
 
 
-def find(curves: Sequence[Curve], panel: str, name: str) -> Curve:
-    """The curve of that panel and name."""
-    return next(curve for curve in curves if (curve.panel, curve.name) == (panel, name))
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Findings):
+    """A figure that is computed and drawn.
+
+    Attributes:
+        curves: the numbers behind the picture.
+        figure: the picture.
+    """
+
+    curves: Sequence[Curve]
+    figure: matplotlib.figure.Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Findings):
+    """A figure without its picture and curves, and where it comes from.
+
+    Attributes:
+        command: that made it.
+        seconds: of processor time that it took.
+        environment: as `vcl_radial.runs.environment.describe` gives it.
+    """
+
+    command: str
+    seconds: float
+    environment: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, done: Analysis, **origin: Any) -> Record:
+        """The record of a figure that is done; `origin` are the attributes of a record alone."""
+        return cls(**{f.name: getattr(done, f.name) for f in fields(Findings)}, **origin)

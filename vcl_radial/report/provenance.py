@@ -46,6 +46,17 @@ def behind(
     return facts
 
 
+def origin(command: str, environment: Environment, more: str) -> str:
+    """Where one result comes from, in a line; `more` stands between command and commit."""
+    versions = {"Python": environment["python"], **environment["packages"]}
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    return (
+        f"`{command}`; {more}; commit: {environment['commit'] or 'none (no checkout)'}; device: "
+        f"{environment['device']} ({environment['processor']}), {environment['threads']} "
+        f"thread(s); {packages}"
+    )
+
+
 def seconds(environment: Environment) -> float:
     """What a run took, all in all."""
     spent = environment.get("seconds", 0.0)

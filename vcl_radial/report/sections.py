@@ -119,13 +119,13 @@ class Figure:
 
     Attributes:
         name: of its files, without an ending.
-        draw: draws it.
+        draw: draws it; None where its files are there already.
         alt: what it shows, in words.
         on_page: whether the HTML page shows it.
     """
 
     name: str
-    draw: Callable[[], matplotlib.figure.Figure]
+    draw: Callable[[], matplotlib.figure.Figure] | None
     alt: str
     on_page: bool = True
 

@@ -13,13 +13,13 @@ from matplotlib.ticker import MaxNLocator
 
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.papers import page
-from vcl_radial.papers.analysis import Claim, Curve, find
-from vcl_radial.papers.drawing import DOTTED, RADIAL, sheet
 from vcl_radial.papers.pruning.lenet_size import WHOLE, Architecture, published
 from vcl_radial.papers.pruning.lenet_training import LeNetUnit
 from vcl_radial.papers.pruning.rdp_modes import GROUPS
 from vcl_radial.report.figures import house_style, save
+from vcl_radial.report.figures.drawing import DOTTED, RADIAL, Curve, find, sheet, to_csv
 from vcl_radial.report.figures.tables import markdown
+from vcl_radial.report.sections import Claim
 from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.result_file import provenance
 
@@ -53,7 +53,7 @@ def write_report(results: Sequence[Result], to: Path, command: str) -> None:
     except OSError as error:
         raise not_written(stem, error) from None
     claims = make_claims(results)
-    write_atomically(stem.with_suffix(".csv"), page.to_csv(curves))
+    write_atomically(stem.with_suffix(".csv"), to_csv(curves))
     write_atomically(to / "README.md", _page(results, claims, command))
     print(markdown(_table(results), words=("method", "pruned architecture")))
     print(page.to_text(claims))

@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.papers import page
-from vcl_radial.papers.analysis import Claim, Curve, find
-from vcl_radial.papers.drawing import DASHED, key_line, line, sheet
 from vcl_radial.papers.pruning.mlp_methods import METHODS, MLPUnit
 from vcl_radial.papers.pruning.mlp_pruning import SHARES
 from vcl_radial.report.figures import house_style, save
+from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, line, sheet, to_csv
 from vcl_radial.report.figures.tables import markdown
+from vcl_radial.report.sections import Claim
 from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.result_file import provenance
 
@@ -58,7 +58,7 @@ def write_report(results: Sequence[Result], to: Path, command: str) -> None:
         save(draw(curves, seeds), stem)
     except OSError as error:
         raise not_written(stem, error) from None
-    write_atomically(stem.with_suffix(".csv"), page.to_csv(curves))
+    write_atomically(stem.with_suffix(".csv"), to_csv(curves))
     write_atomically(to / "README.md", _page(results, curves, claims, seeds, command))
     print(page.to_text(claims))
     print(f"{to / 'README.md'}, pruning-mlp.png, .svg, .csv")

@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from matplotlib.figure import Figure
 
-from vcl_radial.papers import page
-from vcl_radial.papers.analysis import Claim, Curve
-from vcl_radial.papers.drawing import DASHED, DOTTED, key_line, line, sheet
 from vcl_radial.report.figures import house_style, save
+from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
 from vcl_radial.report.figures.tables import markdown
+from vcl_radial.report.sections import Claim
 from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.result_file import provenance
 from vcl_radial.tracks.bandits.published import PUBLISHED
@@ -54,7 +53,7 @@ def write_report(results: Sequence[Result], to: Path, command: str) -> None:
         save(draw(curves, results), stem)
     except OSError as error:
         raise not_written(stem, error) from None
-    write_atomically(stem.with_suffix(".csv"), page.to_csv(curves))
+    write_atomically(stem.with_suffix(".csv"), to_csv(curves))
     write_atomically(to / "bandits.csv", _runs_csv(results))
     table = markdown(make_table(results), words=("data set", "method"))
     write_atomically(to / "README.md", _page(results, table, command))

@@ -1,0 +1,292 @@
+import csv
+import json
+import math
+import os
+from importlib import import_module
+
+import pytest
+from matplotlib.figure import Figure
+from torch import nn
+
+from vcl_radial.cli import papers
+from vcl_radial.cli.arguments import Parser
+from vcl_radial.errors import UserError
+from vcl_radial.nn import BayesianLinear, PointLinear
+from vcl_radial.papers import compute
+from vcl_radial.papers.analysis import Analysis, Setting
+from vcl_radial.papers.badam import toy_regression
+from vcl_radial.papers.catalogue import figures, pages
+from vcl_radial.papers.compute import read
+from vcl_radial.papers.radial import (
+    cost,
+    cost_methods,
+    gradient_variance,
+    images,
+    prior_penalty,
+    soap_bubble,
+    truncated_noise,
+    two_posteriors,
+)
+from vcl_radial.papers.radial.fitting import Recipe
+from vcl_radial.report import record
+from vcl_radial.report.figures.drawing import Curve, to_csv
+from vcl_radial.report.sections import Claim
+
+
+def call(*words):
+    """The command alone, as the whole command line calls it."""
+    parser = Parser(prog="vcl-radial")
+    papers.add(parser.add_subparsers(parser_class=Parser))
+    options = parser.parse_args(["papers", *map(str, words)])
+    return options.command(options)
+
+
+def small_network(posterior, drop):
+    linear = BayesianLinear(784, 10, posterior=posterior) if posterior else PointLinear(784, 10)
+    return nn.Sequential(nn.Flatten(), nn.Dropout(drop), linear)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Sizes at which an analysis takes a second."""
+    monkeypatch.setattr(images, "TRAIN", 120)
+    monkeypatch.setattr(images, "TEST", 60)
+    monkeypatch.setattr(soap_bubble, "_NUMBERS", 3e4)
+    monkeypatch.setattr(soap_bubble, "_FEWEST_DRAWS", 20)
+    monkeypatch.setattr(soap_bubble, "CONV_64", 900)
+    monkeypatch.setattr(soap_bubble, "SIZES", (1, 10, 100, 900, 2000))
+    monkeypatch.setattr(gradient_variance, "QUICK_CHANNELS", (2, 4))
+    monkeypatch.setattr(gradient_variance, "_PAIRS", {2: 2, 4: 2})
+    monkeypatch.setattr(prior_penalty, "QUICK_LAYER", 500)
+    monkeypatch.setattr(two_posteriors, "HIDDEN", (16, 16))
+    monkeypatch.setattr(two_posteriors, "QUICK", Recipe(12, 60, 2e-2, 2e-2, 1))
+    monkeypatch.setattr(truncated_noise, "HIDDEN", (16,))
+    monkeypatch.setattr(truncated_noise, "RECIPE", Recipe(1, 60, 3e-3, 3e-3, 1))
+    small = dict.fromkeys(cost.ARCHITECTURES, small_network)
+    monkeypatch.setattr(cost, "ARCHITECTURES", small)
+    monkeypatch.setattr(toy_regression, "QUICK_STEPS", 30)
+    monkeypatch.setattr(toy_regression, "QUICK_HIDDEN", 6)
+    monkeypatch.setattr(cost, "BATCH", 4)
+    monkeypatch.setattr(cost_methods, "BATCH", 4)
+    two_posteriors.train_both.cache_clear()
+    yield
+    two_posteriors.train_both.cache_clear()
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Analyses that are done at once, and say which they are."""
+    done = []
+
+    def at_once(name, setting):
+        done.append((name, setting))
+        curve = Curve("panel", "line", [1.0, 2.0], [0.1, math.pi], [0.0, 3.0], [0.2, 3.5])
+        claims = [
+            Claim("that |w| is small", "it is", True, "unsaid"),
+            Claim("that it is large", "it is not", False, "it is small"),
+        ]
+        setting.say(f"working on {name}")
+        return Analysis(
+            title="A title",
+            source="Fig. 0",
+            shown=["Text."],
+            settings=[("D", "3")],
+            curves=[curve],
+            figure=Figure(),
+            claims=claims,
+            notes=["A note."],
+        )
+
+    monkeypatch.setattr(compute, "compute", at_once)
+    return done
+
+
+@pytest.mark.slow
+def test_all_analyses_write_picture_numbers_and_page(tiny, tmp_path, capsys):
+    to = tmp_path / "new" / "analysis"
+    assert call("all", "--quick", "--to", to) == 0
+    text = (to / "README.md").read_text()
+    out = capsys.readouterr().out
+    for name, page in figures().items():
+        shows = page.figures[name]
+        assert f"## {name}: {shows}\n" in text
+        assert f"{name}: {shows}\n" in out
+        assert f"]({name}.png)" in text
+        assert all((to / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg", "csv"))
+        with (to / f"{name}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        for row in rows:
+            assert math.isfinite(float(row["y"]))
+            if row["low"]:
+                assert float(row["low"]) <= float(row["y"]) <= float(row["high"])
+        found = read(to)[name]
+        assert found.claims
+        for claim in found.claims:
+            assert claim.ours in out
+    assert "the first 120 training and 60 test images (8x8)" in text
+    assert text.count("`vcl-radial papers all --quick`") == len(figures())
+
+
+@pytest.mark.parametrize("name", ["soap-bubble", "truncated-noise"])
+def test_the_seed_decides_the_numbers_and_not_what_came_before(name, tiny):
+    a, b, c = (
+        to_csv(compute.compute(name, Setting(seed=seed, quick=True)).curves) for seed in (0, 1, 0)
+    )
+    assert a == c != b
+
+
+def test_a_figure_is_a_module_that_analyses_and_its_page_the_package():
+    for name, page in figures().items():
+        assert callable(import_module(page.module_of(name)).analyse)
+        assert page.figures[name]
+    assert "two-posteriors" not in figures()
+    assert [*pages()] == ["badam", "radial", "rdp"]
+
+
+@pytest.mark.parametrize("words", [[], ["--list"], ["cost", "--list"]])
+def test_without_a_name_the_figures_are_listed(words, drawn, capsys):
+    assert call(*words) == 0
+    out = capsys.readouterr().out
+    assert not drawn
+    for name, page in figures().items():
+        assert f"\n  {name:19}{page.figures[name]}\n" in out
+        assert f"{page.name}: {page.title} ({page.folder})\n" in out
+
+
+def test_what_was_analysed_before_stays_on_the_page(drawn, tmp_path):
+    call("cost", "--to", tmp_path)
+    call("prior-penalty", "soap-bubble", "soap-bubble", "--seed", "5", "--to", tmp_path)
+    assert [name for name, _ in drawn] == ["cost", "prior-penalty", "soap-bubble"]
+    assert [setting.seed for _, setting in drawn] == [0, 5, 5]
+    text = (tmp_path / "README.md").read_text()
+    places = [text.index(f"## {name}: ") for name in ("cost", "prior-penalty", "soap-bubble")]
+    assert places == sorted(places)
+    assert "## weight-marginal" not in text
+    assert text.count("`vcl-radial papers cost`;") == 1
+    assert text.count("`vcl-radial papers prior-penalty soap-bubble soap-bubble --seed 5`;") == 2
+
+
+def test_the_page_puts_published_beside_ours_with_a_verdict(drawn, tmp_path, capsys):
+    call("cost", "--to", tmp_path)
+    text = (tmp_path / "README.md").read_text()
+    assert "| that \\|w\\| is small | it is | agrees |\n" in text
+    assert "| that it is large | it is not | differs: it is small |\n" in text
+    assert "unsaid" not in text
+    assert "- A note.\n- D: 3\n- source: Fig. 0; numbers: [cost.csv](cost.csv)\n" in text
+    out = capsys.readouterr().out
+    assert "\n  working on cost\n" in out
+    assert "    differs: it is small\n" in out
+    assert (tmp_path / "cost.csv").read_text().splitlines() == [
+        "panel,curve,x,y,low,high",
+        "panel,line,1.0,0.1,0.0,0.2",
+        f"panel,line,2.0,{math.pi!r},3.0,3.5",
+    ]
+
+
+def test_a_curve_without_a_band_leaves_its_ends_empty():
+    text = to_csv([Curve("p", "c", ["a", "b"], [1.0, 2.0])])
+    assert text.splitlines()[1:] == ["p,c,a,1.0,,", "p,c,b,2.0,,"]
+    assert Claim("a", "b", False).verdict == "differs"
+
+
+def test_what_was_done_before_a_stop_is_kept(drawn, tmp_path, monkeypatch, capsys):
+    real = compute.compute
+
+    def stop_at_the_second(name, setting):
+        if drawn:
+            raise KeyboardInterrupt
+        return real(name, setting)
+
+    monkeypatch.setattr(compute, "compute", stop_at_the_second)
+    assert call("cost", "soap-bubble", "--to", tmp_path) == 130
+    assert capsys.readouterr().err == "vcl-radial: stopped; figures that were done are kept\n"
+    assert list(read(tmp_path)) == ["cost"]
+    assert "## cost: " in (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"title": 1}', "\xff"])
+def test_a_damaged_record_is_named_and_left_out(damage, drawn, tmp_path, capsys):
+    call("cost", "soap-bubble", "--to", tmp_path)
+    (tmp_path / "cost.json").write_text(damage, encoding="latin-1")
+    capsys.readouterr()
+    assert list(read(tmp_path)) == ["soap-bubble"]
+    assert capsys.readouterr().err == (
+        f"{tmp_path / 'cost.json'}: damaged, left out; make it again by vcl-radial papers cost\n"
+    )
+
+
+def test_a_record_comes_back_as_it_was_written(drawn, tmp_path):
+    call("cost", "--to", tmp_path)
+    found = read(tmp_path)["cost"]
+    record.write(tmp_path, "soap-bubble", found)
+    assert read(tmp_path)["soap-bubble"] == found
+    assert set(json.loads((tmp_path / "cost.json").read_text())) == set(vars(found))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["bubble"], "'bubble' is none of all, badam, "),
+        (["cost", "--seed", "-1"], "'-1' is not a whole number from 0"),
+        (["cost", "--seed", "1.5"], "'1.5' is not a whole number from 0"),
+    ],
+)
+def test_a_misuse_is_said_in_one_line(words, said, capsys):
+    with pytest.raises(SystemExit) as leave:
+        call(*words)
+    assert leave.value.code == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_work(drawn, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file/analysis: cannot be written"):
+        call("cost", "--to", tmp_path / "file" / "analysis")
+    assert not drawn
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_picture_that_cannot_be_written_is_said(drawn, tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(UserError, match=r"cost\.png: cannot be written"):
+        call("cost", "--to", tmp_path)
+
+
+def test_a_data_folder_without_images_is_said(tmp_path):
+    with pytest.raises(UserError, match="train-images"):
+        images.load_images(Setting(data_dir=tmp_path))
+    with pytest.raises(UserError, match="is not a folder"):
+        images.load_images(Setting(data_dir=tmp_path / "none"))
+
+
+def test_fashion_images_are_averaged_and_standardised(real_data):
+    found = images.load_images(Setting())
+    assert found.train_x.shape == (1500, 14 * 14)
+    assert found.test_x.shape == (1000, 14 * 14)
+    assert (len(found.train_y), len(found.test_y), found.classes) == (1500, 1000, 10)
+    assert abs(float(found.train_x.mean())) < 0.05
+    assert found.description.startswith("fashion-mnist, the first 1,500 training")
+
+
+def test_the_figures_of_each_page_go_to_its_own_folder(drawn, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call("all")
+    for page in pages().values():
+        assert list(read(page.folder)) == list(page.figures)
+        text = (page.folder / "README.md").read_text()
+        assert text.startswith(f"# {page.title}\n\n{page.introduction}\n\n## ")
+        assert text.count("\n# ") == 0
+
+
+def test_the_name_of_a_page_stands_for_its_figures(drawn, tmp_path):
+    call("rdp", "--to", tmp_path)
+    assert list(read(tmp_path)) == list(pages()["rdp"].figures)
+
+
+def test_figures_of_several_pages_in_one_folder_stand_under_their_titles(drawn, tmp_path):
+    call("vmf-density", "cost", "--to", tmp_path)
+    lines = (tmp_path / "README.md").read_text().splitlines()
+    titles = [line for line in lines if line.startswith("# ")]
+    assert titles == [f"# {pages()[name].title}" for name in ("radial", "rdp")]

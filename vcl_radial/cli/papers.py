@@ -1,0 +1,90 @@
+"""`vcl-radial papers`: figures and tables of the papers, published beside ours."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, add_data_dir, seed_number
+
+if TYPE_CHECKING:
+    from vcl_radial.cli.arguments import Commands
+
+
+def add(commands: Commands) -> None:
+    """The command and its arguments."""
+    parser = commands.add_parser(
+        "papers",
+        help="figures and tables of the papers, published beside ours",
+        description="Compute figures and tables of the papers anew, on one thread of a CPU. "
+        "Without a name: list what there is.",
+    )
+    parser.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        type=_figures,
+        help="a figure, a page for all figures of it, or all",
+    )
+    parser.add_argument("--list", action="store_true", help="list the figures, page by page")
+    parser.add_argument("--seed", metavar="N", type=seed_number, default=0, help="default: 0")
+    parser.add_argument("--quick", action="store_true", help="a coarse look, seconds each")
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="where to write (default: the folder of the page)"
+    )
+    add_data_dir(parser, ", else scikit-learn's digits")
+    parser.set_defaults(command=_papers)
+
+
+def _figures(word: str) -> tuple[str, list[str]]:
+    """A word, and the figures that it stands for."""
+    from vcl_radial.papers.catalogue import figures, members, pages
+
+    try:
+        return word, members(word)
+    except LookupError:
+        known = ", ".join(("all", *pages(), *figures()))
+        raise argparse.ArgumentTypeError(f"{word!r} is none of {known}") from None
+
+
+def _papers(options: argparse.Namespace) -> int:
+    if options.list or not options.names:
+        return _list()
+    from vcl_radial.papers.analysis import Setting
+    from vcl_radial.papers.compute import compute_all
+
+    setting = Setting(
+        seed=options.seed,
+        quick=options.quick,
+        data_dir=options.data_dir,
+        say=lambda line: print(f"  {line}", flush=True),
+    )
+    names = dict.fromkeys(name for _, names in options.names for name in names)
+    try:
+        compute_all(list(names), options.to, setting, _in_words(options))
+    except KeyboardInterrupt:
+        print("vcl-radial: stopped; figures that were done are kept", file=sys.stderr)
+        return INTERRUPTED
+    return DONE
+
+
+def _list() -> int:
+    """Print every page with its figures."""
+    from vcl_radial.papers.catalogue import pages
+
+    for page in pages().values():
+        print(f"{page.name}: {page.title} ({page.folder})")
+        for name, shows in page.figures.items():
+            print(f"  {name:19}{shows}")
+    return DONE
+
+
+def _in_words(options: argparse.Namespace) -> str:
+    """The command, with what decides the numbers."""
+    words = ["vcl-radial", "papers", *(word for word, _ in options.names)]
+    words += ["--seed", str(options.seed)] if options.seed else []
+    words += ["--quick"] if options.quick else []
+    return shlex.join(words)

@@ -1,0 +1,215 @@
+"""Curves and their CSV file; panels and lines that look alike in all figures of the papers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from vcl_radial.report.figures.layout import Grid, fill, header_height, text_height, wrap
+from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE, TEXT_SIZE, method_styles
+
+_STYLES = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44", "other"])
+RADIAL = _STYLES["radial-vcl"].colour
+GAUSSIAN = _STYLES["gaussian-vcl"].colour
+EQ44 = _STYLES["radial-vcl-eq44"].colour
+OTHER = _STYLES["other"].colour
+DASHED = (0, (4, 2))
+DOTTED = (0, (1, 1.5))
+
+COLUMNS = ("panel", "curve", "x", "y", "low", "high")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line, set of dots or set of bars of a picture: what is drawn is what the CSV holds.
+
+    Attributes:
+        panel: the panel it belongs to.
+        name: what it shows.
+        x: places, or names of places.
+        y: values.
+        low: lower ends of a band or of error bars, where there are any.
+        high: their upper ends.
+    """
+
+    panel: str
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+
+    def at(self, x: float | str) -> float:
+        """The value at one of the places."""
+        return self.y[list(self.x).index(x)]
+
+
+def find(curves: Sequence[Curve], panel: str, name: str) -> Curve:
+    """The curve of that panel and name."""
+    return next(curve for curve in curves if (curve.panel, curve.name) == (panel, name))
+
+
+def to_csv(curves: Sequence[Curve]) -> str:
+    """The numbers of a picture, tidy and in full precision."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for curve in curves:
+        empty = [""] * len(curve.x)
+        low, high = curve.low or empty, curve.high or empty
+        for row in zip(curve.x, curve.y, low, high, strict=True):
+            writer.writerow((curve.panel, curve.name, *row))
+    return text.getvalue()
+
+
+def sheet(
+    title: str,
+    lines: Sequence[str],
+    panels: Sequence[str],
+    *,
+    per_line: int,
+    width: float,
+    height: float,
+    left: float = 0.7,
+    below: float = 0.5,
+    right: float = 0.15,
+    key: Sequence[Line2D] = (),
+) -> tuple[Figure, list[Axes]]:
+    """A figure with one panel for each title; call it inside `house_style`.
+
+    Args:
+        title: of the figure.
+        lines: phrases to stand below the title.
+        panels: the titles of the panels.
+        per_line: panels in a line.
+        width: of a panel's axes, in inches; so are the next.
+        height: of a panel's axes.
+        left: space for the labels left of a panel.
+        below: space for the labels below a panel.
+        right: space right of the last panel.
+        key: labelled lines for a legend of all panels, in a line above them.
+    """
+    titles = [wrap(text, width + 0.4 * left, TEXT_SIZE, "bold") for text in panels]
+    whole = per_line * (left + width) - left
+    header = fill(lines, whole, TEXT_SIZE)
+    grid = Grid(
+        panels=len(panels),
+        per_line=per_line,
+        width=width,
+        height=height,
+        left=left,
+        above=text_height(max(map(len, titles)), TEXT_SIZE) + 0.1,
+        below=below,
+        right=right,
+        header=header_height(len(header) + (1 if key else 0)) + (0.2 if key else 0.1),
+    )
+    figure = grid.figure()
+    axes = [grid.axes(figure, panel) for panel in range(len(panels))]
+    for of_panel, text in zip(axes, titles, strict=True):
+        of_panel.set_title(
+            "\n".join(text), fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=5
+        )
+        of_panel.grid(color=FAINT, linewidth=0.4)
+    grid.write_header(figure, title, header)
+    if key:
+        place = header_height(len(header)) + 0.06
+        figure.legend(
+            handles=list(key),
+            loc="upper left",
+            bbox_to_anchor=(left / grid.total_width, 1 - place / grid.total_height),
+            ncols=len(key),
+            frameon=False,
+            borderpad=0,
+            borderaxespad=0,
+            fontsize=TEXT_SIZE,
+        )
+    return figure, axes
+
+
+def key_line(words: str, colour: str, **look: Any) -> Line2D:
+    """A line of the legend of all panels."""
+    return Line2D([], [], color=colour, label=words, **_with(look, linewidth=1.4))
+
+
+def _with(look: dict[str, Any], **usual: Any) -> dict[str, Any]:
+    """A look, and the usual one where it says nothing."""
+    return usual | look
+
+
+def line(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
+    """A curve, with its band where it has one; its name is its label."""
+    axes.plot(curve.x, curve.y, color=colour, **_with(look, linewidth=1.4, label=curve.name))
+    if curve.low is not None and curve.high is not None:
+        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
+
+
+def dots(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
+    """A curve as dots, with error bars where it has them."""
+    look = _with(look, markersize=3.2, label=curve.name, marker="o", linestyle="none")
+    errors = None
+    if curve.low is not None and curve.high is not None:
+        below = [y - low for y, low in zip(curve.y, curve.low, strict=True)]
+        above = [high - y for y, high in zip(curve.y, curve.high, strict=True)]
+        errors = (below, above)
+    axes.errorbar(curve.x, curve.y, errors, color=colour, elinewidth=0.8, **look)
+
+
+def legend(axes: Axes, **look: Any) -> None:
+    """The labels of a panel, in small letters on white."""
+    look = _with(look, loc="best", fontsize=SMALL_SIZE, handlelength=1.8, labelspacing=0.35)
+    box = axes.legend(frameon=True, edgecolor="none", framealpha=0.85, borderpad=0.2, **look)
+    box.set_zorder(5)
+
+
+def mark(axes: Axes, x: float, words: str, **look: Any) -> None:
+    """A thin upright line with a word beside it, near the top of the panel."""
+    axes.axvline(x, color=INK, linewidth=0.7, linestyle=DOTTED, zorder=1)
+    look = _with(look, ha="left", va="top", fontsize=SMALL_SIZE)
+    offset = (3 if look["ha"] == "left" else -3, -2)
+    axes.annotate(
+        words,
+        (x, 1.0),
+        offset,
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        **look,
+    )
+
+
+def label(axes: Axes, x: float, y: float, words: str, colour: str, **look: Any) -> None:
+    """The name of a line, written beside it in its colour."""
+    look = _with(look, ha="left", va="center", fontsize=SMALL_SIZE, fontweight="bold")
+    offset = {"left": (3, 0), "right": (-3, 0), "center": (0, 0)}[look["ha"]]
+    axes.annotate(words, (x, y), offset, textcoords="offset points", color=colour, **look)
+
+
+def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
+    """Logarithmic axes ("x", "y" or "xy") with a few ticks; call it when all is drawn.
+
+    Ticks are at powers of ten, and between them where there are fewer than two decades.
+    """
+    for name in which:
+        getattr(axes, f"set_{name}scale")("log")
+        axis = getattr(axes, f"{name}axis")
+        low, high = axis.get_view_interval()
+        between = high < 100 * low and 0.01 <= low and high <= 1000
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if between else (1,), numticks=ticks))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+
+
+def power_of_ten(value: float) -> str:
+    """0.01 to 1,000 in full, others as 10 with a raised exponent."""
+    if 0.009 < value < 1001:
+        return f"{value:,g}"
+    exponent = str(round(math.log10(value)))
+    return "10" + exponent.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
