@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from vcl_radial import outside
 from vcl_radial.data.streams.choices import check_choice
@@ -42,16 +41,8 @@ class _Published:
 _PUBLISHED = {
     "fashion-mnist": _Published(
         class_names=(
-            "T-shirt/top",
-            "Trouser",
-            "Pullover",
-            "Dress",
-            "Coat",
-            "Sandal",
-            "Shirt",
-            "Sneaker",
-            "Bag",
-            "Ankle boot",
+            *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+            *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
         ),
         sha256=(
             "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
@@ -182,42 +173,18 @@ def _load_own(name: str, data_dir: Path | None) -> ImageData:
 
 def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
     root = required_root(name, data_dir)
-    files = user_files(root, None)
-    train_x, train_y = _read_pair(files[IDX_NAMES[0]], files[IDX_NAMES[1]])
-    test_x, test_y = _read_pair(files[IDX_NAMES[2]], files[IDX_NAMES[3]])
-    if train_x.shape[1:] != test_x.shape[1:]:
-        raise DataError(
-            f"{files[IDX_NAMES[2]]} holds images of {_size(test_x)}, but {files[IDX_NAMES[0]]} "
-            f"of {_size(train_x)}: give both one size"
-        )
-    n_classes = int(train_y.max()) + 1
-    absent = sorted(set(range(n_classes)) - set(train_y.tolist()))
-    if absent:
-        raise DataError(
-            f"{files[IDX_NAMES[1]]} has labels up to {n_classes - 1} but none of {absent}: "
-            "number the classes from 0 without gaps"
-        )
-    if int(test_y.max()) >= n_classes:
-        raise DataError(
-            f"{files[IDX_NAMES[3]]} has label {int(test_y.max())}, which no training image has: "
-            f"use the labels 0 to {n_classes - 1}"
-        )
+    files = [user_files(root, None)[idx_name] for idx_name in IDX_NAMES]
+    train_x, train_y, test_x, test_y = (
+        read_idx(path, dimensions) for path, dimensions in zip(files, (3, 1, 3, 1), strict=True)
+    )
     name = root.resolve().name or name
-    return ImageData(name, train_x, train_y, test_x, test_y)
-
-
-def _read_pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
-    x, y = read_idx(images, 3), read_idx(labels, 1)
-    if len(x) != len(y):
-        raise DataError(
-            f"{labels} holds {len(y)} labels for the {len(x)} images of {images}: "
-            "give one label for each image"
-        )
-    return x, y
-
-
-def _size(images: Tensor) -> str:
-    return "x".join(str(length) for length in images.shape[1:])
+    try:
+        return ImageData(name, train_x, train_y, test_x, test_y)
+    except DataError as error:
+        fault = str(error).removeprefix(f"{name}: ")
+        for part, path in zip(("train_x", "train_y", "test_x", "test_y"), files, strict=True):
+            fault = fault.replace(part, path.name)
+        raise DataError(f"{files[0].parent}: {fault}") from None
 
 
 _LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {

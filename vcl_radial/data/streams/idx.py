@@ -1,5 +1,7 @@
 """IDX files, the format in which MNIST and its kin are published, read strictly.
 
+torchvision reads them too, but neither compressed ones nor with a word about what is wrong.
+
 Layout: two zero bytes, a type code (0x08: unsigned bytes), the number of dimensions, each
 dimension as a big-endian 32-bit integer, then the values, last dimension fastest.
 """
@@ -11,7 +13,6 @@ import hashlib
 import math
 import struct
 import zlib
-from io import BufferedIOBase
 from pathlib import Path
 
 import torch
@@ -20,7 +21,6 @@ from torch import Tensor
 from vcl_radial.errors import DataError
 
 _UNSIGNED_BYTE = 0x08
-_CHUNK = 1 << 20
 
 
 def read_idx(
@@ -45,62 +45,40 @@ def read_idx(
     Raises:
         DataError: The file cannot be read, is truncated, damaged, altered, or of another kind.
     """
-    contents, complete = _read_bytes(path, mend)
-    header = 4 + 4 * dimensions
-    if not complete:
-        raise DataError(f"{path} is truncated ({_cut_off(contents, header)}): {mend}")
-    if len(contents) < header:
-        raise DataError(
-            f"{path} is truncated (expected at least {header} bytes, found {len(contents)}): {mend}"
-        )
-    expected_magic = bytes([0, 0, _UNSIGNED_BYTE, dimensions])
-    if contents[:4] != expected_magic:
-        raise DataError(
-            f"{path} is not an IDX file of unsigned bytes in {dimensions} dimension(s) "
-            f"(magic number {contents[:4].hex()}, expected {expected_magic.hex()}): {mend}"
-        )
-    shape = struct.unpack(f">{dimensions}I", contents[4:header])
-    expected = header + math.prod(shape)
-    if len(contents) != expected:
-        state = "truncated" if len(contents) < expected else "damaged"
-        raise DataError(
-            f"{path} is {state} (expected {expected} bytes, found {len(contents)}): {mend}"
-        )
-    if expected == header:
-        raise DataError(f"{path} holds no values (shape {shape}): {mend}")
-    if sha256 is not None and (found := hashlib.sha256(contents).hexdigest()) != sha256:
-        raise DataError(
-            f"{path} is not the published file (SHA-256 of its contents {found}, "
-            f"expected {sha256}): {mend}"
-        )
-    return torch.frombuffer(contents, dtype=torch.uint8, offset=header).reshape(shape)
-
-
-def _read_bytes(path: Path, mend: str) -> tuple[bytearray, bool]:
-    """Return the uncompressed bytes, and whether the stream came to its proper end."""
-    contents = bytearray()
     try:
-        with _open(path) as file:
-            # `read` would lose all of a chunk whose end is missing.
-            while chunk := file.read1(_CHUNK):
-                contents += chunk
-    except EOFError:  # what was read says how much is missing
-        return contents, False
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            contents = bytearray(file.read())
+    except EOFError:
+        raise DataError(f"{path} is truncated (its gzip stream ends early): {mend}") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path} is damaged ({error}): {mend}") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): {mend}") from error
-    return contents, True
+    if fault := _fault(contents, dimensions, sha256):
+        raise DataError(f"{path} {fault}: {mend}")
+    header = 4 + 4 * dimensions
+    values = torch.frombuffer(contents, dtype=torch.uint8, offset=header)
+    return values.reshape(struct.unpack(f">{dimensions}I", contents[4:header]))
 
 
-def _cut_off(contents: bytearray, header: int) -> str:
-    """How much of a gzip stream without its end could be read."""
-    whole = ""
-    if len(contents) >= header:
-        shape = struct.unpack(f">{header // 4 - 1}I", contents[4:header])
-        whole = f" of {header + math.prod(shape)}"
-    return f"its gzip stream ends early, after {len(contents)}{whole} bytes of contents"
-
-
-def _open(path: Path) -> BufferedIOBase:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+def _fault(contents: bytearray, dimensions: int, sha256: str | None) -> str | None:
+    """What is wrong with the bytes of a file, or None."""
+    found, header = len(contents), 4 + 4 * dimensions
+    if found < header:
+        return f"is truncated (expected at least {header} bytes, found {found})"
+    magic = bytes([0, 0, _UNSIGNED_BYTE, dimensions])
+    if contents[:4] != magic:
+        return (
+            f"is not an IDX file of unsigned bytes in {dimensions} dimension(s) "
+            f"(magic number {contents[:4].hex()}, expected {magic.hex()})"
+        )
+    shape = struct.unpack(f">{dimensions}I", contents[4:header])
+    expected = header + math.prod(shape)
+    if found != expected:
+        state = "truncated" if found < expected else "damaged"
+        return f"is {state} (expected {expected} bytes, found {found})"
+    if expected == header:
+        return f"holds no values (shape {shape})"
+    if sha256 is not None and (sum_ := hashlib.sha256(contents).hexdigest()) != sha256:
+        return f"is not the published file (SHA-256 of its contents {sum_}, expected {sha256})"
+    return None
