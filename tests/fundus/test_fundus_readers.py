@@ -14,14 +14,13 @@ from vcl_radial.data.fundus import (
     LAYOUTS,
     load_photographs,
     read_folder,
-    read_idrid,
 )
 from vcl_radial.data.fundus.labels import read_labels
 from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError, UserError
 
-read_kaggle = partial(read_folder, layout=LAYOUTS["kaggle-eyepacs"])
-read_aptos = partial(read_folder, layout=LAYOUTS["aptos"])
+read_kaggle = partial(read_folder, layouts=[LAYOUTS["kaggle-eyepacs"]])
+read_aptos = partial(read_folder, layouts=[LAYOUTS["aptos"]])
 
 
 def write_csv(path, header, rows):
@@ -107,7 +106,7 @@ def test_idrid_as_published_has_its_split_and_empty_columns(tmp_path):
         write_csv(tmp_path / table, header, [("IDRiD_001", grade, 0, "", ""), ("",) * 5])
         folder = tmp_path / "1. Original Images" / f"{letter}. {words} Set"
         write_images(folder, ["IDRiD_001"], ".jpg")
-    photographs = read_idrid(tmp_path)
+    photographs = load_photographs("idrid", tmp_path)
     assert [(r.name, r.grade, r.part) for r in photographs.rows] == [
         ("train_IDRiD_001", 4, "train"),
         ("test_IDRiD_001", 1, "test"),

@@ -6,7 +6,7 @@ from vcl_radial.data.fundus.data import FundusData, load_pixels
 from vcl_radial.data.fundus.datasets import FUNDUS_DATASETS, load_photographs
 from vcl_radial.data.fundus.faults import Fault, OnFault
 from vcl_radial.data.fundus.medmnist import read_medmnist
-from vcl_radial.data.fundus.readers import LAYOUTS, Layout, read_folder, read_idrid
+from vcl_radial.data.fundus.readers import LAYOUTS, Layout, read_folder
 from vcl_radial.data.fundus.splits import Split, published_split, split_by_patient
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import REFERABLE_FROM, Photograph, Photographs
@@ -34,7 +34,6 @@ __all__ = [
     "load_pixels",
     "published_split",
     "read_folder",
-    "read_idrid",
     "read_medmnist",
     "split_by_patient",
     "synthetic_photographs",

@@ -9,7 +9,7 @@ from typing import Final
 
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.data.fundus.medmnist import read_medmnist
-from vcl_radial.data.fundus.readers import LAYOUTS, read_folder, read_idrid
+from vcl_radial.data.fundus.readers import IDRID_AS_PUBLISHED, LAYOUTS, read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
 from vcl_radial.data_files import DATA_VARIABLE, expanded, user_root
@@ -71,13 +71,13 @@ def load_photographs(
 def _idrid(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
     for place in (root, root / "B. Disease Grading", root / "IDRiD" / "B. Disease Grading"):
         if (place / "2. Groundtruths").is_dir():
-            return read_idrid(place, on_fault, tell)
+            return read_folder(place, on_fault, tell, IDRID_AS_PUBLISHED)
     return _layout("idrid", root, on_fault, tell)
 
 
 def _layout(name: str, root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
     layout = LAYOUTS[name]
-    photographs = read_folder(layout.folder(root), on_fault, tell, layout)
+    photographs = read_folder(layout.folder(root), on_fault, tell, [layout])
     if name == "folder" and not photographs.patients_known:
         tell(
             f"{root}: nothing says who is on a photograph, so each counts as a patient of its own; "

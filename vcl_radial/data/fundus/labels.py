@@ -73,22 +73,25 @@ def read_labels(path: Path, image: str, grade: str) -> tuple[list[Label], list[F
 def matched(
     labels: Sequence[Label], faults: Sequence[Fault], files: Mapping[str, Sequence[Path]]
 ) -> tuple[list[tuple[Label, Path]], list[Fault], int]:
-    """Labels with their files.
+    """Labels without a fault, with their files.
 
     Returns:
         The pairs; the faults, those given and of labels or files that are alone; and the number
         of photographs that are listed or there.
     """
     pairs, found = [], list(faults)
+    faulty = {fault.image for fault in faults}
+    listed = faulty | {label.name for label in labels}
     for label in labels:
         paths = files.get(label.name, ())
+        if label.name in faulty:
+            continue
         if len(paths) == 1:
             pairs.append((label, paths[0]))
         elif paths:
             found.append(Fault(label.name, "with two files", " and ".join(p.name for p in paths)))
         else:
             found.append(Fault(label.name, "missing"))
-    listed = {label.name for label in labels} | {fault.image for fault in faults}
     found += [Fault(name, "without a label") for name in files if name not in listed]
     return pairs, found, len(listed | set(files))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
@@ -20,6 +21,10 @@ IDRID_NOTICE: Final = (
 )
 APTOS_NOTICE: Final = "APTOS 2019 Blindness Detection (Kaggle), under the rules of the competition"
 
+_IDRID_PARTS: Final[tuple[tuple[Part, str, str], ...]] = (
+    ("train", "a", "Training"),
+    ("test", "b", "Testing"),
+)
 _PARTS: Final = {"": "", "train": "train", "valid": "validation", "val": "validation"} | {
     name: name for name in ("validation", "test")
 }
@@ -39,6 +44,7 @@ class Layout:
         site: of photographs whose row names none; the data set's name by default.
         notice: licence, attribution and processing.
         paired: whether all images have to be named <patient>_<left|right>.
+        part: of a published split, which is put before the names: those of its parts are alike.
     """
 
     table: str = "labels.csv"
@@ -50,6 +56,7 @@ class Layout:
     site: str | None = None
     notice: str = ""
     paired: bool = False
+    part: Part = ""
 
     def folder(self, root: Path) -> Path:
         """The data folder or the first of `places` below it that holds the table.
@@ -98,12 +105,26 @@ LAYOUTS: Final = {
 }
 """Data sets whose folder holds one table and one folder of pictures."""
 
+IDRID_AS_PUBLISHED: Final = tuple(
+    Layout(
+        table=f"2. Groundtruths/{letter}. IDRiD_Disease Grading_{words} Labels.csv",
+        image="image name",
+        grade="retinopathy grade",
+        images=f"1. Original Images/{letter}. {words} Set",
+        name="idrid",
+        notice=IDRID_NOTICE,
+        part=part,
+    )
+    for part, letter, words in _IDRID_PARTS
+)
+"""IDRiD's `B. Disease Grading` with its split. Who is on the photographs is not known."""
+
 
 def read_folder(
     folder: Path,
     on_fault: OnFault = "stop",
     tell: Tell = tell_user,
-    layout: Layout = LAYOUTS["folder"],
+    layouts: Sequence[Layout] = (LAYOUTS["folder"],),
 ) -> Photographs:
     """A folder of photographs: by default one of one's own, `labels.csv` and `images/`.
 
@@ -116,68 +137,42 @@ def read_folder(
         folder: where they lie.
         on_fault: what becomes of photographs that cannot be used.
         tell: takes a line for the user.
-        layout: names of files and columns.
-
-    Raises:
-        DataError: files are missing or are not what they should be.
-    """
-    labels, faults = read_labels(folder / layout.table, layout.image, layout.grade)
-    with_patients = bool(labels) and "patient" in labels[0].others
-    named = not with_patients and all(patient_and_eye(label.name) for label in labels)
-    if layout.paired and not with_patients:
-        named = True
-        faults += [
-            Fault(label.name, "not named <patient>_left or <patient>_right")
-            for label in labels
-            if patient_and_eye(label.name) is None
-        ]
-    for label in labels:
-        faults += _of_columns(label, with_patients)
-    faulty = {fault.image for fault in faults}
-    labels = [label for label in labels if label.name not in faulty]
-    pairs, faults, total = matched(labels, faults, images_in(folder / layout.images, folder))
-    settle(str(folder), faults, total, on_fault, tell)
-    name = layout.name or folder.resolve().name
-    site = layout.site or name
-    return Photographs(
-        name=name,
-        rows=tuple(_row(label, path, site=site, named=named) for label, path in pairs),
-        reader=FileReader(folder),
-        notice=layout.notice,
-        patients_known=with_patients or named,
-        faults=tuple(faults),
-    )
-
-
-def read_idrid(folder: Path, on_fault: OnFault = "stop", tell: Tell = tell_user) -> Photographs:
-    """IDRiD's `B. Disease Grading` as published, with its split. Who is on them is not known.
-
-    The numbers of both parts begin at 001: names get the prefix `train_` or `test_`.
+        layouts: names of files and columns; several where each part of a split has a table.
 
     Raises:
         DataError: files are missing or are not what they should be.
     """
     rows: list[Photograph] = []
     faults: list[Fault] = []
-    total = 0
-    for part, letter, words in (("train", "a", "Training"), ("test", "b", "Testing")):
-        table = folder / "2. Groundtruths" / f"{letter}. IDRiD_Disease Grading_{words} Labels.csv"
-        labels, of_labels = read_labels(table, "image name", "retinopathy grade")
-        files = images_in(folder / "1. Original Images" / f"{letter}. {words} Set")
-        pairs, of_part, count = matched(labels, of_labels, files)
+    total, patients_known = 0, True
+    name = layouts[0].name or folder.resolve().name
+    for layout in layouts:
+        labels, of_part = read_labels(folder / layout.table, layout.image, layout.grade)
+        with_patients = bool(labels) and "patient" in labels[0].others
+        named = not with_patients and all(patient_and_eye(label.name) for label in labels)
+        if layout.paired and not with_patients:
+            named = True
+            of_part += [
+                Fault(label.name, "not named <patient>_left or <patient>_right")
+                for label in labels
+                if patient_and_eye(label.name) is None
+            ]
+        for label in labels:
+            of_part += _of_columns(label, with_patients)
+        pairs, of_part, count = matched(labels, of_part, images_in(folder / layout.images, folder))
         rows += [
-            _row(label, path, site="idrid", part=cast(Part, part), prefix=f"{part}_")
-            for label, path in pairs
+            _row(label, path, layout.site or name, named, layout.part) for label, path in pairs
         ]
-        faults += [Fault(f"{part}_{f.image}", f.kind, f.detail) for f in of_part]
-        total += count
+        prefix = f"{part}_" if part else ""
+        faults += [replace(fault, image=f"{prefix}{fault.image}") for fault in of_part]
+        total, patients_known = total + count, patients_known and (with_patients or named)
     settle(str(folder), faults, total, on_fault, tell)
     return Photographs(
-        name="idrid",
+        name=name,
         rows=tuple(rows),
         reader=FileReader(folder),
-        notice=IDRID_NOTICE,
-        patients_known=False,
+        notice=layouts[0].notice,
+        patients_known=patients_known,
         faults=tuple(faults),
     )
 
@@ -193,17 +188,9 @@ def _of_columns(label: Label, with_patients: bool) -> list[Fault]:
     return faults
 
 
-def _row(
-    label: Label,
-    path: Path,
-    *,
-    site: str,
-    named: bool = False,
-    part: Part = "",
-    prefix: str = "",
-) -> Photograph:
+def _row(label: Label, path: Path, site: str, named: bool, part: Part) -> Photograph:
     """A row from a label; the label's own columns come first."""
-    name, others = prefix + label.name, label.others
+    name, others = f"{part}_{label.name}" if part else label.name, label.others
     patient, eye = name, "unknown"
     if named and (parts := patient_and_eye(label.name)) is not None:
         patient, eye = parts
