@@ -163,7 +163,7 @@ def read_folder(
         rows += [
             _row(label, path, layout.site or name, named, layout.part) for label, path in pairs
         ]
-        prefix = f"{part}_" if part else ""
+        prefix = f"{layout.part}_" if layout.part else ""
         faults += [replace(fault, image=f"{prefix}{fault.image}") for fault in of_part]
         total, patients_known = total + count, patients_known and (with_patients or named)
     settle(str(folder), faults, total, on_fault, tell)
