@@ -13,7 +13,7 @@ import random
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NoReturn
 
 from vcl_radial.errors import DataError, UserError, nearest
@@ -320,7 +320,7 @@ def _images_by_class(folder: Path, left_out: list[Path]) -> dict[str, list[Path]
     classes = _folders(folder)
     layout = f"put the images of each class into a folder of its own, {folder / 'CLASS'}/*.png"
     if not classes:
-        lying = sum(_is_image(path) for path in _entries(folder))
+        lying = sum(is_image(path) for path in entries(folder))
         state = f"{lying} images, but no class folder" if lying else "no class folder"
         raise DataError(f"{folder} holds {state}: {layout}")
     if len(classes) == 1:
@@ -329,7 +329,7 @@ def _images_by_class(folder: Path, left_out: list[Path]) -> dict[str, list[Path]
     for path in classes:
         images = files.setdefault(path.name, [])
         for file in _files_below(path):
-            (images if _is_image(file) else left_out).append(file)
+            (images if is_image(file) else left_out).append(file)
     endings = ", ".join(IMAGE_ENDINGS)
     if not any(files.values()):
         raise DataError(f"{folder} holds no image (a file that ends in {endings}): {layout}")
@@ -351,7 +351,7 @@ def _folders(folder: Path) -> list[Path]:
     """Folders in a folder, by name, but for hidden ones and what archives of macOS leave."""
     if not folder.is_dir():
         return []
-    return [p for p in _entries(folder) if p.is_dir() and p.name != "__MACOSX"]
+    return [p for p in entries(folder) if p.is_dir() and p.name != "__MACOSX"]
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -361,8 +361,12 @@ def _files_below(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
 
 
-def _entries(folder: Path) -> list[Path]:
-    """What lies in a folder, by name, but for hidden files and folders."""
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder, by name, but for hidden files and folders.
+
+    Raises:
+        DataError: it cannot be read.
+    """
     try:
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
@@ -375,5 +379,6 @@ def _not_read(error: OSError) -> NoReturn:
     ) from None
 
 
-def _is_image(path: Path) -> bool:
+def is_image(path: PurePath) -> bool:
+    """Whether a file is one of an image by its ending."""
     return path.suffix.lower() in IMAGE_ENDINGS

@@ -24,8 +24,8 @@ _PATIENCE = 2.0
 """Seconds until the first line of progress where there is no terminal."""
 _EVERY = 20.0
 """Seconds between two lines."""
-_CHUNK = 4
-"""Pictures that a thread decodes at a time."""
+_CHUNK = 16
+"""Pictures that a thread decodes at a time, where there are many."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -103,12 +103,13 @@ def _in_order(
     pool: ThreadPoolExecutor, function: Callable[[S], T], items: Sequence[S], ahead: int
 ) -> Iterator[T]:
     """As `pool.map`, but never more than so many chunks ahead: results may be large."""
+    size = max(1, min(_CHUNK, len(items) // (2 * ahead)))
 
     def chunk(start: int) -> list[T]:
-        return [function(item) for item in items[start : start + _CHUNK]]
+        return [function(item) for item in items[start : start + size]]
 
     waiting: deque[Future[list[T]]] = deque()
-    for start in range(0, len(items), _CHUNK):
+    for start in range(0, len(items), size):
         waiting.append(pool.submit(chunk, start))
         if len(waiting) > ahead:
             yield from waiting.popleft().result()
@@ -117,12 +118,11 @@ def _in_order(
 
 
 def _shown(items: Iterable[T], total: int, words: str, tell: Tell) -> Iterator[T]:
-    from rich.console import Console
-    from rich.progress import Progress
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
 
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with Progress(console=console, transient=True) as bar:
+        with Progress(console=Console(stderr=True), transient=True) as bar:
             yield from bar.track(items, total, description=words)
         return
     due = time.monotonic() + _PATIENCE

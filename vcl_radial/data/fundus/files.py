@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from vcl_radial.data.decoding import Unreadable, opened
 from vcl_radial.data.fundus.table import Photograph
+from vcl_radial.data_files import entries, is_image
 from vcl_radial.errors import DataError
 
 if TYPE_CHECKING:
     from PIL import Image
-
-SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp")
 
 
 class FileReader:
@@ -51,23 +50,18 @@ def images_in(*folders: Path) -> dict[str, list[Path]]:
     Raises:
         DataError: none of them is there, or it cannot be read.
     """
-    for folder in folders:
-        if folder.is_dir():
-            try:
-                files = sorted(folder.iterdir())
-            except OSError as error:
-                raise DataError(f"{folder}: cannot be read: {error.strerror}") from None
-            found: dict[str, list[Path]] = {}
-            for path in files:
-                if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
-                    found.setdefault(path.stem, []).append(path)
-            return found
-    raise DataError(f"{' or '.join(map(str, folders))}: no such folder; put the photographs there")
+    folder = next((folder for folder in folders if folder.is_dir()), None)
+    if folder is None:
+        places = " or ".join(map(str, folders))
+        raise DataError(f"{places}: no such folder; put the photographs there")
+    files: dict[str, list[Path]] = {}
+    for path in entries(folder):
+        if is_image(path):
+            files.setdefault(path.stem, []).append(path)
+    return files
 
 
 def without_suffix(name: str) -> str:
     """An image's name as a table of labels may write it, without the file's suffix."""
-    for suffix in SUFFIXES:
-        if name.lower().endswith(suffix):
-            return name[: -len(suffix)]
-    return name
+    path = PurePath(name)
+    return name.removesuffix(path.suffix) if is_image(path) else name
