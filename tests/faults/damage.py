@@ -129,17 +129,16 @@ def payload(setting: Setting) -> Iterator[str | None]:
 
 
 def sweep_files(setting: Setting) -> Iterator[str | None]:
-    """sweep.toml, trials.csv, study.db and the runs of a finished sweep."""
+    """sweep.toml, trials.csv and the runs of a finished sweep."""
     work = sweep(setting)
     place = setting.place()
     fork(work.arguments(place / "out"), place / "said").wait()
     finished = place / "out"
-    paths = [finished / "tiny" / name for name in ("study.db", "sweep.toml", "trials.csv")]
+    paths = [finished / "tiny" / name for name in ("sweep.toml", "trials.csv")]
     paths += sorted(finished.glob("**/done"))[:1] + sorted(finished.glob("**/metrics.json"))[:1]
     for path in paths:
         whole = path.read_bytes()
-        count = max(2, setting.moments // 3) if path.name == "study.db" else 2
-        for what, content in _harmed(setting, whole, count):
+        for what, content in _harmed(setting, whole, 2):
             place = setting.place()
             shutil.copytree(finished, place / "out")
             (place / "out" / path.relative_to(finished)).write_bytes(content)

@@ -107,7 +107,7 @@ KINDS = (
     ),
     Kind(
         "sweep-files",
-        "`study.db`, `sweep.toml`, `trials.csv` or a file of a run in a sweep damaged",
+        "`sweep.toml`, `trials.csv` or a file of a run in a sweep damaged",
         _RESUMES,
         damage.sweep_files,
     ),

@@ -72,7 +72,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--storage",
         metavar="URL",
-        help="a database for the trials (default: an SQLite file in the sweep's folder)",
+        help="a database that shows the trials to others, through Optuna's storage",
     )
     add_data_dir(parser, ", else downloaded once")
     parser.add_argument(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.outside import in_words
 from vcl_radial.quiet import quiet
-from vcl_radial.runs.folder import FAILED, TRACEBACK, RunFolder, write_atomically
+from vcl_radial.runs.folder import DIVERGED, FAILED, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
@@ -54,6 +54,20 @@ class Hopeless(VclRadialError):
     """A run fell below its floor."""
 
 
+def fallen_below(floors: Sequence[Floor], scores: Mapping[int, float], step: str) -> str | None:
+    """Where scores after steps first fell below a floor, in words; None where they did not.
+
+    Args:
+        floors: in the order of their steps.
+        scores: by step, in per cent.
+        step: what the track calls a step.
+    """
+    for floor in floors:
+        if floor.step in scores and scores[floor.step] < floor.score:
+            return f"after {step} {floor.step}: {scores[floor.step]:.2f} %, {floor.words}"
+    return None
+
+
 def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
     """Carry the runs of a job out, going on from their checkpoints; never raises for a run's fault.
 
@@ -77,7 +91,8 @@ def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[End
 
 def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
     folders = [RunFolder(place.out, run) for run in job.runs]
-    for left in (folder.path / name for folder in folders for name in (FAILED, TRACEBACK)):
+    of_before = (FAILED, DIVERGED, TRACEBACK)
+    for left in (folder.path / name for folder in folders for name in of_before):
         with suppress(OSError):  # of an earlier attempt
             left.unlink()
     try:
@@ -99,6 +114,8 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
         with suppress(UserError, OSError):  # a full disk has been reported, or will be
             # A run that has left nothing was not begun.
             if end.how not in ("finished", "pruned") and any(folder.path.iterdir()):
+                if end.how == "diverged":
+                    write_atomically(folder.path / DIVERGED, "")
                 write_atomically(folder.path / FAILED, f"{end.fault}\n")
     return ends
 
@@ -106,11 +123,10 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
 def _alone(
     run: RunSpec, floors: Sequence[Floor], report: Report, track: AnyTrack, place: Place
 ) -> Ended:
-    def check(scores: dict[int, float]) -> None:
-        for floor in floors:
-            if floor.step in scores and scores[floor.step] < floor.score:
-                where = f"after {track.step} {floor.step}"
-                raise Hopeless(f"{where}: {scores[floor.step]:.2f} %, {floor.words}")
+    def check(scores: Mapping[int, float]) -> None:
+        words = fallen_below(floors, scores, track.step)
+        if words is not None:
+            raise Hopeless(words)
 
     def on_step(step: Step) -> None:
         report(run, step)

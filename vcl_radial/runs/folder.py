@@ -25,6 +25,9 @@ SPEC, ENVIRONMENT = "spec.toml", "environment.json"
 FAILED = "failed.txt"
 """What the last attempt of an unfinished run ended with, in one line."""
 
+DIVERGED = "diverged"
+"""Beside FAILED: the run failed because it diverged, and would again."""
+
 TRACEBACK = "traceback.txt"
 """Of a fault in the code, whole."""
 
@@ -106,7 +109,7 @@ class RunFolder(Generic[R]):
     environment.json  where the numbers came from
     done              checksums of the run's `result_files`; written last
     failed.txt        what the last attempt ended with, where it failed; a fault in the code has a
-                      traceback.txt beside it
+                      traceback.txt beside it, a run that diverged the empty file diverged
 
     Attributes:
         commits: that trained what the checkpoint holds, as far as it was loaded.
@@ -280,6 +283,11 @@ def failure(path: Path) -> str | None:
     except OSError:
         return None
     return visible(" ".join(text.split())) or None
+
+
+def divergence(path: Path) -> str | None:
+    """Why a run diverged, in one line; None where it did not."""
+    return failure(path) if (path / DIVERGED).exists() else None
 
 
 def read_spec(path: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Means:
     Attributes:
         jobs: runs (or batches of lanes) at a time; None for one per core, but one on a GPU.
         lanes: runs of one shape that go together; None for 1, but many on a GPU.
-        storage: the URL of a database; None for an SQLite file in the folder.
+        storage: the URL of a database; to show the trials in; or None.
         executor: what makes another executor than the local one, and its name.
     """
 
@@ -62,8 +62,8 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
         # Once before all runs: one message for all.
         track.check_data([plan.base for plan in plans], place.data_dir)
         owner = folder.claim(plans)
-        with opened(folder.path, means.storage) as storage:
-            studies = [Study(plan, storage, owner, means.storage is not None) for plan in plans]
+        with opened(means.storage) as storage:
+            studies = [Study(plan, storage, owner) for plan in plans]
             how = f"{jobs} at a time" if means.executor is None else f"by {means.executor[0]}"
             with Progress(studies, str(folder.path), how) as progress:
                 driver = Driver(studies, folder, lanes, progress)

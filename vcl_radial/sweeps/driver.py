@@ -1,7 +1,8 @@
-"""A sweep carried out: trials asked for, their runs done, and what came of them stored.
+"""A sweep carried out: trials asked for, their runs done, and what came of them taken.
 
-Whatever stops it, the same command goes on: trials are in the database, finished runs in their
-folders, and what was under way is at its last finished step.
+Whatever stops it, the same command goes on: at its start it asks for the same trials in the same
+order, and takes what came of them from the folders of their runs. What was under way is at its last
+finished step.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.attempt import Ended, Floor, Job
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
 from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
-from vcl_radial.sweeps.outcome import result, run_fault
+from vcl_radial.sweeps.outcome import ended, result, run_fault
 from vcl_radial.sweeps.progress import Progress
 from vcl_radial.sweeps.study import Result, Study, Trial
 
@@ -28,7 +29,11 @@ MOST_DEATHS = 3
 
 
 class OpenTrial:
-    """A trial of which not all is done yet."""
+    """A trial of which not all is done yet.
+
+    Attributes:
+        worked: whether a run of it was carried out this time.
+    """
 
     def __init__(self, study: Study, trial: Trial, folder: SweepFolder) -> None:
         self.study, self.trial = study, trial
@@ -36,8 +41,21 @@ class OpenTrial:
         self.folders: dict[int, RunFolder[Any]] = {run.seed: folder.run(run) for run in self.runs}
         self.under_way: set[int] = set()
         self.ends: dict[int, Ended] = {}
+        self.worked = False
 
-    def startable(self) -> Iterator[RunSpec]:
+    def floors(self, run: RunSpec) -> tuple[Floor, ...]:
+        """Of one of its runs: the first seed alone is ever given up."""
+        return self.trial.floors if run.seed == 0 else ()
+
+    def take_ended(self, taken: set[Path]) -> None:
+        """Take how runs ended from their folders, except from folders where work is under way."""
+        for run in self.runs:  # in this order: the first seed may let the others begin
+            if run in self.startable() and self.folders[run.seed].path not in taken:
+                end = ended(self.folders[run.seed], self.floors(run))
+                if end is not None:
+                    self.ends[run.seed] = end
+
+    def startable(self) -> list[RunSpec]:
         """Runs that could begin now.
 
         Where hopeless trials are given up, the first seed goes ahead: it alone decides. After a
@@ -46,15 +64,14 @@ class OpenTrial:
         ends = [seed for seed, end in self.ends.items() if end.how != "finished"]
         scout = self.trial.plan.sweep.pruning is not None and 0 not in self.ends
         last = min([*ends, 0 if scout else len(self.runs)])
-        for run in self.runs[: last + 1]:
-            if run.seed not in self.ends and run.seed not in self.under_way:
-                yield run
+        busy = self.under_way | self.ends.keys()
+        return [run for run in self.runs[: last + 1] if run.seed not in busy]
 
     def result(self) -> Result | None:
         """What came of it, once nothing is left to be done."""
-        if self.under_way or any(True for _ in self.startable()):
+        if self.under_way or self.startable():
             return None
-        return result(self.ends, self.folders, self.trial.plan.sweep.objective)
+        return result(self.trial, self.ends, self.folders)
 
 
 class Driver:
@@ -80,25 +97,28 @@ class Driver:
         self._under_way: dict[Path, OpenTrial] = {}
         self._deaths: Counter[tuple[Path, int]] = Counter()
         self._steps_done: dict[Path, int] = {}
+        self._hours = studies[0].plan.sweep.hours
+        self._seconds, self._asked_before = folder.read_spent()
+        self._news = True
         self._last = time.monotonic()  # whatever is done to the time of day
 
     def carry_out(self, executor: Executor) -> None:
         """Do all there is to do.
 
         Raises:
-            UserError: the machine does not let runs go on, or the database cannot be used.
+            UserError: the machine does not let runs go on.
         """
-        for study in self.studies:
-            for trial in study.trials:
-                self._open_again(study, trial)
         try:
             while True:
                 while executor.room() > 0 and (job := self._next_job()):
                     executor.submit(job)
+                self._write()
                 if not self._under_way:
                     break
                 for end in executor.wait():
                     self._take(end)
+                now = time.monotonic()
+                self._seconds, self._last = self._seconds + now - self._last, now
             for study in self.studies:
                 study.close()
         finally:
@@ -111,16 +131,6 @@ class Driver:
         self._steps_done[path] = step.done
         if path in self._under_way:
             self.progress.show(self._under_way[path].trial, run, step)
-
-    def _open_again(self, study: Study, trial: Trial) -> None:
-        """Go on with a trial of before; one that has ended only if its runs came to harm."""
-        known = study.results.get(trial.number)
-        if known is not None and known.outcome != "finished":
-            return
-        again = OpenTrial(study, trial, self.folder)
-        self._find_finished(again)
-        if known is None or any(True for _ in again.startable()):
-            self._open.append(again)
 
     def _next_job(self) -> Job | None:
         """The runs that go next; new trials are asked for only when there is room for them."""
@@ -141,55 +151,52 @@ class Driver:
                 self.progress.note(f"{fault}: this run is done again")
             trial = self._under_way[folder.path] = trial_of[folder.path]
             trial.under_way.add(run.seed)
-        return Job(tuple(chosen), trial.trial.floors if chosen[0].seed == 0 else ())
+            trial.worked = True
+        return Job(tuple(chosen), trial.floors(chosen[0]))
 
     def _ready(self) -> Iterator[tuple[RunSpec, OpenTrial]]:
         """Runs that could begin now; no folder has two, though two trials may want the same."""
         taken = set(self._under_way)
         for trial in sorted(self._open, key=lambda trial: trial.trial.number):
-            self._find_finished(trial)
+            trial.take_ended(taken)
             for run in trial.startable():
                 path = trial.folders[run.seed].path
                 if path not in taken:
                     taken.add(path)
                     yield run, trial
 
-    def _find_finished(self, trial: OpenTrial) -> None:
-        while any(self._was_finished(trial, run) for run in list(trial.startable())):
-            pass  # the first seed may let the others begin
-
-    def _was_finished(self, trial: OpenTrial, run: RunSpec) -> bool:
-        folder = trial.folders[run.seed]
-        if folder.path in self._under_way or run_fault(folder) is not None:
-            return False
-        trial.ends[run.seed] = Ended(run, "finished")
-        return True
-
     def _ask(self) -> bool:
         """Ask the study that is furthest behind for another trial."""
-        hours = self.studies[0].plan.sweep.hours
-        if hours is not None and self.studies[0].seconds_spent >= 3600 * hours:
-            return False
-        able = [study for study in self.studies if study.may_ask()]
+        able = [study for study in self.studies if study.may_ask() and self._has_time(study)]
         if not able:
             return False
         study = min(able, key=lambda study: len(study.trials))
         self._open.append(OpenTrial(study, study.ask(), self.folder))
         return True
 
+    def _has_time(self, study: Study) -> bool:
+        """Whether the hours are not over; trials of before are asked for again in any case."""
+        before = self._asked_before.get(study.plan.label, 0)
+        spent = self._hours is not None and self._seconds >= 3600 * self._hours
+        return not spent or len(study.trials) < before
+
     def _settle(self) -> None:
-        """Store what came of trials that are complete."""
-        complete = [(trial, found) for trial in self._open if (found := trial.result())]
-        for trial, found in complete:
+        """Take what came of trials that are complete."""
+        complete = [(trial, came) for trial in self._open if (came := trial.result())]
+        for trial, came in complete:
             self._open.remove(trial)
-            if trial.trial.number not in trial.study.results:
-                trial.study.end(trial.trial.number, found)
-                self.progress.end(trial.study, trial.trial.number)
-        if complete:
-            now = time.monotonic()
-            self.studies[0].spend(now - self._last)
-            self._last = now
+            self._news = True
+            trial.study.end(trial.trial.number, came)
+            self.progress.end(trial.study, trial.trial.number, kept=not trial.worked)
+
+    def _write(self) -> None:
+        """Write down how far the sweep has come."""
+        if self._hours is not None:
+            asked = {study.plan.label: len(study.trials) for study in self.studies}
+            self.folder.write_spent(self._seconds, asked)
+        if self._news:
             self.folder.write_trials(self.studies)
+            self._news = False
 
     def _take(self, end: Ended) -> None:
         """Take how a run ended."""
@@ -198,8 +205,11 @@ class Driver:
         trial.under_way.discard(end.run.seed)
         if end.how in ("blocked", "elsewhere"):
             raise UserError(f"{end.fault} (the sweep has stopped; the same command goes on)")
-        if end.how == "finished" and (fault := run_fault(folder)) is not None:
-            end = Ended(end.run, "lost", f"{folder.path}: {fault}")
+        by_folder = ended(folder, trial.floors(end.run))
+        if by_folder is not None:
+            end = by_folder
+        elif end.how == "finished":
+            end = Ended(end.run, "lost", f"{folder.path}: {run_fault(folder)}")
         if end.how == "lost":
             where = (folder.path, self._steps_done.get(folder.path, 0))
             self._deaths[where] += 1

@@ -1,8 +1,8 @@
 """A sweep's folder: what is searched, the runs, the database and the table of trials.
 
 Below `<out>/<name>/`: `sweep.toml`, what is searched, with the recipes that it starts from;
-`study.db`, Optuna's study, unless another database was named; `trials.csv`, a row for each trial;
-`runs/`, ordinary run folders; `lock`, held while somebody works in it.
+`trials.csv`, a row for each trial; `runs/`, ordinary run folders; `spent.json`, the time that a
+sweep with `hours` has taken; `lock`, held while somebody works in it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 import tomllib
 import uuid
 from collections.abc import Iterator, Sequence
@@ -105,6 +106,19 @@ class SweepFolder:
     def write_trials(self, studies: Sequence[Study]) -> None:
         """Write the table of all trials that have ended."""
         write_atomically(self.path / "trials.csv", table(studies))
+
+    def read_spent(self) -> tuple[float, dict[str, int]]:
+        """The seconds that the sweep has taken, and how many trials each search has asked for."""
+        try:
+            table = json.loads((self.path / "spent.json").read_text())
+            return float(table["seconds"]), {str(k): int(n) for k, n in table["trials"].items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return 0.0, {}
+
+    def write_spent(self, seconds: float, trials: dict[str, int]) -> None:
+        """Write down what `read_spent` reads."""
+        text = json.dumps({"seconds": seconds, "trials": trials}, indent=2)
+        write_atomically(self.path / "spent.json", f"{text}\n")
 
 
 def described(plans: Sequence[Plan]) -> dict[str, Any]:

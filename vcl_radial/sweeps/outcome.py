@@ -1,18 +1,18 @@
-"""What came of a trial, from how its runs ended and what their folders hold."""
+"""What came of a trial, from what the folders of its runs hold."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.runs.attempt import Ended, How
-from vcl_radial.runs.folder import RunFolder, read_spec
+from vcl_radial.runs.attempt import Ended, Floor, How, fallen_below
+from vcl_radial.runs.folder import RunFolder, divergence, read_spec
 from vcl_radial.runs.track import SCORED_ON
-from vcl_radial.sweeps.study import Outcome, Result
+from vcl_radial.sweeps.study import Outcome, Result, Trial
 from vcl_radial.sweeps.tracks import track_of
 
 _OUTCOMES: dict[How, Outcome] = {
@@ -36,29 +36,50 @@ def run_fault(folder: RunFolder[Any]) -> str | None:
     return None if settings == folder.run.settings() else f"{folder.path} is another run"
 
 
+def ended(folder: RunFolder[Any], floors: Sequence[Floor]) -> Ended | None:
+    """How a run ended, by what its folder holds; None where something is left to be done.
+
+    A run that fell below a floor was pruned there, even if another trial took it further. One that
+    failed is tried again.
+    """
+    run = folder.run
+    fault = run_fault(folder)
+    if floors:
+        words = fallen_below(floors, _so_far(folder), track_of(run).step)
+        if words is not None:
+            return Ended(run, "pruned", words)
+    if fault is None:
+        return Ended(run, "finished")
+    words = divergence(folder.path)
+    return None if words is None else Ended(run, "diverged", words)
+
+
 def result(
-    ends: Mapping[int, Ended], folders: Mapping[int, RunFolder[Any]], objective: str
+    trial: Trial, ends: Mapping[int, Ended], folders: Mapping[int, RunFolder[Any]]
 ) -> Result:
     """The result of a trial.
 
     Args:
-        ends: how the runs ended that were carried out, by seed.
-        folders: where they lie.
-        objective: the score to search for.
+        trial: a trial of which nothing is left to be done.
+        ends: how its runs ended, by seed.
+        folders: of its runs, by seed.
     """
-    so_far = _so_far(folders[0])
+    sweep = trial.plan.sweep
+    so_far = {} if sweep.pruning is None else _so_far(folders[0])
+    below = [floor.step for floor in trial.floors if so_far.get(floor.step, math.inf) < floor.score]
+    so_far = {step: value for step, value in so_far.items() if not below or step <= below[0]}
     scores = []
     for seed in sorted(ends):
         end = ends[seed]
         if end.how == "finished":
-            value = score(folders[seed], objective)
+            value = score(folders[seed], sweep.objective)
             if value is None:
-                words = f"seed {seed}: {objective} is not defined for this method"
+                words = f"seed {seed}: {sweep.objective} is not defined for this method"
                 return Result("failed", words=words, so_far=so_far)
             if math.isfinite(value):
                 scores.append(value)
                 continue
-            end = Ended(end.run, "diverged", f"{objective} is {value}")
+            end = Ended(end.run, "diverged", f"{sweep.objective} is {value}")
         words = f"seed {seed}: {end.fault}"
         return Result(_OUTCOMES[end.how], words=words, so_far=so_far)
     mean, spread = mean_and_standard_error(scores)
@@ -81,5 +102,5 @@ def score(folder: RunFolder[Any], objective: str) -> float | None:
 def _so_far(folder: RunFolder[Any]) -> dict[int, float]:
     try:
         return track_of(folder.run).so_far(folder)
-    except UserError:
+    except UserError:  # a damaged checkpoint: its run starts anew
         return {}

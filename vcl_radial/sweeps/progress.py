@@ -27,12 +27,11 @@ class Progress:
         self._studies = studies
         self._console = Console(highlight=False, soft_wrap=True)
         sweep = studies[0].plan.sweep
-        kept = sum(len(study.results) for study in studies)
+        self._kept = 0
         self._say(
             f"{studies[0].plan.name}: {sweep.kind} search for {sweep.objective} on "
             f"{', '.join(study.plan.label for study in studies)}; "
             f"{_number(_total(studies), 'trial')} of {_number(sweep.seeds, 'seed')}, {jobs}"
-            + (f"; {_number(kept, 'trial')} kept from before" if kept else "")
         )
         self._say(f"in {where}")
         self._bars = Bars(
@@ -44,7 +43,7 @@ class Progress:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._bar = self._bars.add_task("", total=_total(studies), completed=kept)
+        self._bar = self._bars.add_task("", total=_total(studies))
 
     def __enter__(self) -> Progress:
         self._bars.start()
@@ -57,14 +56,20 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         self._bars.stop()
+        if kind is None and self._kept:
+            self._say("no other trials to do")
 
     def show(self, trial: Trial, run: RunSpec, step: Step) -> None:
         """Show how far a run of a trial has come."""
         words = f"{run.method} trial {trial.number} seed {run.seed}: {step.words}"
         self._bars.update(self._bar, description=words)
 
-    def end(self, study: Study, number: int) -> None:
-        """Show what came of a trial."""
+    def end(self, study: Study, number: int, kept: bool) -> None:
+        """Show what came of a trial; of those that ended before, only how many they are."""
+        self._bars.advance(self._bar)
+        if kept:
+            self._kept += 1
+            return
         result = study.results[number]
         if result.score is None:
             words = f"{result.outcome} ({result.words})"
@@ -77,13 +82,15 @@ class Progress:
         total = study.plan.trials
         count = f"{len(study.results)}" + (f" of {total}" if total is not None else "")
         self._say(f"{study.plan.label} trial {number}: {words}  [{count}]")
-        self._bars.advance(self._bar)
 
     def note(self, words: str) -> None:
         """Show that something happened."""
         self._say(words)
 
     def _say(self, words: str) -> None:
+        if self._kept:
+            kept, self._kept = self._kept, 0
+            self._say(f"{_number(kept, 'trial')} kept from before")
         self._console.print(words, markup=False)
 
 

@@ -1,4 +1,4 @@
-"""A study in a real PostgreSQL server, started on loopback for the occasion."""
+"""Trials in a database: SQLite, and a real PostgreSQL server, started for the occasion."""
 
 import os
 import shutil
@@ -9,14 +9,14 @@ import tempfile
 import time
 from pathlib import Path
 
+import optuna
+import pandas as pd
 import pytest
-from tiny_sweeps import plans_of, swept, trials_bytes
+from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs.place import Place
 from vcl_radial.sweeps.command import Means, sweep
-
-pytest.importorskip("psycopg", reason="psycopg is not installed (the extra `postgresql`)")
 
 TPE = {"kind": "tpe", "trials": 4, "at_once": 2, "search__batch_size": [16, 32]}
 
@@ -32,6 +32,7 @@ def programs() -> Path | None:
 @pytest.fixture(scope="module")
 def server():
     """The URL of a server; it refuses to run as root, so it runs as Debian's user then."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed (the extra `postgresql`)")
     where = programs()
     if where is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt install postgresql)")
@@ -80,28 +81,32 @@ def _wait_for(url: str, process: subprocess.Popen) -> None:
             return
 
 
-@pytest.mark.processes
-def test_the_table_is_the_same_whatever_the_database_and_a_sweep_goes_on_there(
-    server: str, tmp_path: Path
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.processes)], scope="module"
+)
+def url(request, tmp_path_factory: pytest.TempPathFactory) -> str:
+    if request.param == "postgresql":
+        return request.getfixturevalue("server")
+    return f"sqlite:///{tmp_path_factory.mktemp('database')}/trials.db"
+
+
+def test_others_see_the_trials_and_the_table_is_that_without_a_database(
+    url: str, tmp_path: Path
 ) -> None:
-    means = Means(jobs=1, storage=server)
-    swept(tmp_path / "sqlite", **TPE)
-    swept(tmp_path / "server", means, **{**TPE, "trials": 2})
-    half = trials_bytes(tmp_path / "server")
-    swept(tmp_path / "server", means, **{**TPE, "trials": 2})
-    assert trials_bytes(tmp_path / "server") == half
-    assert not (tmp_path / "server/tiny/study.db").exists()
-    shutil.rmtree(tmp_path / "server/tiny/runs")  # what is told is told; the runs are made anew
-    swept(tmp_path / "server", means, **{**TPE, "trials": 2})
-    assert trials_bytes(tmp_path / "server") == half
-    whole = plans_of("whole", **TPE)
-    sweep(whole, Place(tmp_path / "server"), means)
-    assert trials_bytes(tmp_path / "server", "whole") == trials_bytes(tmp_path / "sqlite")
+    means = Means(jobs=1, storage=url)
+    swept(tmp_path / "memory", **TPE)
+    for trials in (2, 4, 4):  # begun, gone on with, and given once more
+        swept(tmp_path / "shared", means, **{**TPE, "trials": trials})
+        study = optuna.load_study(study_name=f"tiny/{DIGITS}/naive", storage=url)
+        table = pd.read_csv(tmp_path / "shared/tiny/trials.csv")
+        assert [trial.value for trial in study.trials] == list(table.score)
+        assert [t.params["batch_size"] for t in study.trials] == list(table.batch_size)
+        assert len(table) == trials
+    assert trials_bytes(tmp_path / "shared") == trials_bytes(tmp_path / "memory")
 
 
-@pytest.mark.processes
-def test_the_study_of_another_folder_is_left_alone(server: str, tmp_path: Path) -> None:
-    means = Means(jobs=1, storage=server)
+def test_the_study_of_another_folder_is_left_alone(url: str, tmp_path: Path) -> None:
+    means = Means(jobs=1, storage=url)
     changes = {"search__learning_rate": [0.5], "trials": 1}
     sweep(plans_of("mine", **changes), Place(tmp_path / "first"), means)
     with pytest.raises(UserError, match="belongs to another folder"):
