@@ -47,7 +47,7 @@ def go_through(runs, shown: Progress) -> None:
 
 
 def test_without_a_terminal_each_task_and_each_end_is_a_plain_line(capsys):
-    with Progress(RUNS, epochs_of(RUNS), jobs=2, kept=3) as shown:
+    with Progress(RUNS, epochs_of(RUNS), how="2 at a time", kept=3) as shown:
         go_through(RUNS, shown)
     out, err = capsys.readouterr()
     lines = out.splitlines()
@@ -60,7 +60,7 @@ def test_without_a_terminal_each_task_and_each_end_is_a_plain_line(capsys):
 
 
 def test_on_a_terminal_the_bars_reach_their_totals(screen: io.StringIO):
-    with Progress(RUNS, epochs_of(RUNS), jobs=2) as shown:
+    with Progress(RUNS, epochs_of(RUNS), how="2 at a time") as shown:
         go_through(RUNS, shown)
     last_screen = screen.getvalue().rpartition("joint seed 1  done in")[2]
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", last_screen)
@@ -70,7 +70,7 @@ def test_on_a_terminal_the_bars_reach_their_totals(screen: io.StringIO):
 
 def test_bars_fit_into_80_columns(screen: io.StringIO):
     run = tiny_run("radial-vcl-eq44", epochs=100, seed=99)
-    with Progress([run], epochs_of([run]), jobs=1) as shown:
+    with Progress([run], epochs_of([run]), how="1 at a time") as shown:
         shown.show(run, _step(Event("start", 2, 5, 200, 500)))
         shown.show(run, _step(Event("epoch", 3, 5, 233, 500)))
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
@@ -82,14 +82,14 @@ def test_bars_fit_into_80_columns(screen: io.StringIO):
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_run_that_fails_before_it_starts_ends_all_the_same(terminal, request, capsys):
     file = request.getfixturevalue("screen") if terminal else None
-    with Progress(RUNS[:1], epochs_of(RUNS[:1]), jobs=1) as shown:
+    with Progress(RUNS[:1], epochs_of(RUNS[:1]), how="1 at a time") as shown:
         shown.end(RUNS[0], "failed")
     text = file.getvalue() if file else capsys.readouterr().out
     assert "naive seed 0  FAILED  [1 of 1]" in text
 
 
 def test_a_failed_run_counts_as_no_more_work_to_come(screen: io.StringIO):
-    with Progress(RUNS[:2], epochs_of(RUNS[:2]), jobs=1) as shown:
+    with Progress(RUNS[:2], epochs_of(RUNS[:2]), how="1 at a time") as shown:
         for run in RUNS[:2]:
             shown.show(run, _step(Event("start", 0, 5, 0, 5)))
         shown.show(RUNS[0], _step(Event("epoch", 1, 5, 1, 5)))

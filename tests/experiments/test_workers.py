@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
 
-from vcl_radial.runs import runner, supervisor
 from vcl_radial.runs.attempt import Ended
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
@@ -77,19 +76,43 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_bytes(
         assert not RunFolder(tmp_path / "killed", run).checkpoint.exists()
 
 
-def test_a_run_whose_workers_die_twice_is_lost_alone(tmp_path: Path, monkeypatch):
-    runs = [tiny_run(seed=seed) for seed in (0, 1)]
+class Deadly:
+    """An executor of one job at a time, in which the first seed's worker always dies."""
 
-    def carry_out(work, jobs, *_):
-        yield supervisor.Ended(jobs[0], None, "its process died")
-        yield supervisor.Ended(jobs[1], [Ended(runs[1], "finished")])
+    def __init__(self, track, place, on_step):
+        self.jobs = []
+        self.done = []
 
-    monkeypatch.setattr(runner, "carry_out", carry_out)
-    lost, other = perform(runs, Place(tmp_path), jobs=2)
+    def room(self):
+        return 1 - len(self.jobs)
+
+    def submit(self, job):
+        self.jobs.append(job)
+        self.done += job.runs
+
+    def wait(self):
+        (run,) = self.jobs.pop().runs
+        return [Ended(run, *(("finished",) if run.seed else ("lost", "its process died")))]
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_run_whose_workers_die_twice_is_lost_alone(tmp_path: Path, capsys):
+    runs, made = [tiny_run(seed=seed) for seed in (0, 1)], []
+
+    def make(*arguments, **settings):
+        made.append(Deadly(*arguments, **settings))
+        return made[0]
+
+    lost, other = perform(runs, Place(tmp_path), executor=make)
     assert (lost.run, lost.how, other.how) == (runs[0], "lost", "finished")
     assert lost.fault == (
         "its process died; run the same command again to go on from its last finished task"
     )
+    assert "its process died; its job is done once more" in capsys.readouterr().out
+    assert made[0].done == [runs[0], runs[0], runs[1]]
+    assert made[0].closed
 
 
 def alive(process: int) -> bool:

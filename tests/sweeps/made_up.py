@@ -101,9 +101,9 @@ def made_up(
     """A sweep of the tiny table with such an executor."""
     made = []
 
-    def make(track, place, report):
+    def make(track, place, on_step):
         made.append(executor(place, jobs, order, accuracy))
         return made[0]
 
-    means = Means(executor=("chance", make))
+    means = Means(executor=make)
     return sweep(plans_of(name, **changes), Place(out), means), made[0]

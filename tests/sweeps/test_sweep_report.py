@@ -12,10 +12,10 @@ from tiny_sweeps import DIGITS, trials_bytes
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
-from vcl_radial.sweeps.draw_distribution import distribution, levels, shares
-from vcl_radial.sweeps.draw_parallel import height
+from vcl_radial.sweeps.figures import distribution
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.importance import FEWEST, importances
+from vcl_radial.sweeps.levels import levels, shares
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results
 from vcl_radial.sweeps.space import Choices, Range
@@ -194,7 +194,7 @@ def test_the_curve_is_the_share_of_configurations_that_reach_a_score(
 ) -> None:
     values = np.random.default_rng(0).integers(50, 90, 20) + 0.5
     one = searched([*values.tolist(), None, None])
-    figure = distribution([one], "forgetting", "t", None, higher_is_better=higher_is_better)
+    figure = distribution([one], "forgetting", None, higher_is_better=higher_is_better)
     x, y = map(np.asarray, figure.axes[0].lines[0].get_data())
     for score in range(int(values.min()) + 1, int(values.max()) + 1):
         drawn = y[np.searchsorted(x, score, side="right") - 1]
@@ -220,13 +220,6 @@ def test_the_one_key_that_decides_has_nearly_all_the_importance(tmp_path: Path) 
     assert table[["fanova", "ped_anova"]].sum().to_numpy() == pytest.approx([1.0, 1.0])
     few = Searched(one.start, one.trials[: FEWEST - 1], [], None)
     assert importances([few], keys, "maximize").empty
-
-
-def test_values_stand_on_their_axes_from_one_end_to_the_other() -> None:
-    even, log = Range(low=2, high=6), Range(low=1e-4, high=1e-2, log=True)
-    assert [height(even, v) for v in (2, 4, 6)] == [0.0, 0.5, 1.0]
-    assert [height(log, v) for v in (1e-4, 1e-3, 1e-2)] == pytest.approx([0.0, 0.5, 1.0])
-    assert [height(Choices(choices=["a", "b", "c"]), v) for v in "abc"] == [0.0, 0.5, 1.0]
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -69,7 +69,7 @@ def test_the_report_finds_the_runs_of_all_trials_without_the_code(changes, tmp_p
         assert None not in [trial.score for trial in one.trials]
     write_sweep_report(tmp_path / "tiny", tmp_path / "report", by="forgetting")
     page = (tmp_path / "report" / DIGITS / "summary.md").read_text()
-    assert f"{4 * len(studies)} finished runs" in page
+    assert f"runs: {4 * len(studies)} finished" in page
     assert "checksum" not in page
 
 

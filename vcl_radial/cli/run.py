@@ -20,8 +20,8 @@ from vcl_radial.cli.arguments import (
     count,
     in_words,
     may_have_cuda,
-    usable_device,
 )
+from vcl_radial.cli.executors import add_executor, device_of, executor_of
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def add(commands: Commands) -> None:
         type=count,
         help="runs of one shape, as seeds are, that train as one program (default: 1; on a GPU 64)",
     )
+    add_executor(parser)
     add_tuned(parser)
     add_settings(
         parser,
@@ -88,7 +89,8 @@ def _run(options: argparse.Namespace) -> int:
 
     track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
     in_workers = False
-    alone = "torch" in sys.modules or track.uses_all_cores
+    executor = executor_of(options)
+    alone = "torch" in sys.modules or track.uses_all_cores or executor is not None
     if not alone and (options.device == "cpu" or not may_have_cuda()):
         # It imports while this process looks at the arguments, and ends with this process.
         in_workers = start_server("cpu", *track.worker_modules)
@@ -107,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
     place = Place(
         options.out,
         options.data_dir,
-        usable_device(options.device) if "cuda" in track.devices else "cpu",
+        device_of(options) if "cuda" in track.devices else "cpu",
         log=tuple(dict.fromkeys(options.log)),
         command=in_words("run", options),
     )
@@ -124,6 +126,7 @@ def _run(options: argparse.Namespace) -> int:
             options.jobs,
             lanes,
             in_workers=in_workers,
+            executor=executor,
             meanwhile=track.prepare_report,
         )
     faults = _print_faults(ends)

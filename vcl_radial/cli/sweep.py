@@ -5,18 +5,14 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, FAILED, add_data_dir, add_device, count, usable_device
+from vcl_radial.cli.arguments import DONE, FAILED, add_data_dir, add_device, count
+from vcl_radial.cli.executors import add_executor, device_of, executor_of
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
-    from vcl_radial.runs.place import Place
-    from vcl_radial.runs.supervisor import Report
-    from vcl_radial.runs.track import AnyTrack
-    from vcl_radial.sweeps.command import MakeExecutor
 
 
 def add(commands: Commands) -> None:
@@ -35,31 +31,7 @@ def add(commands: Commands) -> None:
         type=count,
         help="runs at a time, one thread each (default: one per core; on a GPU 1)",
     )
-    parser.add_argument(
-        "--executor",
-        choices=("local", "ray"),
-        default="local",
-        help="worker processes here, or the nodes of a Ray cluster (default: local)",
-    )
-    parser.add_argument(
-        "--address",
-        metavar="ADDRESS",
-        help="of a running Ray cluster (default: one that Ray finds, else one started here)",
-    )
-    parser.add_argument(
-        "--cpus-per-trial",
-        metavar="N",
-        type=count,
-        default=1,
-        help="of each run on a Ray cluster, and its threads (default: 1)",
-    )
-    parser.add_argument(
-        "--gpus-per-trial",
-        metavar="X",
-        type=_share,
-        default=0.0,
-        help="of each run on a Ray cluster; 0.25 lets four share one (default: 0)",
-    )
+    add_executor(parser)
     parser.add_argument(
         "--lanes",
         metavar="N",
@@ -97,13 +69,8 @@ def _sweep(options: argparse.Namespace) -> int:
     from vcl_radial.runs.place import Place
     from vcl_radial.sweeps.command import Means, sweep
 
-    means = Means(options.jobs, options.lanes, options.storage)
-    if options.executor == "ray":
-        means = replace(means, executor=_ray(options))
-        device = "cuda" if options.gpus_per_trial else "cpu"
-    else:
-        device = usable_device(options.device)
-    place = Place(options.out, options.data_dir, device, command=_in_words(options))
+    means = Means(options.jobs, options.lanes, options.storage, executor_of(options))
+    place = Place(options.out, options.data_dir, device_of(options), command=_in_words(options))
     studies = sweep(plans, place, means)
     print()
     for study in studies:
@@ -119,39 +86,12 @@ def _sweep(options: argparse.Namespace) -> int:
     return DONE if any(study.best() is not None for study in studies) else FAILED
 
 
-def _ray(options: argparse.Namespace) -> tuple[str, MakeExecutor]:
-    from vcl_radial.sweeps.on_ray import RayExecutor
-
-    def make(track: AnyTrack, place: Place, report: Report) -> RayExecutor:
-        return RayExecutor(
-            track,
-            place,
-            options.address,
-            options.jobs,
-            options.cpus_per_trial,
-            options.gpus_per_trial,
-        )
-
-    return "a Ray cluster", make
-
-
 def _in_words(options: argparse.Namespace) -> str:
     """The command, with what decides the numbers."""
     words = ["vcl-radial", "sweep", options.sweep]
     words += ["--trials", str(options.trials)] if options.trials else []
     words += ["--lanes", str(options.lanes)] if options.lanes else []
     return shlex.join(words)
-
-
-def _share(text: str) -> float:
-    """A number of at least 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
-    return number
 
 
 def _counts(outcomes: Sequence[str]) -> str:

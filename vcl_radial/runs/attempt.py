@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from vcl_radial.errors import Diverged, UserError, VclRadialError
@@ -35,10 +35,17 @@ class Floor:
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one worker carries out together; with floors it is one run."""
+    """Runs that one worker carries out together; with floors it is one run.
+
+    Attributes:
+        runs: in the order in which they are reported.
+        floors: in the order of their steps.
+        anew: whether a run begins anew where its checkpoint cannot be used, without a question.
+    """
 
     runs: tuple[RunSpec, ...]
     floors: tuple[Floor, ...] = ()
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[End
             undone = tuple(folder.run for folder in folders if folder.fault() is not None)
             ends = [Ended(run, "finished") for run in job.runs if run not in undone]
             if undone:
-                ends += _attempt(Job(undone, job.floors), report, track, place)
+                ends += _attempt(replace(job, runs=undone), report, track, place)
             return ends
     except AtWork as error:
         return [Ended(run, "elsewhere", str(error)) for run in job.runs]
@@ -91,6 +98,9 @@ def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[End
 
 def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
     folders = [RunFolder(place.out, run) for run in job.runs]
+    if job.anew:
+        for folder in folders:
+            _discard_unusable(folder, track)
     of_before = (FAILED, DIVERGED, TRACEBACK)
     for left in (folder.path / name for folder in folders for name in of_before):
         with suppress(OSError):  # of an earlier attempt
@@ -118,6 +128,15 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
                     write_atomically(folder.path / DIVERGED, "")
                 write_atomically(folder.path / FAILED, f"{end.fault}\n")
     return ends
+
+
+def _discard_unusable(folder: RunFolder[Any], track: AnyTrack) -> None:
+    """Throw a checkpoint away that is damaged or another run's, and say so."""
+    try:
+        track.so_far(folder)
+    except (UserError, LookupError, ValueError, TypeError) as error:
+        print(f"{error}: this run starts anew", flush=True)
+        folder.checkpoint.unlink(missing_ok=True)
 
 
 def _alone(

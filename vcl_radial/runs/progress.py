@@ -5,15 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from vcl_radial.runs.attempt import How
@@ -21,48 +16,29 @@ from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
 
 
-class Progress:
-    """Show runs as they go on.
+class Lines:
+    """Lines and, on a terminal below them, a bar for each of some things and one over all.
 
     Args:
-        runs: the runs to be carried out.
-        epochs: of each of them, as far as is known before it starts.
-        jobs: how many at a time.
-        kept: how many were finished before.
+        unit: what a bar counts.
     """
 
-    def __init__(
-        self, runs: Sequence[RunSpec], epochs: Sequence[int], jobs: int, kept: int = 0
-    ) -> None:
+    def __init__(self, unit: str) -> None:
         self._console = Console(highlight=False, soft_wrap=True)
-        self._width = max(len(run.label) for run in runs)
-        self._started: dict[str, float] = {}
-        self._ended, self._total = 0, len(runs)
-        self._bars: Bars | None = None
-        self._bar_of: dict[str, TaskID] = {}
-        # Epochs done and to come, by run: what the bar over all runs adds up.
-        self._done = dict.fromkeys([run.label for run in runs], 0)
-        self._to_come = dict(zip([run.label for run in runs], epochs, strict=True))
-        kept_words = f", {kept} kept from before" if kept else ""
-        self._say(
-            f"{runs[0].benchmark}: {len(runs)} run{'s' * (len(runs) > 1)} to do, "
-            f"{jobs} at a time{kept_words}"
+        self.bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TextColumn(unit),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=self._console,
+            disable=not self.on_terminal,
         )
-        if self._console.is_terminal:
-            self._bars = Bars(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=12),
-                MofNCompleteColumn(),
-                TextColumn("epochs"),
-                TimeRemainingColumn(),
-                TextColumn("left"),
-                console=self._console,
-            )
-            self._all = self._bars.add_task("starting", total=sum(self._to_come.values()))
+        self._bar_of: dict[str, TaskID] = {}
 
-    def __enter__(self) -> Progress:
-        if self._bars:
-            self._bars.start()
+    def __enter__(self) -> Self:
+        self.bars.start()
         return self
 
     def __exit__(
@@ -71,8 +47,54 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bars:
-            self._bars.stop()
+        self.bars.stop()
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether bars are seen."""
+        return self._console.is_terminal
+
+    def say(self, words: str) -> None:
+        """Show a line."""
+        self._console.print(words, markup=False)
+
+    def bar(self, name: str, words: str, done: int, total: int | None) -> None:
+        """Set the bar of a thing; it is there from the first time on."""
+        if name not in self._bar_of:
+            self._bar_of[name] = self.bars.add_task("")
+        self.bars.update(self._bar_of[name], description=words, completed=done, total=total)
+
+    def drop(self, name: str) -> None:
+        """Take the bar of a thing away."""
+        if name in self._bar_of:
+            self.bars.remove_task(self._bar_of.pop(name))
+
+
+class Progress(Lines):
+    """Show runs as they go on.
+
+    Args:
+        runs: the runs to be carried out.
+        epochs: of each of them, as far as is known before it starts.
+        how: they are carried out, in words.
+        kept: how many were finished before.
+    """
+
+    def __init__(
+        self, runs: Sequence[RunSpec], epochs: Sequence[int], how: str, kept: int = 0
+    ) -> None:
+        super().__init__("epochs")
+        self._width = max(len(run.label) for run in runs)
+        self._started: dict[str, float] = {}
+        self._ended, self._total = 0, len(runs)
+        # Epochs done and to come, by run: what the bar over all runs adds up.
+        self._done = dict.fromkeys([run.label for run in runs], 0)
+        self._to_come = dict(zip([run.label for run in runs], epochs, strict=True))
+        kept_words = f", {kept} kept from before" if kept else ""
+        self.say(
+            f"{runs[0].benchmark}: {len(runs)} run{'s' * (len(runs) > 1)} to do, {how}{kept_words}"
+        )
+        self.bar("", "starting", 0, sum(epochs))
 
     def show(self, run: RunSpec, step: Step) -> None:
         """Show how far a run has come."""
@@ -81,42 +103,23 @@ class Progress:
         if first:
             self._started[name] = time.monotonic()
         self._done[name], self._to_come[name] = step.epoch, step.epochs
-        if step.news is not None and (first or self._bars is None):
+        if step.news is not None and (first or not self.on_terminal):
             seconds = "" if first else f"  {self._seconds(name)}"
-            self._say(f"{name:{self._width}}  {step.news}{seconds}")
-        if self._bars:
-            self._show_bars(name, step)
+            self.say(f"{name:{self._width}}  {step.news}{seconds}")
+        words = f"{name:{self._width}}  {step.words}"
+        self.bar(name, words, step.epoch, step.epochs)
+        self.bar("", "all runs", sum(self._done.values()), sum(self._to_come.values()))
 
     def end(self, run: RunSpec, how: How) -> None:
         """Show that a run has ended, or is left to another command that is at work on it."""
         name = run.label
         self._ended += 1
         self._done[name] = self._to_come[name]
-        if self._bars and name in self._bar_of:
-            self._bars.remove_task(self._bar_of.pop(name))
-        words_of = {"finished": f"done in {self._seconds(name)}"}
-        words_of["elsewhere"] = "left to another command"
-        words = words_of.get(how, "FAILED")
-        self._say(f"{name:{self._width}}  {words}  [{self._ended} of {self._total}]")
-
-    def _show_bars(self, name: str, step: Step) -> None:
-        assert self._bars is not None
-        if name not in self._bar_of:
-            self._bar_of[name] = self._bars.add_task("")
-        words = f"{name:{self._width}}  {step.words}"
-        self._bars.update(
-            self._bar_of[name], description=words, completed=step.epoch, total=step.epochs
-        )
-        self._bars.update(
-            self._all,
-            description="all runs",
-            completed=sum(self._done.values()),
-            total=sum(self._to_come.values()),
-        )
+        self.drop(name)
+        done = f"done in {self._seconds(name)}" if name in self._started else "done"
+        words = {"finished": done, "elsewhere": "left to another command"}.get(how, "FAILED")
+        self.say(f"{name:{self._width}}  {words}  [{self._ended} of {self._total}]")
 
     def _seconds(self, name: str) -> str:
-        seconds = round(time.monotonic() - self._started.get(name, time.monotonic()))
+        seconds = round(time.monotonic() - self._started[name])
         return f"{seconds // 60}:{seconds % 60:02}"
-
-    def _say(self, words: str) -> None:
-        self._console.print(words, markup=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -12,14 +12,14 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import tracks
-from vcl_radial.runs.attempt import Ended, Job, attempt
+from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.executor import LocalExecutor, MakeExecutor, carry_out
 from vcl_radial.runs.folder import RunFolder, check_output
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.runs.progress import Progress
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.supervisor import carry_out
-from vcl_radial.runs.track import AnyTrack, Step
+from vcl_radial.runs.track import AnyTrack
 
 LANES_ON_GPU = 64
 """So many runs fill a large GPU."""
@@ -32,6 +32,7 @@ def perform(
     lanes: int | None = None,
     *,
     in_workers: bool = False,
+    executor: MakeExecutor | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Ended]:
     """Carry out what is not finished yet, and give how all that was tried has ended.
@@ -41,6 +42,7 @@ def perform(
         place: where they compute, read and write.
         jobs: worker processes; None for one per core, but one on a GPU.
         lanes: runs of one shape that a worker trains together; None for 1, but many on a GPU.
+        executor: what makes another executor than worker processes on this machine.
         in_workers: whether one job, too, works in a worker and not in this process.
         meanwhile: what this process does while the server of the workers imports PyTorch.
 
@@ -69,7 +71,7 @@ def perform(
         lanes = LANES_ON_GPU if place.device == "cuda" and track.has_lanes else 1
     work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
     jobs = min(jobs, len(work))
-    alone = jobs == 1 and not in_workers
+    alone = (jobs == 1 and not in_workers) or executor is not None
     if not alone and start_server(place.device, *track.worker_modules):
         meanwhile()
     if track.may_be_damaged(todo):
@@ -78,30 +80,17 @@ def perform(
         else:
             _check_in_worker(track, todo, place)
     at_once = min(len(todo), jobs * max(len(job.runs) for job in work))
+    how = f"{at_once} at a time" if executor is None else "on a cluster"
+    make = executor or partial(LocalExecutor, workers=0 if alone else jobs)
     ends = []
     epochs = [track.epochs(run) for run in todo]
-    with Progress(todo, epochs, at_once, len(runs) - len(todo)) as progress:
-        for end in _carry_out(track, work, place, 0 if alone else jobs, progress.show):
+    with Progress(todo, epochs, how, len(runs) - len(todo)) as progress:
+        for end in carry_out(make(track, place, on_step=progress.show), work):
             progress.end(end.run, end.how)
-            ends.append(end)
+            words = f"run the same command again to go on from its last finished {track.step}"
+            lost = replace(end, fault=f"{end.fault}; {words}")
+            ends.append(lost if end.how == "lost" else end)
     return ends
-
-
-def _carry_out(
-    track: AnyTrack, work: Sequence[Job], place: Place, workers: int, show: Callable[..., None]
-) -> Iterator[Ended]:
-    """Yield how the runs of each job ended, as it ends."""
-
-    def on_report(job: Job, run: RunSpec, step: Step) -> None:
-        show(run, step)
-
-    do = partial(attempt, track=track, place=place)
-    for ended in carry_out(do, work, workers, on_report, place.threads):
-        if ended.death is None:
-            yield from ended.result
-            continue
-        words = f"{ended.death}; run the same command again to go on from its last finished "
-        yield from (Ended(run, "lost", words + track.step) for run in ended.job.runs)
 
 
 def available_cores() -> int:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs.executor import LocalExecutor, MakeExecutor
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.runner import LANES_ON_GPU, available_cores
-from vcl_radial.runs.supervisor import Report
-from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps.driver import Driver
-from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
-from vcl_radial.sweeps.local import LocalExecutor
 from vcl_radial.sweeps.progress import Progress
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.storage import opened
 from vcl_radial.sweeps.study import Study
-
-MakeExecutor = Callable[[AnyTrack, Place, Report], Executor]
-"""Makes an executor that writes to a place and tells how far runs are."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +26,14 @@ class Means:
     Attributes:
         jobs: runs (or batches of lanes) at a time; None for one per core, but one on a GPU.
         lanes: runs of one shape that go together; None for 1, but many on a GPU.
-        storage: the URL of a database; to show the trials in; or None.
-        executor: what makes another executor than the local one, and its name.
+        storage: the URL of a database to show the trials in; or None.
+        executor: what makes another executor than the local one.
     """
 
     jobs: int | None = None
     lanes: int | None = None
     storage: str | None = None
-    executor: tuple[str, MakeExecutor] | None = None
+    executor: MakeExecutor | None = None
 
 
 def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
@@ -64,13 +60,13 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
         owner = folder.claim(plans)
         with opened(means.storage) as storage:
             studies = [Study(plan, storage, owner) for plan in plans]
-            how = f"{jobs} at a time" if means.executor is None else f"by {means.executor[0]}"
+            how = f"{jobs} at a time" if means.executor is None else "on a cluster"
             with Progress(studies, str(folder.path), how) as progress:
                 driver = Driver(studies, folder, lanes, progress)
                 runs_at = replace(place, out=folder.runs)
-                if means.executor is None:
-                    executor: Executor = LocalExecutor(track, runs_at, jobs, driver.on_step)
-                else:
-                    executor = means.executor[1](track, runs_at, driver.on_step)
-                driver.carry_out(executor)
+                workers = jobs if jobs > 1 and means.executor is None else 0
+                if workers:
+                    start_server(place.device, *track.worker_modules)
+                make = means.executor or partial(LocalExecutor, workers=workers)
+                driver.carry_out(make(track, runs_at, on_step=driver.on_step))
     return studies

@@ -15,10 +15,10 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs.attempt import Ended, Floor, Job
+from vcl_radial.runs.executor import Executor
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
-from vcl_radial.sweeps.executor import Executor
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.outcome import ended, result, run_fault
 from vcl_radial.sweeps.progress import Progress
@@ -121,6 +121,7 @@ class Driver:
                 self._seconds, self._last = self._seconds + now - self._last, now
             for study in self.studies:
                 study.close()
+            self.progress.say_kept()
         finally:
             executor.close()
             self.folder.write_trials(self.studies)
@@ -152,7 +153,7 @@ class Driver:
             trial = self._under_way[folder.path] = trial_of[folder.path]
             trial.under_way.add(run.seed)
             trial.worked = True
-        return Job(tuple(chosen), trial.floors(chosen[0]))
+        return Job(tuple(chosen), trial.floors(chosen[0]), anew=True)
 
     def _ready(self) -> Iterator[tuple[RunSpec, OpenTrial]]:
         """Runs that could begin now; no folder has two, though two trials may want the same."""

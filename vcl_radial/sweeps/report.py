@@ -8,24 +8,25 @@ import json
 import re
 import shlex
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tomli_w
-from matplotlib.figure import Figure
 
 from vcl_radial.errors import UserError
+from vcl_radial.report import markdown
 from vcl_radial.report.figures.style import save
+from vcl_radial.report.provenance import behind
+from vcl_radial.report.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs import catalogue
-from vcl_radial.runs.environment import distinct
 from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.track import AnyTrack
-from vcl_radial.sweeps.draw_cost import cost_against_score
-from vcl_radial.sweeps.draw_distribution import Levels, distribution, levels, shares
-from vcl_radial.sweeps.draw_parallel import parallel
+from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
-from vcl_radial.sweeps.importance import draw_importances, importances
+from vcl_radial.sweeps.importance import importances
+from vcl_radial.sweeps.levels import Levels, levels, shares
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results, run_of
 
 
@@ -63,33 +64,54 @@ def write_sweep_report(
         for benchmark, searched in of_benchmarks.items()
     }
     for benchmark, searched in of_benchmarks.items():
-        level = found[benchmark]
-        place = to / benchmark
-        table = importances(searched, results.keys, results.direction)
-        write_atomically(place / "trials.csv", _trials(results, searched))
-        write_atomically(place / "summary.csv", _summary(results, searched, level))
-        write_atomically(place / "importance.csv", table.to_csv(index=False))
         for one in searched:
             for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1):
                 text = recipe_text(results, one, trial, rank)
-                write_atomically(place / recipe_name(one, rank), text)
-        pictures = _pictures(results, searched, level, benchmark)
-        if len(table):
-            pictures["importance"] = draw_importances(table, f"{benchmark}: what matters")
-        write_atomically(
-            place / "summary.md", _page(results, searched, level, benchmark, list(pictures))
-        )
-        print(f"\n{benchmark}\n{_markdown(_rows(results, searched, level))}")
-        for stem, picture in pictures.items():
-            try:
-                paths = save(picture, place / stem)
-            except OSError as error:
-                raise not_written(place / stem, error) from None
-            print(f"  {paths[0]}  (and .svg)")
-        print(f"  {place / 'summary.md'}, trials.csv, summary.csv, importance.csv")
+                write_atomically(to / benchmark / recipe_name(one, rank), text)
+        _write(report_of(results, benchmark, searched, found[benchmark]), to / benchmark)
         for one in searched:
             if (best := one.best(results.direction)) is not None:
-                print(f"  {best_command(results.track, one, best, place)}")
+                print(f"  {best_command(results.track, one, best, to / benchmark)}")
+
+
+def report_of(
+    results: SweepResults, benchmark: str, searched: Sequence[Searched], level: Levels | None
+) -> Report:
+    """The report of the methods that were searched on one benchmark."""
+    environments = [e for one in searched for e in one.environments]
+    notices = dict.fromkeys(words for e in environments for words in e.get("notices", []))
+    seeds = int(results.table["seeds"])
+    spread = f"mean ± standard error over {_count(seeds, 'seed')}"
+    others = ", others for every seed" if results.table.get("resplit") else ""
+    note = f"{results.table['kind']} search for {_aim(results)}, validation data{others}, {spread}"
+    table = importances(searched, results.keys, results.direction)
+    rows = _rows(results, searched, level)
+    blocks: list[Block] = [
+        *([Text(str(results.table["description"]))] if results.table.get("description") else []),
+        _shown(rows),
+        Text(f"{note}; {level.words}." if level else f"{note}."),
+        *(block for one in searched for block in _best(results, one)),
+        *_pictures(results, searched, level),
+    ]
+    if len(table):
+        draw = partial(figures.importance, table)
+        blocks.append(Figure("importance", draw, "How much each key matters for the score"))
+    files = {
+        "trials.csv": _trials(results, searched),
+        "summary.csv": _csv([list(rows[0]), *(list(row.values()) for row in rows)]),
+        "importance.csv": table.to_csv(index=False),
+    }
+    facts = behind(
+        environments,
+        seeds=range(seeds),
+        evaluated_on=["validation"],
+        more=[
+            ("seed of the search", [str(results.table["seed"])]),
+            ("runs", [f"{len(environments)} finished"]),
+        ],
+    )
+    title = f"{results.name}: {benchmark}"
+    return Report(title, [Section("", blocks, files)], facts, list(notices))
 
 
 def recipe_name(one: Searched, rank: int) -> str:
@@ -151,31 +173,67 @@ def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
     return own
 
 
+def _write(report: Report, place: Path) -> None:
+    """Write a report's files, print its table and where they lie.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    (section,) = report.sections
+    files = {**section.files, "summary.md": markdown.page(report)}
+    for name, text in files.items():
+        write_atomically(place / name, text)
+    for block in section.blocks:
+        if isinstance(block, Table):
+            print(f"\n{report.title}\n{markdown.aligned(block)}")
+        if isinstance(block, Figure) and block.draw is not None:
+            try:
+                paths = save(block.draw(), place / block.name)
+            except OSError as error:
+                raise not_written(place / block.name, error) from None
+            print(f"  {paths[0]}  (and .svg)")
+    print(f"  {place / 'summary.md'}, {', '.join(section.files)}")
+
+
+def _best(results: SweepResults, one: Searched) -> list[Block]:
+    """The best settings of a method, and the command that runs them on test data."""
+    best = one.best(results.direction)
+    if best is None:
+        return []
+    settings = ", ".join(f"{key} = {cell(value)}" for key, value in best.parameters.items())
+    command = best_command(results.track, one, best, Path())
+    words = f"Best of {one.method}, trial {best.number}: {settings}."
+    return [Text(words), Text(command, style="code")]
+
+
 def _pictures(
-    results: SweepResults, searched: Sequence[Searched], level: Levels | None, benchmark: str
-) -> dict[str, Figure]:
-    maximize = results.direction == "maximize"
-    pictures: dict[str, Figure] = {}
-    if any(trial.score is not None for one in searched for trial in one.trials):
-        pictures["distribution"] = distribution(
-            searched, results.words, benchmark, level, higher_is_better=maximize
-        )
-        pictures["cost"] = cost_against_score(searched, results.words, results.direction, benchmark)
-    for one in searched:
+    results: SweepResults, searched: Sequence[Searched], level: Levels | None
+) -> list[Block]:
+    words, direction = results.words, results.direction
+    scored = [one for one in searched if one.best(direction) is not None]
+    if not scored:
+        return []
+    up = direction == "maximize"
+    draw = partial(figures.distribution, searched, words, level, higher_is_better=up)
+    cost = partial(figures.cost_against_score, searched, words, direction)
+    shown: list[Block] = [
+        Figure("distribution", draw, f"Share of the configurations by {words}"),
+        Figure("cost", cost, f"Seconds of a run by {words}"),
+    ]
+    for one in scored:
         stem = f"parallel-{re.sub(r'[^a-zA-Z0-9_.=-]+', '_', one.method)}"
-        pictures[stem] = parallel(one, results.keys, results.words, results.direction)
-    return pictures
+        of_method = partial(figures.parallel, one, results.keys, words, direction)
+        shown.append(Figure(stem, of_method, f"All configurations of {one.method}"))
+    return shown
 
 
 def _trials(results: SweepResults, searched: Sequence[Searched]) -> str:
     """All trials with their cost, the best first."""
-    sign = -1.0 if results.direction == "maximize" else 1.0
     columns = ["method", "trial", "outcome", "score", "standard_error", "seconds", "words"]
     rows = []
     for one in searched:
-        inf = float("inf")
-        order = sorted(one.trials, key=lambda t: inf if t.score is None else sign * t.score)
-        for trial in order:
+        ranked = one.ranked(results.direction)
+        for trial in [*ranked, *(trial for trial in one.trials if trial.score is None)]:
             values = vars(trial) | {"trial": trial.number, "method": one.method}
             parameters = [trial.parameters.get(key) for key in results.keys]
             rows.append([cell(value) for value in (*(values[c] for c in columns), *parameters)])
@@ -192,7 +250,7 @@ def _rows(
         best = one.best(results.direction)
         scores = [trial.score for trial in one.trials if trial.score is not None]
         row = {"method": one.method, "trials": str(len(outcomes))}
-        row |= {how: str(outcomes.count(how)) for how in ("pruned", "diverged", "failed")}
+        row |= {how: str(outcomes.count(how)) for how in _ENDS}
         row["best"] = row["median"] = ""
         if best is not None and best.score is not None:
             spread = "" if best.standard_error is None else f" ± {best.standard_error:.2g}"
@@ -202,61 +260,18 @@ def _rows(
             share = shares(one, level)
             row["learnt nothing (%)"] = f"{share.nothing:.0f}"
             row["good (%)"] = f"{share.good:.0f}"
-        row["hours"] = f"{_hours([one]):.2f}"
+        row["hours"] = f"{sum(e['seconds'] for e in one.environments) / 3600:.2f}"
         rows.append(row)
     return rows
 
 
-def _summary(results: SweepResults, searched: Sequence[Searched], level: Levels | None) -> str:
-    rows = _rows(results, searched, level)
-    return _csv([list(rows[0]), *(list(row.values()) for row in rows)])
+_ENDS = ("pruned", "diverged", "failed")
 
 
-def _page(
-    results: SweepResults,
-    searched: Sequence[Searched],
-    level: Levels | None,
-    benchmark: str,
-    pictures: Sequence[str],
-) -> str:
-    """The table, the best settings and what stands behind them."""
-    rows = _rows(results, searched, level)
-    seeds = int(results.table["seeds"])
-    environments = [e for one in searched for e in one.environments]
-    commands = sorted({str(e.get("command") or "unknown") for e in environments})
-    lines = [
-        f"# {results.name}: {benchmark}",
-        "",
-        *([str(results.table["description"]), ""] if results.table.get("description") else []),
-        _markdown(rows),
-        f"{results.table['kind']} search for {_aim(results)}, validation data"
-        f"{', others for every seed' if results.table.get('resplit') else ''}, "
-        f"mean ± standard error over {_count(seeds, 'seed')}"
-        + (f"; {level.words}." if level else "."),
-        "",
-    ]
-    for one in searched:
-        best = one.best(results.direction)
-        if best is not None:
-            settings = ", ".join(f"`{k} = {cell(v)}`" for k, v in best.parameters.items())
-            command = best_command(results.track, one, best, Path())
-            lines += [f"Best of {one.method}, trial {best.number}: {settings}.", ""]
-            lines += ["```sh", command, "```", ""]
-    lines += [f"![{stem}]({stem}.png)\n" for stem in pictures]
-    # Licences, and what is synthetic.
-    notices = dict.fromkeys(words for e in environments for words in e.get("notices", []))
-    lines += [f"- {words}" for words in notices]
-    lines += [
-        f"- command: `{'`, `'.join(commands)}`",
-        f"- seeds: {', '.join(map(str, range(seeds)))}; of the search: {results.table['seed']}",
-        f"- commit: {distinct(environments, 'commit')}",
-        f"- device: {distinct(environments, 'device')} ({distinct(environments, 'processor')}), "
-        f"{distinct(environments, 'threads')} thread(s) a run",
-        f"- {len(environments)} finished runs, {_hours(searched):.2f} hours of training and "
-        "evaluation in all",
-        "",
-    ]
-    return "\n".join(lines)
+def _shown(rows: Sequence[dict[str, str]]) -> Table:
+    """The rows as a table; columns of how trials ended that hold nothing but zeros are left out."""
+    columns = [c for c in rows[0] if c not in _ENDS or any(row[c] != "0" for row in rows)]
+    return Table(columns, [[row[column] for column in columns] for row in rows])
 
 
 def _aim(results: SweepResults) -> str:
@@ -266,24 +281,8 @@ def _aim(results: SweepResults) -> str:
     return f"{results.table['objective']}, ranked by {results.objective} ({results.direction} it)"
 
 
-def _hours(searched: Sequence[Searched]) -> float:
-    return float(sum(e["seconds"] for one in searched for e in one.environments)) / 3600
-
-
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _markdown(rows: Sequence[Mapping[str, str]]) -> str:
-    """A table; columns that hold nothing but zeros are left out."""
-    columns = [c for c in rows[0] if c not in _ZERO or any(row[c] != "0" for row in rows)]
-    lines = [f"| {' | '.join(columns)} |"]
-    lines.append("| " + " | ".join("---" if c == "method" else "---:" for c in columns) + " |")
-    lines += ["| " + " | ".join(row[c] for c in columns) + " |" for row in rows]
-    return "".join(f"{line}\n" for line in lines)
-
-
-_ZERO = ("pruned", "diverged", "failed")
 
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:

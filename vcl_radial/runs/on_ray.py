@@ -15,27 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.attempt import Ended, Job, attempt
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import AnyTrack
-from vcl_radial.sweeps.local import carry_out
 
 Files = dict[str, bytes]
 """What lies below a folder, by relative path."""
 
-_PATIENCE = 5.0  # seconds that `wait` waits before it lets the driver look around
+_PATIENCE = 5.0  # seconds that `wait` waits before it lets its caller look around
 
 
 class RayExecutor:
-    """Jobs as tasks of Ray; those of a node that is lost are lost, and the driver sends them again.
+    """Jobs as tasks of Ray; the runs of a node that dies end as lost, to be submitted again.
 
     Uses the running cluster at an address, else the one that Ray finds ($RAY_ADDRESS, or one that
     was started on this machine), else it starts one here. Each node needs this package, the
-    methods that are searched, and the data (`data_dir` or $VCL_RADIAL_DATA there, else downloaded).
+    methods, and the data (`data_dir` or $VCL_RADIAL_DATA there, else downloaded).
 
     Args:
-        track: of the sweep.
+        track: of the runs.
         place: where results are written, here; data and device as on the nodes.
         address: of a cluster, or None.
         jobs: at a time; None for as many as the cluster has room for.
@@ -55,7 +54,7 @@ class RayExecutor:
         cpus: int = 1,
         gpus: float = 0.0,
     ) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of our sweeps
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing about our runs is sent
         try:
             import ray
         except ImportError:
@@ -76,7 +75,7 @@ class RayExecutor:
                 signal.signal(signal.SIGTERM, handler)  # Ray has put its own there
         self.track = track
         self.place, self.jobs, self.cpus, self.gpus = place, jobs, cpus, gpus
-        self._task = ray.remote(_carry_out).options(
+        self._task = ray.remote(_on_node).options(
             num_cpus=cpus, num_gpus=gpus, max_retries=0, scheduling_strategy="SPREAD"
         )
         self._under_way: dict[Any, Job] = {}
@@ -145,13 +144,13 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def _carry_out(job: Job, track: AnyTrack, place: Place, files: Files) -> tuple[list[Ended], Files]:
+def _on_node(job: Job, track: AnyTrack, place: Place, files: Files) -> tuple[list[Ended], Files]:
     """Carry a job out on a node, in a folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="vcl-radial-") as name:
         folder = Path(name)
         for path, content in files.items():
             write_atomically(folder / path, content)
-        ends = carry_out(job, lambda run, step: None, track, replace(place, out=folder))
+        ends = attempt(job, lambda run, step: None, track, replace(place, out=folder))
         found = {
             str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))

@@ -1,6 +1,7 @@
 """On a real Ray cluster of two nodes on this machine."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,11 @@ from patience import PATIENT, alive, until
 from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.on_ray import RayExecutor
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import perform
 from vcl_radial.sweeps.command import Means, sweep
-from vcl_radial.sweeps.on_ray import RayExecutor
 from vcl_radial.tracks.continual.track import Continual
 
 pytest.importorskip("ray", reason="Ray is not installed (the extra `ray`)")
@@ -63,10 +66,10 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
         "search__batch_size": [16, 32],
     }
 
-    def make(track, place, report):
+    def make(track, place, on_step):
         return Disturbed(track, place, address=cluster.address)
 
-    sweep(plans_of(**changes), Place(tmp_path / "ray"), Means(executor=("a Ray cluster", make)))
+    sweep(plans_of(**changes), Place(tmp_path / "ray"), Means(executor=make))
     assert len(lost) == 1
     assert "was lost" in lost[0].fault
     swept(tmp_path / "here", **changes)
@@ -82,6 +85,27 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
     )
     assert ray_files == here_files
     assert len(ray_files) == 3 * 4
+
+
+def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
+    two_nodes, tmp_path: Path
+) -> None:
+    (plan,) = plans_of()
+    runs = [plan.run({"learning_rate": 0.01}, seed) for seed in (0, 1)]
+    on_ray = partial(RayExecutor, address=two_nodes[0].address)
+
+    def make(track, place, on_step):
+        return on_ray(track, place)
+
+    here, there = Place(tmp_path / "here"), Place(tmp_path / "there")
+    assert [end.how for end in perform(runs, here, jobs=1)] == ["finished"] * 2
+    ends = perform(runs, there, executor=make)
+    assert [end.how for end in ends] == ["finished"] * 2
+    for run in runs:
+        one, other = (RunFolder(place.out, run) for place in (here, there))
+        assert other.finished()
+        for name in ("spec.toml", "accuracy.csv", "metrics.json"):
+            assert (one.path / name).read_bytes() == (other.path / name).read_bytes()
 
 
 def test_without_a_cluster_at_the_address_one_line_says_so(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Where a command's runs are carried out: here, or on the nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from vcl_radial.cli.arguments import count, usable_device
+
+if TYPE_CHECKING:
+    from vcl_radial.runs.executor import MakeExecutor, OnStep
+    from vcl_radial.runs.on_ray import RayExecutor
+    from vcl_radial.runs.place import Place
+    from vcl_radial.runs.track import AnyTrack
+
+
+def add_executor(parser: argparse.ArgumentParser) -> None:
+    """The options that `executor_of` reads."""
+    parser.add_argument(
+        "--executor",
+        choices=("local", "ray"),
+        default="local",
+        help="worker processes here, or the nodes of a Ray cluster (default: local)",
+    )
+    parser.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        help="of a running Ray cluster (default: one that Ray finds, else one started here)",
+    )
+    parser.add_argument(
+        "--cpus-per-trial",
+        metavar="N",
+        type=count,
+        default=1,
+        help="of each run on a Ray cluster, and its threads (default: 1)",
+    )
+    parser.add_argument(
+        "--gpus-per-trial",
+        metavar="X",
+        type=_share,
+        default=0.0,
+        help="of each run on a Ray cluster; 0.25 lets four share one (default: 0)",
+    )
+
+
+def executor_of(options: argparse.Namespace) -> MakeExecutor | None:
+    """What makes the executor that the options ask for; None for worker processes here."""
+    if options.executor == "local":
+        return None
+
+    def make(track: AnyTrack, place: Place, on_step: OnStep) -> RayExecutor:
+        from vcl_radial.runs.on_ray import RayExecutor
+
+        return RayExecutor(
+            track,
+            place,
+            options.address,
+            options.jobs,
+            options.cpus_per_trial,
+            options.gpus_per_trial,
+        )
+
+    return make
+
+
+def device_of(options: argparse.Namespace) -> str:
+    """The device of the runs: "cpu" or "cuda"."""
+    if options.executor == "local":
+        return usable_device(options.device)
+    return "cuda" if options.gpus_per_trial else "cpu"
+
+
+def _share(text: str) -> float:
+    """A number of at least 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
+    return number

@@ -1,0 +1,193 @@
+"""The pictures of a sweep: scores over configurations, their cost, and which keys matter."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from vcl_radial.report.figures.style import (
+    FAINT,
+    INK,
+    QUIET_INK,
+    SMALL_SIZE,
+    house_style,
+    method_styles,
+)
+from vcl_radial.runs.track import Direction
+from vcl_radial.sweeps.importance import study_of
+from vcl_radial.sweeps.levels import Levels, Shares, counted, shares
+from vcl_radial.sweeps.results import Searched
+from vcl_radial.sweeps.space import Choices, Range
+
+_PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
+_PARTS = (("nothing learnt", "#5c5c5c"), ("between", "#c8c8c8"), ("good", "#009e73"))
+
+
+def distribution(
+    searched: Sequence[Searched], words: str, level: Levels | None, *, higher_is_better: bool = True
+) -> Figure:
+    """How many configurations reach a score, method by method; and the shares of the levels.
+
+    The view of Farquhar, Osborne and Gal 2020, Fig. 4.
+
+    Args:
+        searched: the methods on one benchmark.
+        words: what the score is called.
+        level: None to draw no levels.
+        higher_is_better: else a configuration reaches what it is not above.
+    """
+    scored = [one for one in searched if counted(one)]
+    with house_style():
+        figure = Figure(figsize=(4.0 if level is None else 7.6, 2.9), layout="constrained")
+        axes = figure.subplots(1, 1 if level is None else 2, squeeze=False)[0]
+        _curves(axes[0], scored, level, higher_is_better)
+        axes[0].set_xlabel(words)
+        axes[0].set_ylabel("configurations that reach it (%)")
+        if level is not None:
+            _bars(axes[1], {one.method: shares(one, level) for one in scored})
+    return figure
+
+
+def cost_against_score(searched: Sequence[Searched], words: str, direction: Direction) -> Figure:
+    """Every configuration: seconds of one run (training and evaluation) and score.
+
+    The line of a method leads over those that no cheaper one equals.
+
+    Args:
+        searched: the methods on one benchmark.
+        words: what the score is called.
+        direction: "maximize" or "minimize".
+    """
+    styles = method_styles([one.method for one in searched])
+    with house_style():
+        figure = Figure(figsize=(4.8, 3.0), layout="constrained")
+        axes = figure.subplots()
+        for one in searched:
+            points = [(t.seconds, t.score) for t in one.trials if t.score is not None and t.seconds]
+            if points:
+                x, y = np.array(sorted(points)).T
+                style = styles[one.method]
+                axes.plot(x, y, style.marker, color=style.colour, mec="white", label=one.method)
+                bests = (np.maximum if direction == "maximize" else np.minimum).accumulate(y)
+                axes.step(x, bests, where="post", color=style.colour, linewidth=1.2, zorder=1)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(_PLAIN)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel("seconds of a run, training and evaluation")
+        axes.set_ylabel(words)
+        axes.grid(color=FAINT, linewidth=0.4)
+        axes.legend(loc="best", frameon=False, fontsize=SMALL_SIZE)
+    return figure
+
+
+def parallel(
+    one: Searched, keys: Mapping[str, Choices | Range], words: str, direction: Direction
+) -> Figure:
+    """Optuna's parallel coordinates of the configurations of one method that have a score.
+
+    A configuration that a key does not belong to has the value `None` there.
+
+    Args:
+        one: what was tried.
+        keys: what was searched.
+        words: what the score is called.
+        direction: "maximize" or "minimize".
+    """
+    from matplotlib import pyplot
+    from optuna.visualization.matplotlib import plot_parallel_coordinate
+
+    with house_style(), mpl.rc_context({"axes.spines.right": True}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the plot is experimental
+        axes = plot_parallel_coordinate(study_of(one, keys, direction), target_name=words)
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        figure.set_size_inches(1.6 + 1.1 * len(keys), 3.4)
+        axes.set_title("")
+        for axis in figure.axes:
+            if axis.get_yscale() == "log":
+                axis.yaxis.set_major_formatter(_PLAIN)
+        pyplot.close(figure)
+    return figure
+
+
+def importance(table: pd.DataFrame) -> Figure:
+    """Bars for fANOVA, one for each method, and a mark for PED-ANOVA.
+
+    Args:
+        table: what `importances` returned, with at least a row.
+    """
+    methods, keys = (list(dict.fromkeys(table[column])) for column in ("method", "key"))
+    styles = method_styles(methods)
+    thickness = 0.8 / len(methods)
+    with house_style():
+        height = 0.8 + len(keys) * max(0.22, 0.13 * len(methods))
+        figure = Figure(figsize=(5.0, height), layout="constrained")
+        axes = figure.subplots()
+        for number, method in enumerate(methods):
+            rows = table[table["method"] == method].set_index("key")
+            y = [keys.index(key) - 0.4 + (number + 0.5) * thickness for key in rows.index]
+            widths = 100 * rows["fanova"].fillna(0.0)
+            axes.barh(y, widths, 0.9 * thickness, color=styles[method].colour, label=method)
+            shares_of_best = 100 * rows["ped_anova"]
+            axes.plot(shares_of_best, y, "d", ms=3.5, mfc="white", mec=INK, mew=0.8, clip_on=False)
+        axes.set_yticks(range(len(keys)), keys)
+        axes.set_ylim(len(keys) - 0.5, -0.5)
+        axes.set_xlim(left=0.0)
+        axes.set_xlabel("importance (%); bars: fANOVA, marks: PED-ANOVA")
+        axes.grid(axis="x", color=FAINT, linewidth=0.4)
+        figure.legend(loc="outside lower left", ncols=2, frameon=False, fontsize=SMALL_SIZE)
+    return figure
+
+
+def _curves(
+    axes: Axes, scored: Sequence[Searched], level: Levels | None, higher_is_better: bool
+) -> None:
+    styles = method_styles([one.method for one in scored])
+    by_method = {one.method: np.array(counted(one)) for one in scored}
+    finite = np.concatenate([scores[np.isfinite(scores)] for scores in by_method.values()])
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+    margin = 0.03 * (high - low) or 1.0
+    for method, scores in by_method.items():
+        reached = np.sort(scores[np.isfinite(scores)])
+        count = np.arange(len(reached) + 1)
+        share = 100.0 * (count[::-1] if higher_is_better else count) / len(scores)
+        x = np.concatenate([[low - margin], reached, [high + margin]])
+        y = np.concatenate([share, share[-1:]])
+        label = f"{method} ({len(scores)})"
+        axes.step(x, y, where="post", color=styles[method].colour, linewidth=1.6, label=label)
+    lines = {} if level is None else {"nothing learnt": level.nothing, "good": level.good}
+    for words, value in lines.items():
+        if low < value < high:
+            axes.axvline(value, color=QUIET_INK, linestyle=(0, (1, 1.5)), linewidth=0.9)
+            axes.text(value, 103.0, words, ha="center", color=QUIET_INK, fontsize=SMALL_SIZE)
+    axes.set_xlim(low - margin, high + margin)
+    axes.set_ylim(0.0, 102.0)
+    axes.grid(axis="y", color=FAINT, linewidth=0.4)
+    axes.legend(loc="best", frameon=False, fontsize=SMALL_SIZE)
+
+
+def _bars(axes: Axes, table: Mapping[str, Shares]) -> None:
+    for y, share in enumerate(table.values()):
+        widths = (share.nothing, 100.0 - share.nothing - share.good, share.good)
+        start = 0.0
+        for (part, colour), width in zip(_PARTS, widths, strict=True):
+            bar = axes.barh(y, width, 0.55, start, color=colour, label=None if y else part)
+            if width >= 5.0:
+                ink = INK if part == "between" else "white"
+                axes.bar_label(bar, [f"{width:.0f} %"], label_type="center", color=ink, fontsize=7)
+            start += width
+    axes.set_yticks(range(len(table)), list(table))
+    axes.set_ylim(len(table) - 0.4, -0.6)
+    axes.set_xlim(0.0, 100.0)
+    axes.set_xlabel("configurations (%)")
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=SMALL_SIZE
+    )
