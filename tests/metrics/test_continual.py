@@ -65,36 +65,27 @@ def test_the_matrix_of_a_table_is_the_matrix_it_was_made_of():
     np.testing.assert_array_equal(matrix.to_numpy(), WORKED)
 
 
-def test_average_accuracy_by_hand():
-    assert average_accuracy(tidy(WORKED)) == pytest.approx((70 + 60 + 99) / 3)
-
-
-def test_forgetting_by_hand():
-    # Task 1: best 95 after task 2, now 70. Task 2: best 80, now 60.
-    assert forgetting(tidy(WORKED)) == pytest.approx((25 + 20) / 2)
+@pytest.mark.parametrize(
+    ("score", "by_hand"),
+    [
+        (average_accuracy, (70 + 60 + 99) / 3),
+        # Task 1: best 95 after task 2, now 70. Task 2: best 80, now 60.
+        (forgetting, (25 + 20) / 2),
+        (learning_accuracy, (90 + 80 + 99) / 3),
+        (backward_transfer, (70 - 90 + 60 - 80) / 2),
+        (forward_transfer, (52 - 48 + 60 - 52) / 2),
+        # Task 1 after tasks 2 and 3: 95, 70. Task 2 after task 3: 60.
+        (minimum_accuracy, (70 + 60) / 2),
+    ],
+)
+def test_a_score_is_what_it_is_by_hand(score, by_hand):
+    assert score(tidy(WORKED)) == pytest.approx(by_hand)
 
 
 def test_forgetting_does_not_count_accuracy_before_a_task_was_trained():
     R = WORKED.copy()
     R[1, 1] = 100.0  # task 2 before it was trained
     assert forgetting(tidy(R)) == pytest.approx((25 + 20) / 2)
-
-
-def test_learning_accuracy_by_hand():
-    assert learning_accuracy(tidy(WORKED)) == pytest.approx((90 + 80 + 99) / 3)
-
-
-def test_backward_transfer_by_hand():
-    assert backward_transfer(tidy(WORKED)) == pytest.approx((70 - 90 + 60 - 80) / 2)
-
-
-def test_forward_transfer_by_hand():
-    assert forward_transfer(tidy(WORKED)) == pytest.approx((52 - 48 + 60 - 52) / 2)
-
-
-def test_minimum_accuracy_by_hand():
-    # Task 1 after tasks 2 and 3: 95, 70. Task 2 after task 3: 60.
-    assert minimum_accuracy(tidy(WORKED)) == pytest.approx((70 + 60) / 2)
 
 
 def test_recency_bias_by_hand():
@@ -192,31 +183,20 @@ def test_the_summary_holds_what_the_functions_say():
     assert scores == {}
 
 
-def test_a_missing_column_is_named():
-    with pytest.raises(DataError, match="'metric' is missing"):
-        average_accuracy(tidy(WORKED).drop(columns="metric"))
-
-
-def test_a_metric_that_does_not_occur_is_named():
-    with pytest.raises(DataError, match="'auc'"):
-        accuracy_matrix(tidy(WORKED), "auc")
-
-
-def test_rows_of_two_runs_are_refused():
-    with pytest.raises(DataError, match="accuracy of task 1 after task 0 occurs twice"):
-        accuracy_matrix(pd.concat([tidy(WORKED), tidy(WORKED)]))
-
-
 @pytest.mark.parametrize(
-    ("rows", "message"),
-    [([0, 1, 2], "after task 3, the last one; the run is not finished"), ([0, 2, 3], "task 1")],
+    ("harm", "words"),
+    [
+        (lambda t: t.drop(columns="metric"), "'metric' is missing"),
+        (lambda t: t.replace("accuracy", "auc"), "'accuracy'"),
+        (lambda t: pd.concat([t, t]), "accuracy of task 1 after task 0 occurs twice"),
+        (lambda t: t[t["task_evaluated"] != 2], r"must be 1 to 3, got \[1, 3\]"),
+        (
+            lambda t: t[t["task_trained"] != 3],
+            "after task 3, the last one; the run is not",
+        ),
+        (lambda t: t[t["task_trained"] != 1], "task 1"),
+    ],
 )
-def test_a_run_with_missing_rows_is_refused(rows, message):
-    with pytest.raises(DataError, match=message):
-        average_accuracy(tidy(WORKED, rows=rows))
-
-
-def test_a_gap_in_the_tasks_is_refused():
-    table = tidy(WORKED)
-    with pytest.raises(DataError, match=r"must be 1 to 3, got \[1, 3\]"):
-        average_accuracy(table[table["task_evaluated"] != 2])
+def test_a_table_that_is_not_of_one_finished_run_is_refused(harm, words):
+    with pytest.raises(DataError, match=words):
+        average_accuracy(harm(tidy(WORKED)))

@@ -45,20 +45,10 @@ def test_with_one_bin_the_calibration_error_is_confidence_minus_accuracy(batch):
     assert expected_calibration_error(log_probs, labels, bins=1) == pytest.approx(gap, abs=1e-4)
 
 
-def test_a_certain_and_right_prediction_is_perfect():
-    log_probs = torch.tensor([[0.0, -math.inf], [-math.inf, 0.0]])
-    labels = torch.tensor([0, 1])
-    assert accuracy(log_probs, labels) == 100.0
-    assert nll(log_probs, labels) == 0.0
-    assert expected_calibration_error(log_probs, labels) == 0.0
-
-
-def test_a_certain_and_wrong_prediction_is_as_bad_as_can_be():
-    log_probs = torch.tensor([[0.0, -math.inf]])
-    labels = torch.tensor([1])
-    assert accuracy(log_probs, labels) == 0.0
-    assert nll(log_probs, labels) == math.inf
-    assert expected_calibration_error(log_probs, labels) == 100.0
+@pytest.mark.parametrize(("label", "scores"), [(0, (100.0, 0.0, 0.0)), (1, (0.0, math.inf, 100.0))])
+def test_a_certain_prediction_is_perfect_or_as_bad_as_can_be(label, scores):
+    prediction = torch.tensor([[0.0, -math.inf]]), torch.tensor([label])
+    assert tuple(f(*prediction) for f in (accuracy, nll, expected_calibration_error)) == scores
 
 
 def test_a_uniform_prediction_has_the_entropy_as_nll():
