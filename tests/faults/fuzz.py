@@ -67,7 +67,7 @@ _SENSIBLE = (
     *(["run", BENCHMARK], ["sweep", "d2-grid"], ["sweep", "tune-radial"], ["check", "naive"]),
     *(["regress"], ["regress", "diabetes-sequence"], ["regress", "uci"], ["refer"]),
     *(["refer", "eyepacs-idrid"], ["papers", "all"], ["papers", "soap-bubble"], ["bench", "kl"]),
-    *(["prune", "lenet"], ["prune", "mlp"], ["bandit"], ["bandit", "mushroom"]),
+    *(["papers", "pruning-lenet"], ["papers", "cost"], ["bandit"], ["bandit", "mushroom"]),
     *(["report", "runs"], ["sweep-report", "runs"], ["refer-report", "runs"], ["list"]),
 )
 """How command lines begin that have a meaning."""

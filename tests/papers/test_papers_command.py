@@ -47,7 +47,7 @@ def small_network(posterior, drop):
 
 
 @pytest.fixture
-def tiny(monkeypatch):
+def tiny(monkeypatch, tmp_path):
     """Sizes at which an analysis takes a second."""
     monkeypatch.setattr(images, "TRAIN", 120)
     monkeypatch.setattr(images, "TEST", 60)
@@ -68,6 +68,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(toy_regression, "QUICK_HIDDEN", 6)
     monkeypatch.setattr(cost, "BATCH", 4)
     monkeypatch.setattr(cost_methods, "BATCH", 4)
+    monkeypatch.chdir(tmp_path)
     two_posteriors.train_both.cache_clear()
     yield
     two_posteriors.train_both.cache_clear()
@@ -140,7 +141,7 @@ def test_a_figure_is_a_module_that_analyses_and_its_page_the_package():
         assert callable(import_module(page.module_of(name)).analyse)
         assert page.figures[name]
     assert "two-posteriors" not in figures()
-    assert [*pages()] == ["badam", "radial", "rdp"]
+    assert [*pages()] == ["badam", "pruning", "radial", "rdp"]
 
 
 @pytest.mark.parametrize("words", [[], ["--list"], ["cost", "--list"]])

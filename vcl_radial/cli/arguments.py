@@ -71,14 +71,14 @@ def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
     )
 
 
-def add_out(parser: argparse.ArgumentParser, default: str) -> None:
+def add_out(parser: argparse._ActionsContainer, default: str) -> None:
     """The argument `--out DIR`, where results are kept."""
     parser.add_argument(
         "--out", metavar="DIR", type=Path, default=Path(default), help="default: %(default)s"
     )
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
+def add_device(parser: argparse._ActionsContainer) -> None:
     """The argument `--device`, for `usable_device`."""
     parser.add_argument(
         "--device",
@@ -88,7 +88,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_settings(parser: argparse.ArgumentParser, help: str) -> None:
+def add_settings(parser: argparse._ActionsContainer, help: str) -> None:
     """The argument `--set KEY=VALUE ...`, into `options.settings`."""
     parser.add_argument(
         "--set",

@@ -8,7 +8,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, INTERRUPTED, add_data_dir, seed_number
+from vcl_radial.cli.arguments import (
+    DONE,
+    INTERRUPTED,
+    add_data_dir,
+    add_device,
+    add_out,
+    add_settings,
+    count,
+    seed_number,
+    usable_device,
+)
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -35,7 +45,20 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--to", metavar="DIR", type=Path, help="where to write (default: the folder of the page)"
     )
-    add_data_dir(parser, ", else scikit-learn's digits")
+    add_data_dir(parser, ", else scikit-learn's digits; of pruning, what was downloaded")
+    runs = parser.add_argument_group("figures whose networks are runs (pruning)")
+    runs.add_argument(
+        "--seeds", metavar="N", type=count, default=3, help="how many, from --seed on (default: 3)"
+    )
+    runs.add_argument(
+        "--method", dest="methods", metavar="NAME", nargs="+", default=[], help="default: all"
+    )
+    runs.add_argument(
+        "--jobs", metavar="N", type=count, help="runs at a time (default: one per core)"
+    )
+    add_settings(runs, "override keys of the recipe (epochs=20) or the data (data.dataset=digits)")
+    add_out(runs, "runs")
+    add_device(runs)
     parser.set_defaults(command=_papers)
 
 
@@ -53,6 +76,10 @@ def _figures(word: str) -> tuple[str, list[str]]:
 def _papers(options: argparse.Namespace) -> int:
     if options.list or not options.names:
         return _list()
+    from vcl_radial.runs.catalogue import parse_setting
+
+    settings = dict(parse_setting(text) for text in options.settings)
+
     from vcl_radial.papers.analysis import Setting
     from vcl_radial.papers.compute import compute_all
 
@@ -61,10 +88,17 @@ def _papers(options: argparse.Namespace) -> int:
         quick=options.quick,
         data_dir=options.data_dir,
         say=lambda line: print(f"  {line}", flush=True),
+        command=_in_words(options),
+        seeds=options.seeds,
+        methods=options.methods,
+        settings=settings,
+        out=options.out,
+        device=usable_device(options.device),
+        jobs=options.jobs,
     )
     names = dict.fromkeys(name for _, names in options.names for name in names)
     try:
-        compute_all(list(names), options.to, setting, _in_words(options))
+        compute_all(list(names), options.to, setting)
     except KeyboardInterrupt:
         print("vcl-radial: stopped; figures that were done are kept", file=sys.stderr)
         return INTERRUPTED
@@ -86,5 +120,8 @@ def _in_words(options: argparse.Namespace) -> str:
     """The command, with what decides the numbers."""
     words = ["vcl-radial", "papers", *(word for word, _ in options.names)]
     words += ["--seed", str(options.seed)] if options.seed else []
+    words += ["--method", *options.methods] if options.methods else []
+    words += ["--seeds", str(options.seeds)] if options.seeds != 3 else []
     words += ["--quick"] if options.quick else []
+    words += ["--set", *options.settings] if options.settings else []
     return shlex.join(words)

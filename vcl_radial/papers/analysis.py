@@ -26,12 +26,26 @@ class Setting:
         quick: a coarse look in under 20 seconds.
         data_dir: the folder of image data that was named on the command line.
         say: takes a line of progress.
+        command: in words, to stand with the results.
+        seeds: of networks that are trained, from `seed` on.
+        methods: of the runs of a figure; all of them where none is named.
+        settings: keys and values of `--set`, for figures whose runs have them.
+        out: the folder of runs.
+        device: of runs, "cpu" or "cuda".
+        jobs: runs at a time; None for one per core.
     """
 
     seed: int = 0
     quick: bool = False
     data_dir: Path | None = None
     say: Callable[[str], None] = field(default=_silent, compare=False)
+    command: str = "vcl-radial papers"
+    seeds: int = 3
+    methods: Sequence[str] = field(default=(), compare=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    out: Path = Path("runs")
+    device: str = "cpu"
+    jobs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from time import process_time
+from types import ModuleType
 
 import torch
 
+from vcl_radial.errors import UserError
 from vcl_radial.papers import page
 from vcl_radial.papers.analysis import Analysis, Record, Setting
 from vcl_radial.papers.catalogue import figures
@@ -20,22 +22,22 @@ from vcl_radial.runs import environment
 from vcl_radial.runs.folder import make_folder, not_written, write_atomically
 
 
-def compute_all(names: Sequence[str], to: Path | None, setting: Setting, command: str) -> None:
+def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None:
     """Compute figures one after the other; what is done is written before the next begins.
 
     Args:
         names: of figures.
         to: the folder for NAME.png, .svg, .csv and .json, and `README.md` about all that it holds;
             figures that were computed before stay. None for the folder of each figure's page.
-        setting: of all of them.
-        command: in words, for the page.
+        setting: of all of them, with the command in words.
 
     Raises:
-        UserError: the data cannot be read or the result cannot be written.
+        UserError: a figure has no settings, the data cannot be read or a result not written.
         Diverged: a loss is no longer a finite number.
     """
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+    _check_settings(names, setting)
     # Before anything is written: the page itself may lie in the checkout whose state this reports.
     described = environment.describe("cpu", 1)
     pages = figures()
@@ -49,7 +51,9 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting, command
         print(page.to_text(done.claims), flush=True)
         _write(folder / name, done)
         seconds = process_time() - started
-        of_figure = Record.of(done, command=command, seconds=seconds, environment=described)
+        of_figure = Record.of(
+            done, command=setting.command or "", seconds=seconds, environment=described
+        )
         record.write(folder, name, of_figure)
         write_atomically(folder / "README.md", page.to_markdown(read(folder)))
         print(f"  {folder / name}.png, .svg, .csv\n", flush=True)
@@ -59,10 +63,26 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting, command
 
 def compute(name: str, setting: Setting) -> Analysis:
     """One figure, on randomness of its own: the same whatever came before it."""
-    module = import_module(figures()[name].module_of(name))
+    module = _module(name)
     with own_randomness(setting.seed, torch.device("cpu")):
         done: Analysis = module.analyse(setting)
     return done
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(figures()[name].module_of(name))
+
+
+def _check_settings(names: Sequence[str], setting: Setting) -> None:
+    """See that all figures have settings, where some are set.
+
+    Raises:
+        UserError: one has none.
+    """
+    if setting.settings:
+        for name in names:
+            if not hasattr(_module(name), "TAKES_SETTINGS"):
+                raise UserError(f"--set {next(iter(setting.settings))}: {name} has no settings")
 
 
 def read(folder: Path) -> dict[str, Record]:

@@ -1,68 +1,180 @@
-"""An MLP pruned by the signal-to-noise ratio of its weights, method by method (BAdam, Fig. 2)."""
+"""The networks of the BAdam paper's Fig. 2: an MLP on MNIST with two hidden layers of 400 units.
+
+Each method gives a mean and a standard deviation to every weight. Of the methods beside BAdam the
+paper states no settings; ours are here.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
 import torch
+from avalanche.core import SupervisedPlugin
+from avalanche.training.plugins import EvaluationPlugin
+from pydantic import Field
+from torch import nn
 
-from vcl_radial.data.streams import TensorStream
-from vcl_radial.papers.pruning.mlp_methods import METHODS, MLPUnit, load_stream, train
-from vcl_radial.papers.pruning.mlp_pruning import accuracies
-from vcl_radial.runs import environment
-from vcl_radial.runs.folder import make_folder
-from vcl_radial.runs.result_file import read, write
+from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
+from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings, variational_weights
+from vcl_radial.papers.pruning.mlp_pruning import Layer, Trained, accuracies
+from vcl_radial.papers.pruning.track import OnEpoch, Pruning, PruningSpec
+from vcl_radial.predict import own_randomness
+from vcl_radial.quiet import quiet
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.settings import Settings
+from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.tracks.continual.training import make_strategy
 
 
-def perform(units: Sequence[MLPUnit], out: Path, to: Path, data_dir: Path | None) -> None:
-    """Train and prune what is not finished.
+class MLPData(Settings):
+    """The images.
 
-    Args:
-        units: all of them.
-        out: the folder of the results.
-        to: the folder that the report is to go to, made before the work.
-        data_dir: where the images lie; None for the usual places.
+    Attributes:
+        dataset: its name.
+    """
+
+    dataset: Literal["mnist", "fashion-mnist", "digits"] = "mnist"
+
+
+class MLPRecipe(Recipe):
+    """As for any run of the suite, with dropout.
+
+    Attributes:
+        dropout: the rate in the hidden layers, in training.
+        mask_samples: masks of a prediction; 0 predicts without dropout.
+    """
+
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    mask_samples: Annotated[int, Field(ge=0)] = 0
+
+
+class MLPSpec(PruningSpec):
+    """One MLP."""
+
+    TRACK = f"{__name__}:MLPPruning"
+
+    data: MLPData
+    recipe: MLPRecipe
+
+
+class MLPPruning(Pruning[MLPSpec]):
+    """An MLP pruned by the signal-to-noise ratio of its weights (BAdam, Fig. 2)."""
+
+    spec = MLPSpec
+    worker_modules = (*Pruning.worker_modules, __name__)
+    devices = ("cpu",)
+
+    def check_data(self, runs: Sequence[MLPSpec], data_dir: Path | None) -> None:
+        """Load the images."""
+        load_stream(runs[0].data.dataset, data_dir)
+
+    def prune(self, folder: RunFolder[MLPSpec], place: Place, on_epoch: OnEpoch) -> dict[str, Any]:
+        """Test accuracy over the pruned share, by both orders."""
+        run = folder.run
+        started = time.perf_counter()
+        stream = load_stream(run.data.dataset, place.data_dir)
+        trained = train(run.recipe, stream, run.seed, lambda epoch: on_epoch(epoch, ""))
+        x, labels = stream.inputs(0, "test"), stream.labels(0, "test")
+        numbers: dict[str, Any] = {"magnitude": accuracies(trained, None, x, labels)}
+        if trained.scales is not None:
+            numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
+        return {**numbers, "seconds": time.perf_counter() - started}
+
+
+def load_stream(dataset: str, data_dir: Path | None) -> TensorStream:
+    """A data set as one task; pixels from 0 to 1, so that an unused pixel moves no weight.
 
     Raises:
-        UserError: the data cannot be read or a result cannot be written.
-        Diverged: a loss is no longer a finite number.
+        UserError: the data are not there.
+        DataError: they are damaged.
     """
-    make_folder(out)
-    make_folder(to)
-    torch.set_num_threads(1)
-    todo = [unit for unit in units if read(unit, out) is None]
-    kept = f", {len(units) - len(todo)} kept from before" if len(todo) < len(units) else ""
-    print(f"{units[0].dataset}: {len(todo)} networks to train{kept}", flush=True)
-    if not todo:
-        return
-    stream = load_stream(todo[0].dataset, data_dir)
-    for k, unit in enumerate(todo, start=1):
-        _carry_out(unit, stream, out, f"[{k} of {len(todo)}]")
+    data = load_dataset(dataset, data_dir)
+    stream = split_stream(data, tasks=1, heads="single", validation=0.0)
+    pixels = torch.cat([data.train_x, data.test_x]).flatten(1).float()
+    return replace(stream, x=pixels / pixels.max())
 
 
-def _carry_out(unit: MLPUnit, stream: TensorStream, out: Path, place: str) -> None:
-    """Train, prune by both orders, and write the result."""
-    described = environment.describe("cpu", 1)
-    started = time.perf_counter()
-    epochs = unit.recipe.epochs
+def train(
+    recipe: MLPRecipe,
+    stream: TensorStream,
+    seed: int,
+    on_epoch: Callable[[int], None] = lambda n: None,
+) -> Trained:
+    """Train a network by the suite's own strategy and read its posterior off.
 
-    def on_epoch(epoch: int) -> None:
-        if epoch % max(1, epochs // 5) == 0 and epoch < epochs:
-            print(f"  {unit.method} seed {unit.seed}: epoch {epoch} of {epochs}", flush=True)
+    Raises:
+        Diverged: the loss is no longer a finite number.
+    """
+    with own_randomness(seed, torch.device("cpu")), quiet():
+        strategy = make_strategy(
+            recipe,
+            make_network(recipe, stream),
+            tensor_stream=stream,
+            evaluator=EvaluationPlugin(loggers=[]),
+            plugins=[_EachEpoch(on_epoch)],
+        )
+        strategy.train(to_avalanche(stream).train_stream[0])
+    network = strategy.network
+    if recipe.posterior != "none":
+        return Trained(*_variational(network))
+    if isinstance(network, GaussianNetwork):
+        names = {id(q.mean): q.precision.rsqrt() for q in network.posteriors([0]).values()}
+        linears = _linears(network)
+        scales = [(names[id(layer.weight)], names[id(layer.bias)]) for layer in linears]
+        return Trained(_point(linears), scales)
+    return Trained(_point(_linears(network)), None, recipe.dropout, recipe.mask_samples)
 
-    method = replace(METHODS[unit.method], recipe=unit.recipe)
-    trained = train(method, stream, unit.seed, on_epoch)
-    x, labels = stream.inputs(0, "test"), stream.labels(0, "test")
-    numbers = {"magnitude": accuracies(trained, None, x, labels)}
-    if trained.scales is not None:
-        numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
-    seconds = time.perf_counter() - started
-    write(unit, out, numbers, described | {"seconds": seconds})
-    print(
-        f"{unit.method} seed {unit.seed}: {numbers['magnitude'][0]:.2f} % before pruning, "
-        f"{seconds:.0f} s  {place}",
-        flush=True,
+
+def make_network(recipe: MLPRecipe, stream: TensorStream) -> MLP:
+    """The network before training."""
+    posterior = None
+    if recipe.posterior != "none":
+        posterior = PosteriorSettings(
+            recipe.posterior, initial_rho=recipe.initial_rho, prior_scale=recipe.prior_scale
+        )
+    network = MLP(
+        stream.x.shape[1],
+        stream.n_classes,
+        hidden=recipe.hidden,
+        multi_head=False,
+        posterior=posterior,
     )
+    if recipe.dropout:
+        # Before the ReLU, which a mask with its factor commutes with.
+        network.body = nn.ModuleList(
+            nn.Sequential(layer, nn.Dropout(recipe.dropout)) for layer in network.body
+        )
+    return network
+
+
+def _linears(network: nn.Module) -> list[nn.Linear]:
+    return [module for module in network.modules() if isinstance(module, nn.Linear)]
+
+
+def _point(linears: Sequence[nn.Linear]) -> list[Layer]:
+    return [(layer.weight.detach(), layer.bias.detach()) for layer in linears]
+
+
+@torch.no_grad()
+def _variational(network: nn.Module) -> tuple[list[Layer], list[Layer]]:
+    """Means, and the standard deviations of single weights, layer by layer."""
+    means, scales = [], []
+    for weights in variational_weights(network, [0]):
+        means.append(cast(Layer, weights.mean()))
+        noise = [block.weight_noise() for block in weights.posterior_blocks()]
+        scales.append(cast(Layer, weights.split(noise)))
+    return means, scales
+
+
+class _EachEpoch(SupervisedPlugin):  # type: ignore[misc]  # Avalanche has no types
+    def __init__(self, on_epoch: Callable[[int], None]) -> None:
+        super().__init__()
+        self.on_epoch = on_epoch
+
+    def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
+        self.on_epoch(strategy.clock.train_exp_epochs + 1)

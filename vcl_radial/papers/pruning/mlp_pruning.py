@@ -10,18 +10,39 @@ section 5.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn.functional import dropout, linear, relu
 
 from vcl_radial.metrics import accuracy
-from vcl_radial.papers.pruning.mlp_methods import Layer, Trained
 from vcl_radial.predict import log_predictive
+
+Layer: TypeAlias = tuple[Tensor, Tensor]
+"""Of a fully connected layer: what belongs to its weights `[out, in]` and its biases `[out]`."""
 
 SHARES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 96, 97, 98, 99, 99.2, 99.5, 99.7, 99.9)
 """Pruned, in per cent: those of the authors' published notebook."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network of fully connected layers whose weights have means and standard deviations.
+
+    Attributes:
+        means: of each layer.
+        scales: their standard deviations; None where the method gives no order.
+        dropout: the rate in a prediction.
+        samples: masks of a prediction.
+    """
+
+    means: Sequence[Layer]
+    scales: Sequence[Layer] | None
+    dropout: float = 0.0
+    samples: int = 1
 
 
 def signal_to_noise(means: Sequence[Layer], scales: Sequence[Layer] | None) -> list[Layer]:

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -9,20 +8,21 @@ from hypothesis import strategies as st
 from vcl_radial.nn import PosteriorSettings
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.optimizers.natural_gradient import LEFT
-from vcl_radial.papers.pruning.mlp_methods import (
-    METHODS,
-    Trained,
-    load_stream,
-    make_network,
-    train,
-)
+from vcl_radial.papers.pruning.mlp import load_stream, make_network, train
 from vcl_radial.papers.pruning.mlp_pruning import (
     SHARES,
+    Trained,
     accuracies,
     logits,
     pruned,
     signal_to_noise,
 )
+from vcl_radial.papers.pruning.track import runs_of
+
+
+def recipe(name, **keys):
+    (run,) = runs_of("pruning-mlp", [name], [0], {"data.dataset": "digits", **keys})
+    return run.recipe
 
 
 def layers(seed=0, sizes=((5, 7), (3, 5))):
@@ -85,10 +85,8 @@ def test_the_ratio_of_a_weight_under_dropout_does_not_depend_on_the_weight():
 @pytest.mark.parametrize("name", ["badam", "bbb"])
 def test_the_layers_read_off_are_the_network(name):
     stream = load_stream("digits", None)
-    method = METHODS[name]
-    method = replace(method, recipe=method.recipe.model_copy(update={"hidden": [12, 8]}))
     torch.manual_seed(0)
-    network = make_network(method, stream).eval()
+    network = make_network(recipe(name, hidden=[12, 8]), stream).eval()
     if name == "badam":
         linears = [m for m in network.modules() if isinstance(m, torch.nn.Linear)]
         read = [(m.weight, m.bias) for m in linears]
@@ -117,16 +115,14 @@ def digits():
 
 
 def small(name, epochs=4):
-    method = METHODS[name]
-    update = {"hidden": [32, 32], "epochs": epochs, "batch_size": 32}
-    return replace(method, recipe=method.recipe.model_copy(update=update))
+    return recipe(name, hidden=[32, 32], epochs=epochs, batch_size=32)
 
 
 def test_pixels_are_from_0_to_1(digits):
     assert (float(digits.x.min()), float(digits.x.max())) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "vadam"])
+@pytest.mark.parametrize("name", ["badam", "bbb", "mc-dropout", "radial"])
 def test_every_method_learns_and_half_of_its_weights_are_not_needed(name, digits):
     trained = train(small(name, 8), digits, 0)
     x, labels = digits.inputs(0, "test"), digits.labels(0, "test")
@@ -142,7 +138,7 @@ def test_vadam_forgets_its_initial_precision_where_no_gradient_comes(digits):
     x = digits.inputs(0, "train")
     never = x.abs().sum(0) == 0
     precision = trained.scales[0][0][:, never] ** -2
-    expected = 1 + LEFT / METHODS["vadam"].recipe.initial_noise ** 2
+    expected = 1 + LEFT / recipe("vadam").initial_noise ** 2
     torch.testing.assert_close(precision, torch.full_like(precision, expected), rtol=1e-3, atol=0)
     assert float(trained.scales[0][0][:, ~never].std()) > 0
 

@@ -1,28 +1,25 @@
-"""The page of the pruned MLPs: Fig. 2 of the BAdam paper beside ours."""
+"""An MLP pruned by the signal-to-noise ratio of its weights (BAdam Fig. 2)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from matplotlib.figure import Figure
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.papers import page
-from vcl_radial.papers.pruning.mlp_methods import METHODS, MLPUnit
+from vcl_radial.papers.analysis import Analysis, Setting
+from vcl_radial.papers.pruning.mlp import MLPSpec
 from vcl_radial.papers.pruning.mlp_pruning import SHARES
-from vcl_radial.report.figures import house_style, save
-from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, line, sheet, to_csv
-from vcl_radial.report.figures.tables import markdown
-from vcl_radial.report.sections import Claim
-from vcl_radial.runs.folder import not_written, write_atomically
-from vcl_radial.runs.result_file import provenance
+from vcl_radial.papers.pruning.track import Result, description_of, minutes, results_of
+from vcl_radial.report.figures import house_style
+from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, line, sheet
+from vcl_radial.report.sections import Claim, Column, Table
 
-Result: TypeAlias = tuple[MLPUnit, Mapping[str, Any], Mapping[str, Any]]
-"""What was done, its numbers, and where they came from."""
+MLPResult: TypeAlias = Result[MLPSpec]
 
+TAKES_SETTINGS = True
 RATIO, MAGNITUDE = "signal-to-noise", "magnitude"
 TITLES = {
     "badam": "BAdam",
@@ -32,7 +29,7 @@ TITLES = {
     "radial": "radial (ours)",
 }
 _COLOURS = dict(zip(TITLES, ("#d55e00", "#009e73", "#e69f00", "#cc79a7", "#0072b2"), strict=True))
-_TOLD = (0, 50, 80, 90, 95, 98)
+_TABLE_SHARES = (0, 50, 80, 90, 95, 98)
 """Shares in the table."""
 
 NOTEBOOK: Mapping[str, Mapping[float, float]] = {
@@ -44,27 +41,49 @@ one run with sigmoid units, 200 epochs, beta_2 = 0.999, dropout 0.2, no L2 penal
 Fig. 2 and no numbers."""
 
 
-def write_report(results: Sequence[Result], to: Path, command: str) -> None:
-    """Write `README.md`, `pruning-mlp.csv`, `.png` and `.svg`, and say where they lie.
-
-    Raises:
-        UserError: something cannot be written.
-    """
+def analyse(setting: Setting) -> Analysis:
+    """Train and prune what is not finished, and hold BAdam against the others."""
+    results = results_of("pruning-mlp", list(TITLES), setting)
     curves = make_curves(results)
-    claims = make_claims(curves)
-    seeds = len({unit.seed for unit, _, _ in results})
-    stem = to / "pruning-mlp"
-    try:
-        save(draw(curves, seeds), stem)
-    except OSError as error:
-        raise not_written(stem, error) from None
-    write_atomically(stem.with_suffix(".csv"), to_csv(curves))
-    write_atomically(to / "README.md", _page(results, curves, claims, seeds, command))
-    print(page.to_text(claims))
-    print(f"{to / 'README.md'}, pruning-mlp.png, .svg, .csv")
+    seeds = sorted({result.run.seed for result in results})
+    return Analysis(
+        title="An MLP pruned by signal-to-noise ratio",
+        source="Kessler et al. 2020 (BAdam), Fig. 2, section 4 and Appendix D.2",
+        shown=[
+            "The weights with the lowest |mean| / sigma are set to zero, and the test images are "
+            "classified with what is left, at the posterior's means and without retraining.",
+            "The published numbers are those of the authors' notebook (github.com/skezle/BADAM): "
+            "one run with sigmoid units, 200 epochs and beta_2 = 0.999. The paper itself prints "
+            "none.",
+        ],
+        settings=_settings(results, seeds),
+        curves=curves,
+        figure=draw(curves, len(seeds)),
+        claims=make_claims(curves),
+        tables=[_table(curves, len(seeds))],
+    )
 
 
-def make_curves(results: Sequence[Result]) -> list[Curve]:
+def _settings(results: Sequence[MLPResult], seeds: Sequence[int]) -> list[tuple[str, str]]:
+    run = results[0].run
+    return [
+        ("data", f"{run.data.dataset}, pixels from 0 to 1; test images"),
+        (
+            "network",
+            f"two hidden layers of {run.recipe.hidden[0]} ReLU units, He's start; "
+            f"{run.recipe.epochs} epochs of Adam in batches of {run.recipe.batch_size} images, "
+            f"learning rate 1e-3 unless another is named; {minutes(results)}",
+        ),
+        *(
+            (TITLES[name], description_of(name))
+            for name in TITLES
+            if any(result.run.method == name for result in results)
+        ),
+        ("seeds", ", ".join(map(str, seeds))),
+    ]
+
+
+def make_curves(results: Sequence[MLPResult]) -> list[Curve]:
     """Accuracy over the pruned share: mean and standard error over seeds, by criterion and method.
 
     The mean alone where there is one seed.
@@ -73,9 +92,9 @@ def make_curves(results: Sequence[Result]) -> list[Curve]:
     for criterion in (RATIO, MAGNITUDE):
         for method in TITLES:
             runs = [
-                numbers[criterion]
-                for unit, numbers, _ in results
-                if unit.method == method and criterion in numbers
+                result.numbers[criterion]
+                for result in results
+                if result.run.method == method and criterion in result.numbers
             ]
             if runs:
                 curves.append(_curve(criterion, method, runs))
@@ -187,58 +206,18 @@ def make_claims(curves: Sequence[Curve]) -> list[Claim]:
     return claims
 
 
-def _page(
-    results: Sequence[Result],
-    curves: Sequence[Curve],
-    claims: Sequence[Claim],
-    seeds: int,
-    command: str,
-) -> str:
-    methods = [m for m in TITLES if any(unit.method == m for unit, _, _ in results)]
-    datasets = ", ".join(sorted({unit.dataset for unit, _, _ in results}))
-    epochs = ", ".join(sorted({str(unit.recipe.epochs) for unit, _, _ in results}))
-    of_claims = [["published", "ours", "verdict"]]
-    of_claims += [[claim.published, claim.ours, claim.verdict] for claim in claims]
-    lines = [
-        "# An MLP pruned by signal-to-noise ratio",
-        "",
-        "Fig. 2 of Kessler et al. 2020 (BAdam), section 4 and Appendix D.2 there: the weights with "
-        "the lowest |mean| / sigma are set to zero, and the test images are classified with what "
-        "is left, at the posterior's means and without retraining.",
-        "",
-        "![Accuracy over the pruned share](pruning-mlp.png)",
-        "",
-        *([markdown(of_claims, words=of_claims[0])] if claims else []),
-        f"Accuracy in per cent, {_spread(seeds)}:",
-        "",
-        markdown(_table(curves), words=("method", "order")),
-        "The published numbers are those of the authors' notebook "
-        "(github.com/skezle/BADAM): one run with sigmoid units, 200 epochs and "
-        "beta_2 = 0.999. The paper itself prints none.",
-        "",
-        "## Settings",
-        "",
-        f"- data: {datasets}, pixels from 0 to 1; test images",
-        f"- network: two hidden layers of 400 ReLU units, He's start; {epochs} epochs of Adam in "
-        "batches of 128 images, learning rate 1e-3 unless another is named",
-        *(f"- {TITLES[m]}: {METHODS[m].note}" for m in methods),
-        f"- seeds: {', '.join(str(s) for s in sorted({unit.seed for unit, _, _ in results}))}",
-        "- numbers: [pruning-mlp.csv](pruning-mlp.csv)",
-        "",
-        provenance(command, [environment for _, _, environment in results]),
+def _table(curves: Sequence[Curve], seeds: int) -> Table:
+    columns = [Column("method", words=True), Column("order", words=True)]
+    columns += [Column(f"{share} %") for share in _TABLE_SHARES]
+    rows = [
+        [TITLES[curve.name], curve.panel, *(_cell(curve, s) for s in _TABLE_SHARES)]
+        for curve in curves
     ]
-    return "\n".join(lines)
-
-
-def _table(curves: Sequence[Curve]) -> list[list[str]]:
-    rows = [["method", "order", *(f"{share} %" for share in _TOLD)]]
-    for curve in curves:
-        rows.append([TITLES[curve.name], curve.panel, *(_cell(curve, s) for s in _TOLD)])
-    for criterion, numbers in NOTEBOOK.items():
-        rows.append(
-            ["BAdam, published notebook", criterion, *(f"{v:.1f}" for v in numbers.values())]
-        )
-    return rows
+    rows += [
+        ["BAdam, published notebook", criterion, *(f"{v:.1f}" for v in numbers.values())]
+        for criterion, numbers in NOTEBOOK.items()
+    ]
+    return Table(columns, rows, f"Accuracy in per cent over the pruned share, {_spread(seeds)}:")
 
 
 def _cell(curve: Curve, share: float) -> str:

@@ -1,0 +1,193 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.nn import kl_divergence
+from vcl_radial.papers.analysis import Setting
+from vcl_radial.papers.pruning import lenet, pruning_lenet
+from vcl_radial.papers.pruning.lenet import LeNetRecipe, LeNetSpec, load_images, train
+from vcl_radial.papers.pruning.track import Result
+from vcl_radial.runs.folder import RunFolder
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = {
+    "data.dataset": "digits",
+    "epochs": 2,
+    "eval_samples": 2,
+    "tolerance": 4.0,
+    "learning_rate": 3e-3,
+}
+
+
+def setting(out, **others):
+    return Setting(out=out, seeds=1, jobs=1, settings=SETTINGS | others)
+
+
+def folder_of(out, **recipe):
+    recipe = {"learning_rate": 3e-3, "epochs": 1, **recipe}
+    tables = {"data": {"dataset": "digits"}, "recipe": recipe}
+    run = LeNetSpec.model_validate(
+        {"benchmark": "pruning-lenet", "method": "rdp", "seed": 1, **tables}
+    )
+    return RunFolder(out, run)
+
+
+def digits(folder):
+    return load_images(folder.run.data, None, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """One seed on digits, carried out."""
+    out = tmp_path_factory.mktemp("runs")
+    return out, pruning_lenet.analyse(setting(out))
+
+
+def numbers_of(out):
+    (path,) = out.glob("pruning-lenet/rdp/seed-0-*/numbers.json")
+    return json.loads(path.read_text())
+
+
+def test_a_seed_stands_beside_the_published_rows(done):
+    out, analysis = done
+    numbers = numbers_of(out)
+    assert numbers["validation_error"] <= numbers["validation_error_before"] + 4.0
+    assert numbers["error"] < 60
+    (table,) = analysis.tables
+    rows = {row[0]: row[1] for row in table.rows}
+    assert rows["ours, seed 0"] == numbers["architecture"]
+    assert rows["RDP"] == "4-7-110-66"
+    assert "digits, not MNIST" in analysis.shown[0]
+    assert len(analysis.figure.axes) == 6
+    assert not list(out.rglob("*.pt"))
+
+
+def test_the_bars_count_every_row_and_column(done):
+    _, analysis = done
+    counted = {c.panel.split(", ")[1]: sum(c.y) for c in analysis.curves if c.name == "groups"}
+    assert counted == {
+        "conv1 rows": 20,
+        "conv2 rows": 50,
+        "fc1 rows": 500,
+        "conv2 columns": 20,
+        "fc1 columns": 800,
+        "fc2 columns": 500,
+    }
+
+
+@pytest.mark.parametrize(("spread", "agrees"), [(0.5, True), (3.0, False)])
+def test_two_heaps_are_clusters_and_one_is_not(spread, agrees, done):
+    generator = np.random.default_rng(0)
+    numbers = numbers_of(done[0])
+    modes = {
+        group: np.concatenate([generator.normal(c, spread, 200) for c in (-3, 3)]).tolist()
+        for group in numbers["modes"]
+    }
+    changed = numbers | {"modes": modes, "cuts": dict.fromkeys(numbers["cuts"], 0.0)}
+    claim = pruning_lenet.make_claims([Result(folder_of(done[0]).run, changed, {})])[-1]
+    assert "clusters" in claim.published
+    assert claim.agrees is agrees
+
+
+def test_a_finished_seed_is_kept(done, monkeypatch):
+    out, analysis = done
+    monkeypatch.setattr(lenet, "train", None)
+    assert pruning_lenet.analyse(setting(out)).curves == analysis.curves
+
+
+def test_a_stopped_seed_goes_on_to_the_same_numbers(done, tmp_path, monkeypatch):
+    real = RunFolder.save_checkpoint
+
+    def stop(*words):
+        real(*words)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, "save_checkpoint", stop)
+    with pytest.raises(KeyboardInterrupt):
+        pruning_lenet.analyse(setting(tmp_path))
+    monkeypatch.setattr(RunFolder, "save_checkpoint", real)
+    seen = []
+    monkeypatch.setattr(
+        lenet,
+        "_train_epoch",
+        lambda *words, real=lenet._train_epoch: seen.append(1) or real(*words),
+    )
+    pruning_lenet.analyse(setting(tmp_path))
+    assert len(seen) == 1
+    assert numbers_of(tmp_path) == numbers_of(done[0])
+
+
+def test_training_lowers_the_error_and_uses_no_test_image(tmp_path):
+    folder = folder_of(tmp_path, epochs=2)
+    images = digits(folder)
+    assert [len(images.y[part]) for part in ("train", "validation")] == [1298, 144]
+    images.x["test"], images.y["test"] = torch.empty(0), torch.empty(0)
+    errors = []
+    torch.manual_seed(1)
+    train(folder, images, lambda epoch, words: errors.append(float(words.split()[-2])))
+    assert errors[-1] < errors[0] < 90
+
+
+def test_cuts_are_chosen_on_validation_images_and_scored_on_test_images(tmp_path):
+    folder = folder_of(tmp_path)
+    images, recipe = digits(folder), LeNetRecipe(tolerance=5.0, eval_samples=2)
+    network, _ = train(folder, images)
+    first = lenet.prune(network, recipe, images)
+    images.y["test"] = (images.y["test"] + 1) % 10
+    relabelled = lenet.prune(network, recipe, images)
+    for key in ("cuts", "architecture", "validation_error", "validation_error_before"):
+        assert relabelled[key] == first[key]
+    for key in ("error", "error_before", "error_of_draws"):
+        assert relabelled[key] > first[key]
+    # Scored on the validation images, the two errors are one.
+    images.x["test"], images.y["test"] = images.x["validation"], images.y["validation"]
+    same = lenet.prune(network, recipe, images)
+    assert same["error"] == same["validation_error"]
+    assert same["error_before"] == same["validation_error_before"]
+
+
+def test_the_kl_is_counted_once_for_all_training_images(tmp_path, monkeypatch):
+    """Where the images say nothing, a step's gradient is that of KL / N."""
+    folder = folder_of(tmp_path, batch_size=649)
+    monkeypatch.setattr(lenet, "categorical_nll", lambda logits, y: 0 * logits.sum())
+    gradients = []
+
+    def keep(optimizer, *args):
+        group = optimizer.param_groups[1]["params"]
+        gradients.append([p.grad.clone() for p in group])
+
+    monkeypatch.setattr(torch.optim.Adam, "step", keep)
+    network, _ = train(folder, digits(folder))
+    network.zero_grad()
+    (kl_divergence(network, [0]) / 1298).backward()
+    radii = lenet._optimizer(network, folder.run.recipe).param_groups[1]["params"]
+    for kept, parameter in zip(gradients[0], radii, strict=True):
+        torch.testing.assert_close(kept, parameter.grad)
+
+
+def test_a_damaged_checkpoint_is_reported_and_the_seed_starts_anew(tmp_path, capsys):
+    folder = folder_of(tmp_path)
+    folder.start()
+    folder.checkpoint.write_bytes(b"x" * 100)
+    assert lenet._left(folder) is None
+    assert f"{folder.checkpoint}: damaged" in capsys.readouterr().out
+    assert not folder.checkpoint.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"epochs": 0}, "epochs = 0: input should be greater than or equal to 1"),
+        ({"epoch": 3}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        ({"prior_length": 1.0}, "prior_length = 1.0: input should be less than 1"),
+        ({"data.set": "mnist"}, "unknown key 'data.set'; the nearest known one is 'dataset'"),
+        ({"batch_size": 5000}, "batch_size = 5000 is more than the"),
+    ],
+)
+def test_a_wrong_setting_is_named(wrong, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        pruning_lenet.analyse(setting(tmp_path, **wrong))

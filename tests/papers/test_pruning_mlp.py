@@ -1,0 +1,83 @@
+import pytest
+
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.papers.analysis import Setting
+from vcl_radial.papers.pruning import mlp, pruning_mlp
+from vcl_radial.papers.pruning.pruning_mlp import NOTEBOOK, make_claims, make_curves
+from vcl_radial.papers.pruning.track import Result
+
+SETTINGS = {"data.dataset": "digits", "epochs": 1, "hidden": [8, 8]}
+
+
+def setting(out, *methods, **others):
+    return Setting(out=out, seeds=2, jobs=1, methods=methods, settings=SETTINGS | others)
+
+
+@pytest.mark.slow
+def test_finished_networks_are_kept_and_other_settings_are_other_runs(
+    tmp_path, capsys, monkeypatch
+):
+    analysis = pruning_mlp.analyse(setting(tmp_path, "badam", "mc-dropout"))
+    assert "pruning-mlp: 4 runs to do" in capsys.readouterr().out
+    kinds = {(curve.panel, curve.name) for curve in analysis.curves}
+    # There is no order by signal-to-noise under dropout.
+    assert kinds == {
+        ("signal-to-noise", "badam"),
+        ("magnitude", "badam"),
+        ("magnitude", "mc-dropout"),
+    }
+    assert "sqrt(keep / (1 - keep))" in dict(analysis.settings)["MC dropout"]
+    again = pruning_mlp.analyse(setting(tmp_path, "badam", "mc-dropout"))
+    assert "all 4 runs were finished before" in capsys.readouterr().out
+    assert again.curves == analysis.curves
+
+    numbers = next(tmp_path.glob("pruning-mlp/badam/seed-1-*/numbers.json"))
+    numbers.write_text(numbers.read_text().replace("magnitude", "magnitudE"))
+    assert pruning_mlp.analyse(setting(tmp_path, "badam", "mc-dropout")).curves == analysis.curves
+    assert "1 run to do, 1 at a time, 3 kept from before" in capsys.readouterr().out
+
+    pruning_mlp.analyse(setting(tmp_path, "badam", epochs=2))
+    assert "2 runs to do, 1 at a time\n" in capsys.readouterr().out
+
+
+def test_claims_are_decided_by_the_numbers():
+    def result(method, **numbers):
+        return Result(type("Run", (), {"method": method, "seed": 0}), numbers, {})
+
+    high, low = [98.0] * 19, [50.0] * 19
+    badam = result("badam", **{"signal-to-noise": high, "magnitude": low})
+    other = result("vadam", **{"signal-to-noise": low, "magnitude": high})
+    agree = make_claims(make_curves([badam, other]))
+    assert [claim.agrees for claim in agree] == [True, True, True]
+    worse = result("badam", **{"signal-to-noise": low, "magnitude": high})
+    better = result("vadam", **{"signal-to-noise": high, "magnitude": low})
+    differ = make_claims(make_curves([worse, better]))
+    assert [claim.agrees for claim in differ] == [False, False, False]
+    assert "VADAM" in differ[1].because
+
+
+def test_the_published_notebook_says_the_same_before_pruning_in_either_order():
+    first, second = NOTEBOOK.values()
+    assert list(first) == list(second)
+    assert first[0] == second[0]
+
+
+def test_data_and_methods_that_are_not_there_are_said_in_one_line(tmp_path):
+    with pytest.raises(UserError, match="train-images"):
+        pruning_mlp.analyse(Setting(data_dir=tmp_path, out=tmp_path / "runs", jobs=1))
+    with pytest.raises(UserError, match="--method ewc: pruning-mlp has badam, vadam"):
+        pruning_mlp.analyse(setting(tmp_path, "ewc"))
+
+
+def test_a_method_that_diverges_is_reported_and_the_others_go_on(tmp_path, monkeypatch, capsys):
+    def train(recipe, *rest, real=mlp.train):
+        if recipe.strategy == "naive":
+            raise Diverged("the loss became nan")
+        return real(recipe, *rest)
+
+    monkeypatch.setattr(mlp, "train", train)
+    analysis = pruning_mlp.analyse(setting(tmp_path, "bbb", "mc-dropout"))
+    assert {curve.name for curve in analysis.curves} == {"bbb"}
+    assert "vcl-radial: mc-dropout seed 1: the loss became nan\n" in capsys.readouterr().err
+    with pytest.raises(UserError, match="no run was finished; the first: the loss became nan"):
+        pruning_mlp.analyse(setting(tmp_path, "mc-dropout"))

@@ -1,0 +1,173 @@
+"""Networks that are trained, pruned and scored on the run machine, and the numbers they leave."""
+
+from __future__ import annotations
+
+import json
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic
+
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.papers.analysis import Setting
+from vcl_radial.runs import catalogue, environment
+from vcl_radial.runs.folder import ENVIRONMENT, SPEC, RunFolder
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import perform
+from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.track import Objective, R, Step, Track
+
+NUMBERS = "numbers.json"
+"""What is kept of a run: plain numbers by name."""
+
+_HERE = Path(__file__).parent
+
+OnEpoch = Callable[[int, str], None]
+"""Called after an epoch with its number and what came of it, in words."""
+
+
+class PruningSpec(RunSpec):
+    """One network, trained and pruned."""
+
+    @property
+    def result_files(self) -> tuple[str, ...]:
+        """The spec, the numbers and where they come from."""
+        return SPEC, NUMBERS, ENVIRONMENT
+
+
+class Pruning(Track[R]):
+    """One network after another, trained, pruned and scored."""
+
+    methods = ()
+    step = "epoch"
+    objectives: ClassVar = {
+        "validation_error": Objective("minimize", "validation error (%)"),
+    }
+    worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt", __name__)
+    has_scores_between = False
+
+    @abstractmethod
+    def prune(self, folder: RunFolder[R], place: Place, on_epoch: OnEpoch) -> dict[str, Any]:
+        """Train, going on from the checkpoint, prune and score; plain numbers by name.
+
+        Those of training are among them: `seconds`.
+        """
+
+    def execute(self, run: R, place: Place, tell: Callable[[Step], None]) -> None:
+        """Carry a run out."""
+        torch.set_num_threads(place.threads)
+        torch.set_flush_denormal(True)
+        folder = RunFolder(place.out, run)
+        epochs = self.epochs(run)
+
+        def on_epoch(epoch: int, words: str) -> None:
+            at = f"epoch {epoch} of {epochs}"
+            tell(Step(epoch, at, epoch=epoch, epochs=epochs, news=f"{at}{words}"))
+
+        folder.start()
+        numbers = self.prune(folder, place, on_epoch)
+        facts = environment.describe(place.device, place.threads, folder.commits)
+        facts |= {"seconds": numbers.pop("seconds"), "command": place.command}
+        files = {NUMBERS: numbers, ENVIRONMENT: facts}
+        folder.finish({name: json.dumps(table, indent=1) + "\n" for name, table in files.items()})
+
+    def so_far(self, folder: RunFolder[R]) -> dict[int, float]:
+        """Nothing: a network is scored when it is pruned."""
+        return {}
+
+    def score(self, folder: RunFolder[R], objective: str) -> float | None:
+        """Of the pruned network, where there are validation images."""
+        value = Result.of(folder).numbers.get(objective)
+        return None if value is None else float(value)
+
+    def chance(self, folder: RunFolder[R]) -> float | None:
+        """Of ten classes."""
+        return 90.0
+
+    def epochs(self, run: R) -> int:
+        """As the recipe has them."""
+        return int(getattr(run, "recipe").epochs)  # noqa: B009
+
+    def seconds(self, environment: Mapping[str, Any]) -> float:
+        """Of training."""
+        return float(environment["seconds"])
+
+    def report(self, runs: Sequence[R], place: Place) -> bool:
+        """Name the command that makes the page."""
+        print(f"the page: vcl-radial papers {runs[0].benchmark}")
+        return True
+
+
+@dataclass(frozen=True)
+class Result(Generic[R]):
+    """A finished run: what was done, its numbers, and where they come from."""
+
+    run: R
+    numbers: Mapping[str, Any]
+    environment: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, folder: RunFolder[R]) -> Result[R]:
+        """The result in a folder of a finished run."""
+        numbers, environment = (
+            json.loads((folder.path / name).read_text()) for name in (NUMBERS, ENVIRONMENT)
+        )
+        return cls(folder.run, numbers, environment)
+
+
+def _method(name: str) -> str:
+    return str(_HERE / "methods" / f"{name}.toml")
+
+
+def description_of(method: str) -> str:
+    """What the paper leaves open of a method and is chosen here."""
+    return catalogue.load("method", _method(method)).description
+
+
+def runs_of(
+    figure: str, methods: Sequence[str], seeds: Sequence[int], settings: Mapping[str, Any]
+) -> list[Any]:
+    """The runs of a figure, from the TOMLs beside this file.
+
+    Raises:
+        UserError: a key is unknown or a value impossible.
+    """
+    paths = [_method(method) for method in methods]
+    return catalogue.plan(str(_HERE / f"{figure}.toml"), paths, seeds, settings)
+
+
+def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Result[Any]]:
+    """Carry out the runs of a figure that are not finished; the results of all that are.
+
+    Raises:
+        UserError: a setting or the data are wrong, or no run could be finished.
+    """
+    for method in setting.methods:
+        if method not in methods:
+            raise UserError(f"--method {method}: {figure} has {', '.join(methods)}")
+    quick = {"data.dataset": "digits", "epochs": 2} if setting.quick else {}
+    runs = runs_of(
+        figure,
+        [method for method in methods if method in (setting.methods or methods)],
+        range(setting.seed, setting.seed + (1 if setting.quick else setting.seeds)),
+        {**quick, **setting.settings},
+    )
+    place = Place(setting.out, setting.data_dir, setting.device, command=setting.command)
+    faults = [end for end in perform(runs, place, setting.jobs) if end.fault is not None]
+    for end in faults:
+        print(f"vcl-radial: {end.run.label}: {end.fault}", file=sys.stderr)
+    finished = [folder for run in runs if (folder := RunFolder(place.out, run)).finished()]
+    if not finished:
+        raise UserError(f"{figure}: no run was finished; the first: {faults[0].fault}")
+    return [Result.of(folder) for folder in finished]
+
+
+def minutes(results: Sequence[Result[Any]]) -> str:
+    """What training took in all, and on what."""
+    environments = [result.environment for result in results]
+    taken = sum(where["seconds"] for where in environments) / 60
+    return f"{taken:.1f} minutes in all on {environment.distinct(environments, 'device')}"
