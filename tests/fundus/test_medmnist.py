@@ -1,4 +1,5 @@
 import pickle
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -87,3 +88,18 @@ def test_another_or_damaged_file_is_refused_and_never_unpickled(npz, breaks, wor
     with pytest.raises(DataError, match=words) as refused:
         read_medmnist(npz)
     assert "\n" not in str(refused.value)
+
+
+def test_a_flipped_bit_of_a_compressed_file_is_a_fault_of_the_data_or_harmless(npz):
+    rng = np.random.default_rng(0)
+    np.savez_compressed(npz, **arrays())
+    whole = npz.read_bytes()
+    directory = whole.find(b"PK\x01\x02")
+    # The compressed pixels, and what says how they are compressed.
+    places = [*rng.integers(len(whole), size=60), *range(directory, directory + 46)]
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << rng.integers(8)
+        npz.write_bytes(damaged)
+        with suppress(DataError):
+            read_medmnist(npz, "skip", lambda _: None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,6 +104,15 @@ def _arrays(path: Path) -> tuple[dict[str, NDArray[Any]], str]:
             return {name: file[name] for name in needed}, digest
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; put RetinaMNIST's file there") from None
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        AttributeError,
+        RuntimeError,
+        tokenize.TokenError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:  # what numpy and zipfile raise where bytes are not what they should be
         words = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: is damaged or no .npz file ({words}); fetch it anew") from None
