@@ -279,40 +279,34 @@ def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) ->
     there = [_folders(part) for part in parts]
     left_out: list[Path] = []
     if not any(there) and not all(part.is_dir() for part in parts):
-        files = _images_by_class(root, left_out)
-        train, test = [], []
-        for name, images in files.items():
+        train_files, test_files = {}, {}
+        for name, images in _images_by_class(root, left_out).items():
             if len(images) == 1:
                 raise DataError(
                     f"{root / name} holds one image, {images[0].name}: a class needs two at least, "
                     "one to train on and one to test on"
                 )
             chosen = _test_part(images, test_share, f"{seed}/{name}")
-            train.append(tuple(path for path in images if path not in chosen))
-            test.append(tuple(path for path in images if path in chosen))
-        return ImageFiles(root, tuple(files), tuple(train), tuple(test), tuple(left_out))
-    for part, classes in zip(parts, there, strict=True):
-        if not classes and any(there):
-            other = "train" if part.name == "test" else "test"
-            state = "no class folder in" if part.is_dir() else "no"
+            train_files[name] = [path for path in images if path not in chosen]
+            test_files[name] = [path for path in images if path in chosen]
+    else:
+        for part, classes in zip(parts, there, strict=True):
+            if not classes and any(there):
+                other = "train" if part.name == "test" else "test"
+                state = "no class folder in" if part.is_dir() else "no"
+                raise DataError(
+                    f"{root} has {other}/CLASS folders, but {state} {part.name}: add "
+                    f"{part}/CLASS/*.png, or put the class folders into {root} itself, to be split"
+                )
+        train_files, test_files = (_images_by_class(part, left_out) for part in parts)
+        for name in sorted(train_files.keys() ^ test_files.keys()):
+            here, lacking = parts if name in train_files else reversed(parts)
             raise DataError(
-                f"{root} has {other}/CLASS folders, but {state} {part.name}: add "
-                f"{part}/CLASS/*.png, or put the class folders into {root} itself, to be split"
+                f"{here / name} is a class that {lacking} lacks: add {lacking / name} with its "
+                f"images, or take {here / name} away"
             )
-    train_files, test_files = (_images_by_class(part, left_out) for part in parts)
-    for name in sorted(train_files.keys() ^ test_files.keys()):
-        here, lacking = parts if name in train_files else reversed(parts)
-        raise DataError(
-            f"{here / name} is a class that {lacking} lacks: add {lacking / name} with its images, "
-            f"or take {here / name} away"
-        )
-    return ImageFiles(
-        root,
-        tuple(train_files),
-        tuple(tuple(images) for images in train_files.values()),
-        tuple(tuple(images) for images in test_files.values()),
-        tuple(left_out),
-    )
+    train, test = (tuple(map(tuple, files.values())) for files in (train_files, test_files))
+    return ImageFiles(root, tuple(train_files), train, test, tuple(left_out))
 
 
 def _images_by_class(folder: Path, left_out: list[Path]) -> dict[str, list[Path]]:
