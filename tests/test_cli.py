@@ -53,10 +53,8 @@ def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(com
     assert "accuracy (%)" in out
     pictures = [Path(word) for word in out.split() if word.endswith(".png")]
     assert {path.stem for path in pictures} == {
-        "final-model",
-        "heatmap-naive",
-        "heatmap-radial-vcl",
-        "heatmaps",
+        *("final-model", "accuracy-over-tasks", "layers"),
+        *("heatmap-naive", "heatmap-radial-vcl", "heatmaps"),
     }
     assert all(path.is_file() and path.with_suffix(".svg").is_file() for path in pictures)
     assert len(list(Path("runs").glob(f"{DIGITS}/*/seed-*/done"))) == 4

@@ -10,7 +10,7 @@ from PIL import Image
 from vcl_radial.cli import main
 from vcl_radial.data.streams import datasets
 from vcl_radial.data_files import IDX_NAMES
-from vcl_radial.report import write as report
+from vcl_radial.report import files
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.tracks.continual.specification import Run
 
@@ -22,8 +22,7 @@ def command(capsys, tmp_path, monkeypatch):
     """Call the command line in an empty folder; give exit code, output and error lines."""
     monkeypatch.chdir(tmp_path)
     # Pictures take longer than the runs.
-    monkeypatch.setattr(report, "_pictures", lambda *_: {})
-    monkeypatch.setattr(report, "_save", lambda *_: [Path("x.png"), Path("x.svg")])
+    monkeypatch.setattr(files, "draw", lambda *_: b"")
     datasets._checksum.cache_clear()  # as in a process of its own
 
     def call(*arguments: str) -> tuple[int, str, list[str]]:

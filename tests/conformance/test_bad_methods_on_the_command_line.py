@@ -9,7 +9,7 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.report import write as report
-from vcl_radial.report.results import gather
+from vcl_radial.report.gather import gather
 
 METHODS = """
 import sys

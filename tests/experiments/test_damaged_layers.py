@@ -8,9 +8,10 @@ import pytest
 from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.report.figures import layer_movement
-from vcl_radial.report.results import COLUMNS, LAYER_COLUMNS, gather, layers_table
+from vcl_radial.report.gather import gather
 from vcl_radial.report.write import write_report
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.continual.tables import COLUMNS, LAYER_COLUMNS, layers_table
 
 
 def layers_with(**changed: object) -> str:

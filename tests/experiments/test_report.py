@@ -8,9 +8,10 @@ from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.report import figures
-from vcl_radial.report import write as report
-from vcl_radial.report.write import _file_name, write_report
+from vcl_radial.report.labels import file_name
+from vcl_radial.report.write import write_report
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.continual.track import Continual
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -45,9 +46,9 @@ def test_pictures_are_drawn_when_what_they_show_or_they_themselves_have_changed(
 ):
     finished(tmp_path, tiny_run())
     drawn: list[str] = []
-    save = report._save
+    save = figures.save
     monkeypatch.setattr(
-        report, "_save", lambda figure, stem: drawn.append(stem.name) or save(figure, stem)
+        figures, "save", lambda figure, stem: drawn.append(stem.name) or save(figure, stem)
     )
     write_report(tmp_path, tmp_path / "report")
     everything, printed = sorted(drawn), capsys.readouterr().out
@@ -68,7 +69,7 @@ def test_the_page_says_what_stands_behind_the_numbers(tmp_path: Path, no_picture
         finished(tmp_path, tiny_run(seed=seed))
     write_report(tmp_path, tmp_path / "report")
     page = (tmp_path / "report" / MULTI_HEAD / "summary.md").read_text()
-    assert page.startswith(f"# {MULTI_HEAD}\n\n| method | seeds |")
+    assert page.startswith(f"# {MULTI_HEAD}\n\n## Leaderboard\n\n| method | seeds |")
     assert "| naive | 2 |" in page
     assert "- evaluated on: test data\n- seeds: 0, 1\n- commit: 0123456789ab\n" in page
     assert "- device: cpu (a processor)" in page
@@ -133,7 +134,7 @@ def test_a_report_of_which_nothing_can_be_shown_is_one_line(tmp_path: Path, monk
         raise DataError("a fault")
 
     finished(tmp_path, tiny_run())
-    monkeypatch.setattr(figures, "summary_table", damaged)
+    monkeypatch.setattr(Continual, "sections", damaged)
     with pytest.raises(UserError, match="holds no finished run that can be shown"):
         write_report(tmp_path, tmp_path / "report")
 
@@ -177,7 +178,7 @@ def test_the_page_holds_the_specs_the_facts_and_the_commands(tmp_path: Path, no_
     ["../../outside", "..", "", "/etc", "…" * 200, "a/b", "日本語" * 40, "con\x00trol", "--to"],
 )
 def test_files_of_strange_names_stay_in_the_report(name):
-    stem = _file_name(name)
+    stem = file_name(name)
     assert stem
     assert Path(stem).name == stem
     assert stem not in (".", "..")

@@ -7,14 +7,9 @@ import pytest
 from tiny_runs import ENVIRONMENT, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.report.results import (
-    COLUMNS,
-    gather,
-    notices,
-    results_table,
-    runs_costs,
-)
+from vcl_radial.report.gather import gather, notices
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.continual.tables import COLUMNS, results_table, runs_costs
 
 
 def test_runs_are_gathered_by_benchmark_method_and_seed(tmp_path: Path):

@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from vcl_radial.report.results import COLUMNS
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.execute import Event, execute
 from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.tables import COLUMNS
 
 MULTI_HEAD, SINGLE_HEAD = "split-digits-multi-head", "split-digits-single-head"
 TINY: dict[str, Any] = {"epochs": 1, "hidden": [8], "eval_samples": 2}

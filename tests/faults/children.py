@@ -193,7 +193,7 @@ def prepare() -> None:
     import sqlalchemy  # noqa: F401
     import torch
 
-    import vcl_radial.report.page
+    import vcl_radial.report.html
     import vcl_radial.report.write
     import vcl_radial.sweeps.command
     import vcl_radial.tracks.continual.training  # noqa: F401

@@ -8,7 +8,7 @@ from vcl_radial.report.figures import final_bars
 
 def bars(axes):
     """Lower end, height and colour of each bar."""
-    patches = [container[0] for container in axes.containers if isinstance(container, BarContainer)]
+    patches = [p for bars in axes.containers if isinstance(bars, BarContainer) for p in bars]
     return [(p.get_y(), p.get_height(), p.get_facecolor()) for p in patches]
 
 

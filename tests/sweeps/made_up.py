@@ -10,13 +10,13 @@ import pandas as pd
 from tiny_sweeps import plans_of
 
 from vcl_radial.metrics import summary
-from vcl_radial.report.results import COLUMNS
 from vcl_radial.runs.attempt import Ended, Job
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.sweeps.command import Means, sweep
 from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.tables import COLUMNS
 
 ENVIRONMENT = {
     "commit": "0123456789ab",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, count
 from typing import Any
 
 from vcl_radial.runs import catalogue
@@ -75,6 +77,20 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             values[prefix + key] = value
     return values
+
+
+def file_name(name: str) -> str:
+    """A name with its settings, as a file name: `radial-vcl_epochs=5_hidden=8-8`."""
+    words = re.sub(r"[][(){}'\"]", " ", name).replace(": ", "=")
+    words = re.sub(r"(?<=\d), (?=\d)", "-", words).replace("= ", "=")
+    stem = re.sub(r"[^\w.=-]+", "_", words).strip("_").lstrip(".")
+    # A file system counts bytes; some room is left for what is put before and after.
+    return stem.encode()[:80].decode(errors="ignore") or "unnamed"
+
+
+def unused(stem: str, used: Container[str]) -> str:
+    """The stem, or with a number where names differ only by what a file name cannot hold."""
+    return next(s for s in chain([stem], (f"{stem}-{n}" for n in count(2))) if s not in used)
 
 
 @cache

@@ -31,7 +31,9 @@ def aligned(shown: Table) -> str:
     Returns:
         Text that ends with a line break.
     """
-    heads, body = shown.heads, shown.body
+    kept = [place for place, head in enumerate(shown.heads) if not head.aside]
+    heads = [shown.heads[place] for place in kept]
+    body = [[row[place] for place in kept] for row in shown.body]
     stars = [any(row[place].best for row in body) for place in range(len(heads))]
     rows = [[head.heading for head in heads]]
     for row in body:
@@ -88,7 +90,7 @@ def facts(of: Facts) -> str:
 
 def blocks(of: Sequence[Block]) -> str:
     """Blocks as Markdown, one after another."""
-    return "\n\n".join(_block(block).rstrip("\n") for block in of) + "\n"
+    return "\n\n".join(filter(None, (_block(block).rstrip("\n") for block in of))) + "\n"
 
 
 def escaped(words: str, more: str = "") -> str:
@@ -113,6 +115,8 @@ def _block(block: Block) -> str:
     if isinstance(block, Table):
         return table(block)
     if isinstance(block, Figure):
+        if not block.on_page:
+            return ""
         return f"![{escaped(block.alt)}]({block.name}.png)"
     return _text(block)
 

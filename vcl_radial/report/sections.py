@@ -69,12 +69,14 @@ class Column:
         words: whether it is of words, not of numbers.
         meaning: what it holds, for whoever points at it.
         better: which numbers are the better ones, to come first when it is sorted.
+        aside: whether a terminal leaves it out, where there is less room than on a page.
     """
 
     heading: str
     words: bool = False
     meaning: str = ""
     better: Literal["higher", "lower"] | None = None
+    aside: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class Table:
         rows: as many cells as there are columns, as text or as `Cell`.
         title: what the table shows, in a few words.
         notes: lines to stand below it.
-        sorted_by: heading of the column by which the rows are in order, the better ones first.
+        sorted_by: heading of the column by which an HTML page sorts, the better ones first; other
+            formats keep the order of the rows.
     """
 
     columns: Sequence[Column | str]
@@ -121,7 +124,7 @@ class Figure:
         name: of its files, without an ending.
         draw: draws it; None where its files are there already.
         alt: what it shows, in words.
-        on_page: whether the HTML page shows it.
+        on_page: whether pages show it; its files are there anyway.
     """
 
     name: str

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import validated
 from vcl_radial.runs.spec import RunSpec
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.report.gather import FinishedRun
+    from vcl_radial.report.sections import Section
     from vcl_radial.runs.attempt import Ended
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
@@ -197,6 +201,30 @@ class Track(ABC, Generic[R]):
         raise UserError(
             f"torchrun: a run of {runs[0].benchmark} is of one process; start it without torchrun"
         )
+
+    def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
+        """The tables of a finished run's folder.
+
+        Args:
+            path: of the folder.
+            environment: its `environment.json`.
+
+        Raises:
+            DataError: one is damaged; the message begins with the name of its file.
+        """
+        raise DataError(f"there is no report of the track {self.name!r}")
+
+    def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
+        """What a report shows of the finished runs of one benchmark, in the order of methods.
+
+        Args:
+            runs: with the tables that `read` gave.
+            data_dir: where the data lie, for tracks that show some of them.
+
+        Raises:
+            DataError: the tables do not fit together.
+        """
+        raise DataError(f"there is no report of the track {self.name!r}")
 
     def prepare_report(self) -> None:
         """Import what the report needs, while there is something to wait for."""

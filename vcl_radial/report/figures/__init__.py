@@ -1,6 +1,6 @@
 """Pictures and tables of results: pure functions of tidy accuracy tables."""
 
-from vcl_radial.report.figures.curves import accuracy_curves
+from vcl_radial.report.figures.curves import accuracy_curves, curve_table
 from vcl_radial.report.figures.differences import paired_differences
 from vcl_radial.report.figures.final_bars import final_bars
 from vcl_radial.report.figures.heatmap import heatmap, heatmap_sheet
@@ -8,11 +8,18 @@ from vcl_radial.report.figures.layer_movement import layer_movement
 from vcl_radial.report.figures.over_seeds import (
     AccuracyOverSeeds,
     accuracy_over_seeds,
+    all_over_seeds,
     method_names,
 )
-from vcl_radial.report.figures.report_files import report_files
-from vcl_radial.report.figures.style import ENDINGS, MethodStyle, house_style, method_styles, save
-from vcl_radial.report.figures.tables import summary_table, to_csv, to_markdown, to_text
+from vcl_radial.report.figures.style import (
+    ENDINGS,
+    MethodStyle,
+    empty,
+    house_style,
+    method_styles,
+    save,
+)
+from vcl_radial.report.figures.tables import board, summary_table, to_csv, to_markdown, to_text
 
 __all__ = [
     "ENDINGS",
@@ -20,6 +27,10 @@ __all__ = [
     "MethodStyle",
     "accuracy_curves",
     "accuracy_over_seeds",
+    "all_over_seeds",
+    "board",
+    "curve_table",
+    "empty",
     "final_bars",
     "heatmap",
     "heatmap_sheet",
@@ -28,7 +39,6 @@ __all__ = [
     "method_names",
     "method_styles",
     "paired_differences",
-    "report_files",
     "save",
     "summary_table",
     "to_csv",

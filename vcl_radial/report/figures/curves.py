@@ -10,31 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vcl_radial.report.figures.accuracy_scale import AccuracyScale, accuracy_scale
-from vcl_radial.report.figures.layout import (
-    Grid,
-    fill,
-    header_height,
-    text_height,
-    text_width,
-    wrap,
-)
 from vcl_radial.report.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
-from vcl_radial.report.figures.style import (
-    FAINT,
-    SMALL_SIZE,
-    TEXT_SIZE,
-    MethodStyle,
-    house_style,
-    line_looks,
-)
+from vcl_radial.report.figures.panels import finish, panels, side_legend
+from vcl_radial.report.figures.style import DASHES, FAINT, LineLook, house_style, line_looks
 
 _WIDTH, _HEIGHT = 4.2, 2.9  # of the axes, in inches
-_DASHES: dict[int, object] = {
-    0: "solid",
-    1: (0, (5, 2)),
-    2: (0, (1, 1.5)),
-    3: (0, (5, 1.5, 1, 1.5)),
-}
 
 
 def accuracy_curves(results: pd.DataFrame, *, methods: Sequence[str] | None = None) -> Figure:
@@ -59,40 +39,18 @@ def accuracy_curves(results: pd.DataFrame, *, methods: Sequence[str] | None = No
     scale = accuracy_scale(
         value for s in summaries for value in (*_low(s), *_high(s)) if not np.isnan(value)
     )
-    parts = ["average over the tasks seen so far", seeds_text(summaries)]
+    notes = ["average over the tasks seen so far", seeds_text(summaries)]
     if scale.stretched:
-        parts.append("axis stretched towards 100 %")
-    notes = fill(parts, _WIDTH + 1.0, TEXT_SIZE)
-    labels = ["\n".join(wrap(s.method, 2.2, SMALL_SIZE)) for s in summaries]
-    lines = "\n".join(labels).split("\n")
-    grid = Grid(
-        panels=1,
-        per_line=1,
-        width=_WIDTH,
-        height=max(_HEIGHT, text_height(len(lines) + 1, SMALL_SIZE * 1.15)),
-        left=0.6,
-        above=0.05,
-        below=0.45,
-        right=max(text_width(line, SMALL_SIZE) for line in lines) + 0.75,
-        header=header_height(len(notes)) + 0.1,
-    )
+        notes.append("axis stretched towards 100 %")
+    names = [s.method for s in summaries]
+    looks = line_looks(names)
     with house_style():
-        figure = grid.figure()
-        axes = grid.axes(figure, 0)
-        looks = line_looks([s.method for s in summaries])
-        for summary, label in zip(summaries, labels, strict=True):
-            look = looks[summary.method]
-            _curve(axes, summary, label, look.style, _DASHES[look.dashes], scale)
+        figure, (axes,) = panels(1, 1)
+        for summary in summaries:
+            _curve(axes, summary, looks[summary.method], scale)
         _label(axes, scale, T)
-        axes.legend(
-            loc="upper left",
-            bbox_to_anchor=(1.03, 1.0),
-            borderaxespad=0.0,
-            frameon=False,
-            fontsize=SMALL_SIZE,
-            handlelength=2.6,
-        )
-        grid.write_header(figure, summaries[0].benchmark, notes)
+        side_legend(axes, names)
+        finish(figure, (_WIDTH, _HEIGHT), summaries[0].benchmark, notes)
     return figure
 
 
@@ -104,20 +62,14 @@ def _high(summary: AccuracyOverSeeds) -> list[float]:
     return list(summary.seen_mean + np.nan_to_num(summary.seen_error))
 
 
-def _curve(
-    axes: Axes,
-    summary: AccuracyOverSeeds,
-    label: str,
-    style: MethodStyle,
-    dashes: object,
-    scale: AccuracyScale,
-) -> None:
+def _curve(axes: Axes, summary: AccuracyOverSeeds, look: LineLook, scale: AccuracyScale) -> None:
     """Draws a method; the axes' own unit is the place on the scale."""
     tasks = list(range(1, summary.tasks + 1))
     mean, low, high = (
         [scale.place(min(value, 100.0)) for value in values]
         for values in (summary.seen_mean, _low(summary), _high(summary))
     )
+    style = look.style
     marker: str | None = style.marker
     if summary.joint:
         tasks, marker = [1, summary.tasks], None
@@ -128,12 +80,12 @@ def _curve(
         tasks,
         mean,
         color=style.colour,
-        linestyle=(0, (4, 3)) if summary.joint else dashes,
+        linestyle=(0, (4, 3)) if summary.joint else DASHES[look.dashes],
         linewidth=1.4,
         marker=marker,
         markersize=4.0,
         markeredgewidth=0.0,
-        label=label,
+        label=summary.method,
         clip_on=False,
     )
 

@@ -10,33 +10,24 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from vcl_radial.report.figures.layout import (
-    Grid,
+from vcl_radial.report.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
+from vcl_radial.report.figures.panels import (
     balanced_per_line,
-    fill,
-    header_height,
-    label_depth,
-    slant_labels,
+    finish,
+    label_columns,
+    panel_title,
+    panels,
     task_names,
-    text_height,
-    text_width,
-    wrap,
-)
-from vcl_radial.report.figures.over_seeds import (
-    AccuracyOverSeeds,
-    all_over_seeds,
-    number,
-    seeds_text,
 )
 from vcl_radial.report.figures.style import (
     FAINT,
     INK,
     SMALL_SIZE,
-    TEXT_SIZE,
     MethodStyle,
     house_style,
     method_styles,
 )
+from vcl_radial.report.sections import number
 
 _HEIGHT = 1.7
 _MOST_LABELLED = 12  # with more tasks the bars are too thin for numbers above them
@@ -73,41 +64,21 @@ def final_bars(
     width = (T + 0.4) * pitch
     per_line = balanced_per_line(len(summaries), max(2, int(9.0 / (width + 0.75))))
     names = task_names(tasks, T)
-    slanted = any(text_width(name, SMALL_SIZE) > 0.95 * pitch for name in names)
-
-    titles = [wrap(summary.method, width, TEXT_SIZE, "bold") for summary in summaries]
-    grid_width = max(per_line * (width + 0.75), 3.4)
-    notes = fill(_explanation(summaries, baseline), grid_width, TEXT_SIZE)
-    grid = Grid(
-        panels=len(summaries),
-        per_line=per_line,
-        width=width,
-        height=_HEIGHT,
-        left=0.75,
-        above=text_height(max(map(len, titles)), TEXT_SIZE) + 0.06,
-        below=label_depth(names, slanted) + 0.25,
-        right=0.5,
-        header=header_height(len(notes)) + 0.1,
-    )
     styles = method_styles([summary.method for summary in summaries])
     with house_style():
-        figure = grid.figure()
-        for panel, summary in enumerate(summaries):
-            axes = grid.axes(figure, panel)
+        figure, grid = panels(len(summaries), per_line)
+        for place, (axes, summary) in enumerate(zip(grid, summaries, strict=True)):
             _bars(axes, summary, styles[summary.method], baseline)
-            axes.set_title(
-                "\n".join(titles[panel]), fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=4
-            )
+            panel_title(axes, summary.method, width)
             axes.set_xlim(0.3, T + 0.7)
-            axes.set_xticks(range(1, T + 1), names)
             axes.tick_params(axis="x", length=0)
-            if slanted:
-                slant_labels(axes)
-            if grid.is_first_of_line(panel):
+            label_columns(axes, range(1, T + 1), names, pitch)
+            if place % per_line == 0:
                 axes.set_ylabel("accuracy (%)")
-            if grid.is_lowest(panel):
+            if place + per_line >= len(summaries):
                 axes.set_xlabel("task", labelpad=3)
-        grid.write_header(figure, summaries[0].benchmark, notes)
+        notes = _explanation(summaries, baseline)
+        finish(figure, (width, _HEIGHT), summaries[0].benchmark, notes)
     return figure
 
 
@@ -132,24 +103,20 @@ def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle, baseline: 
     average = float(summary.seen_mean[-1])
     labelled = T <= _MOST_LABELLED
     top = baseline + (1.1 if labelled else 1.01) * (100.0 - baseline)  # room above full bars
-    for j in range(1, T + 1):
-        height, spread = float(mean[j - 1]), float(error[j - 1])
-        if np.isnan(height):
-            continue
-        newest = j == T > 1 and not summary.joint
-        axes.bar(
-            j,
-            height - baseline,
-            bottom=baseline,
-            width=0.72,
-            color=_paler(style.colour) if newest else style.colour,
+    colours = [to_rgb(style.colour)] * T
+    if T > 1 and not summary.joint:
+        colours[-1] = _paler(style.colour)
+    tasks = np.arange(1, T + 1)
+    axes.bar(tasks, mean - baseline, bottom=baseline, width=0.72, color=colours)
+    if error.any():
+        axes.errorbar(
+            tasks, mean, error, color=INK, fmt="none", elinewidth=0.8, capsize=1.8, capthick=0.8
         )
-        if spread > 0.0:
-            axes.errorbar(j, height, spread, color=INK, elinewidth=0.8, capsize=1.8, capthick=0.8)
-        if labelled:
+    for j, height in zip(tasks, mean, strict=True):
+        if labelled and not np.isnan(height):
             axes.annotate(
                 number(height),
-                (j, max(height, baseline) + spread),
+                (j, max(height, baseline) + error[j - 1]),
                 (0.0, 2.0),
                 textcoords="offset points",
                 ha="center",

@@ -4,49 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from vcl_radial.report.figures.layout import (
-    Grid,
-    balanced_per_line,
-    fill,
-    header_height,
-    label_depth,
-    label_reach,
-    slant_labels,
-    task_names,
-    text_height,
-    text_width,
-    wrap,
-)
 from vcl_radial.report.figures.over_seeds import (
     AccuracyOverSeeds,
     accuracy_over_seeds,
     all_over_seeds,
-    number,
     seeds_text,
+)
+from vcl_radial.report.figures.panels import (
+    balanced_per_line,
+    finish,
+    label_columns,
+    panel_title,
+    panels,
+    task_names,
 )
 from vcl_radial.report.figures.style import (
     FAINT,
     PALE,
     QUIET_INK,
-    SMALL_SIZE,
-    TEXT_SIZE,
     colour_map,
     house_style,
     text_colour,
 )
+from vcl_radial.report.sections import number
 
 _GAP = 0.3  # between the last task and the column of means, in cells
 _MEAN = "mean of\ntasks seen"
-_AHEAD = "hatched: task not trained yet"
 
 
 @dataclass(frozen=True)
@@ -122,48 +114,25 @@ def _draw(
     subtitle: str | None,
 ) -> Figure:
     T = max(summary.tasks for summary in summaries)
-    cell = _cell(T)
+    names, cell = task_names(tasks, T), _cell(T)
     scale = Normalize(*(limits or accuracy_limits(summaries)))
-    sheet = subtitle is None
+    rows = max(_rows_high(summary) for summary in summaries)
     width = (T + _GAP + 1) * cell.width
     per_line = balanced_per_line(len(summaries), 3 if T <= 6 else 2)
-    names = task_names(tasks, T)
-    slanted = any(text_width(name, SMALL_SIZE) > 0.92 * cell.width for name in names)
-
-    titles = [wrap(s.method, width, TEXT_SIZE, "bold") if sheet else [] for s in summaries]
-    span = max(per_line * (width + 0.5), 3.4)
-    shown = seeds_text(summaries, with_spread=cell.spread_size is not None)
-    notes = [subtitle] if subtitle else []
-    rows = max(_rows_high(summary) for summary in summaries)
-    notes += fill([shown, _AHEAD] if rows > 1 else [shown], span, TEXT_SIZE)
-    grid = Grid(
-        panels=len(summaries),
-        per_line=per_line,
-        width=width,
-        height=rows * cell.height,
-        left=max(0.5, label_reach(names, slanted, cell.width) + 0.1),
-        above=text_height(max(map(len, titles)), TEXT_SIZE) + 0.06,
-        below=label_depth([*names, _MEAN.replace("\n", " ")], slanted) + 0.3,
-        right=0.75,
-        header=header_height(len(notes)) + 0.1,
-    )
     with house_style():
-        figure = grid.figure()
-        for panel, summary in enumerate(summaries):
-            axes = grid.axes(figure, panel, _rows_high(summary) * cell.height)
+        figure, grid = panels(len(summaries), per_line)
+        for place, (axes, summary) in enumerate(zip(grid, summaries, strict=True)):
             _panel(axes, summary, cell, scale)
-            if sheet:
-                axes.set_title(
-                    "\n".join(titles[panel]),
-                    fontsize=TEXT_SIZE,
-                    fontweight="bold",
-                    loc="left",
-                    pad=4,
-                )
-            first_of_line, lowest = grid.is_first_of_line(panel), grid.is_lowest(panel)
-            _label_axes(axes, summary, names, slanted, first_of_line, lowest)
-        _colour_bar(figure, grid, scale)
-        grid.write_header(figure, title, notes)
+            if subtitle is None:
+                panel_title(axes, summary.method, width)
+            _label_axes(axes, summary, names, cell, first_of_line=place % per_line == 0)
+            if place + per_line >= len(summaries):
+                axes.set_xlabel("accuracy on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
+        _colour_bar(figure, grid[:per_line], scale, rows)
+        shown = seeds_text(summaries, with_spread=cell.spread_size is not None)
+        notes = [subtitle, shown] if subtitle else [shown]
+        notes += ["hatched: task not trained yet"] if rows > 1 else []
+        finish(figure, (width, rows * cell.height), title, notes)
     return figure
 
 
@@ -190,93 +159,74 @@ def _rows_high(summary: AccuracyOverSeeds) -> int:
 
 def _panel(axes: Axes, summary: AccuracyOverSeeds, cell: _Cell, scale: Normalize) -> None:
     """Draws the cells; in data coordinates a cell is 1 x 1 and row i reaches from i-1 to i."""
-    T = summary.tasks
-    for i in summary.rows:
-        for j in range(1, T + 1):
-            mean, error = summary.mean[i - 1, j - 1], summary.error[i - 1, j - 1]
-            _draw_cell(axes, cell, scale, (j - 1.0, i - 1.0), mean, error, learnt=j <= i)
-        mean, error = summary.seen_mean[i - 1], summary.seen_error[i - 1]
-        _draw_cell(axes, cell, scale, (T + _GAP, i - 1.0), mean, error, bold=True)
+    T, rows = summary.tasks, [i - 1 for i in summary.rows]
+    # The columns are the tasks, a gap, and the average over the tasks seen.
+    gap = np.full((T, 1), np.nan)
+    mean = np.hstack([summary.mean, gap, summary.seen_mean[:, None]])[rows]
+    error = np.hstack([summary.error, gap, summary.seen_error[:, None]])[rows]
+    ahead = np.triu(np.ones((T, T + 2), bool), 1)[rows] & (np.arange(T + 2) < T)
+    x = np.array([*range(T + 1), T + _GAP, T + _GAP + 1], float)
+    y = np.array([*rows, rows[-1] + 1])
+    cells = np.ma.masked_where(ahead | np.isnan(mean), mean)
+    axes.pcolormesh(x, y, cells, cmap=colour_map(), norm=scale, edgecolors="white", linewidth=0.8)
+    later = np.ma.masked_where(~ahead | np.isnan(mean), mean)
+    if ahead.any():
+        pale = ListedColormap([PALE])
+        axes.pcolor(x, y, later, cmap=pale, edgecolor=FAINT, hatch="////", linewidth=0.0)
+    for (row, column), value in np.ndenumerate(mean):
+        if np.isnan(value):
+            continue
+        ink = QUIET_INK
+        if not ahead[row, column]:
+            red, green, blue, _ = colour_map()(float(scale(value)))
+            ink = text_colour((red, green, blue))
+        across, down = float(x[column]) + 0.5, float(y[row])
+        spread = float(error[row, column])
+        shown = cell.spread_size is not None and not np.isnan(spread)
+        # Text inside its cell: what is outside is laid out much faster without it.
+        look: dict[str, Any] = {
+            "ha": "center",
+            "va": "center_baseline",
+            "color": ink,
+            "in_layout": False,
+        }
+        axes.text(
+            across,
+            down + (0.37 if shown else 0.5),
+            number(value),
+            fontsize=cell.mean_size,
+            fontweight="bold" if column > T else "normal",
+            **look,
+        )
+        if shown:
+            axes.text(across, down + 0.76, f"± {number(spread)}", fontsize=cell.spread_size, **look)
     axes.set_xlim(0.0, T + _GAP + 1.0)
     axes.set_ylim(float(T), float(T - _rows_high(summary)))
-
-
-def _draw_cell(
-    axes: Axes,
-    cell: _Cell,
-    scale: Normalize,
-    corner: tuple[float, float],
-    mean: float,
-    error: float,
-    learnt: bool = True,
-    bold: bool = False,
-) -> None:
-    if np.isnan(mean):
-        return
-    x, y = corner
-    if learnt:
-        red, green, blue, _ = colour_map()(scale(mean))
-        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=(red, green, blue), edgecolor="white"))
-        ink = text_colour((red, green, blue))
-    else:
-        axes.add_patch(
-            Rectangle((x, y), 1, 1, facecolor=PALE, edgecolor=FAINT, hatch="////", linewidth=0.0)
-        )
-        axes.add_patch(Rectangle((x, y), 1, 1, fill=False, edgecolor="white"))
-        ink = QUIET_INK
-    has_spread = cell.spread_size is not None and not np.isnan(error)
-    axes.text(
-        x + 0.5,
-        y + (0.37 if has_spread else 0.5),
-        number(mean),
-        ha="center",
-        va="center_baseline",
-        fontsize=cell.mean_size,
-        fontweight="bold" if bold else "normal",
-        color=ink,
-    )
-    if has_spread:
-        axes.text(
-            x + 0.5,
-            y + 0.76,
-            f"± {number(error)}",
-            ha="center",
-            va="center_baseline",
-            fontsize=cell.spread_size,
-            color=ink,
-        )
+    axes.set_aspect(cell.height / cell.width, anchor="NW")
 
 
 def _label_axes(
-    axes: Axes,
-    summary: AccuracyOverSeeds,
-    names: Sequence[str],
-    slanted: bool,
-    first_of_line: bool,
-    lowest: bool,
+    axes: Axes, summary: AccuracyOverSeeds, names: Sequence[str], cell: _Cell, first_of_line: bool
 ) -> None:
     T = summary.tasks
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=3)
-    rows = ["all"] if summary.joint else [str(i) for i in summary.rows]
+    rows = [str(i) for i in summary.rows]
     if _rows_high(summary) == 1:  # too low for a label along the axis
         rows = [f"after\n{'all tasks' if summary.joint else 'task 1'}"]
     elif first_of_line:
         axes.set_ylabel("after training task", labelpad=4)
     axes.set_yticks([i - 0.5 for i in summary.rows], rows)
-    mean = _MEAN.replace("\n", " ") if slanted else _MEAN
-    axes.set_xticks([*(j + 0.5 for j in range(T)), T + _GAP + 0.5], [*names, mean])
-    if slanted:
-        slant_labels(axes)
-    if lowest:
-        axes.set_xlabel("accuracy on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
+    places = [*(j + 0.5 for j in range(T)), T + _GAP + 0.5]
+    label_columns(axes, places, [*names, _MEAN], cell.width)
 
 
-def _colour_bar(figure: Figure, grid: Grid, scale: Normalize) -> None:
-    left, top = grid.total_width - grid.right + 0.18, grid.header + grid.above
-    axes = grid.axes_at(figure, left, top, 0.12, grid.height)
+def _colour_bar(figure: Figure, grid: Sequence[Axes], scale: Normalize, rows: int) -> None:
     low, high = float(scale.vmin or 0.0), float(scale.vmax or 100.0)
-    ticks = np.linspace(low, high, 6 if grid.height > 1.0 else 2)
-    bar = figure.colorbar(ScalarMappable(scale, colour_map()), cax=axes, ticks=list(ticks))
+    ticks = list(np.linspace(low, high, 6 if rows > 2 else 2))
+    mappable = ScalarMappable(scale, colour_map())
+    bar = figure.colorbar(
+        mappable, ax=list(grid), ticks=ticks, aspect=8 * rows**0.5, pad=0.02, panchor=False
+    )
     bar.outline.set_visible(False)
     bar.ax.set_yticklabels([f"{tick:g}" for tick in ticks])

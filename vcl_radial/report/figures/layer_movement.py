@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
@@ -22,19 +21,18 @@ from vcl_radial.report.figures.layer_table import (
     scale_of,
     tick_labels,
 )
-from vcl_radial.report.figures.layout import Grid, fill, header_height, text_width, wrap
 from vcl_radial.report.figures.over_seeds import benchmark_name, method_names
+from vcl_radial.report.figures.panels import finish, panel_title, panels, wrap
 from vcl_radial.report.figures.style import (
+    DASHES,
     FAINT,
     SMALL_SIZE,
-    TEXT_SIZE,
     LineLook,
     house_style,
     line_looks,
 )
 
-_WIDTH, _HEIGHT, _LEFT = 1.6, 1.25, 0.6  # of a panel, and of the space beside it, in inches
-_DASHES: tuple[object, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+_WIDTH, _HEIGHT = 1.6, 1.25  # of a panel, in inches
 
 
 def layer_movement(layers: pd.DataFrame) -> Figure:
@@ -54,57 +52,36 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
     """
     benchmark, methods = benchmark_name(layers), method_names(layers)
     names = list(layers["layer"].unique())
-    panels_width = len(names) * (_WIDTH + _LEFT)
-    notes = fill([SPREAD, FIRST_PRIOR], panels_width + 1.0, TEXT_SIZE)
-    labels = {method: "\n".join(wrap(method, 2.2, SMALL_SIZE)) for method in methods}
-    lines = "\n".join(labels.values()).split("\n")
-    grid = Grid(
-        panels=len(QUANTITIES) * len(names),
-        per_line=len(names),
-        width=_WIDTH,
-        height=_HEIGHT,
-        left=_LEFT,
-        above=0.28,
-        below=0.12,
-        right=max(text_width(line, SMALL_SIZE) for line in lines) + 0.75,
-        header=header_height(len(notes)) + 0.05,
-    )
     looks = line_looks(methods)
     with house_style():
-        figure = grid.figure()
+        figure, grid = panels(len(QUANTITIES) * len(names), len(names))
         for row, quantity in enumerate(QUANTITIES):
             means = layer_means(layers, quantity)
             scale = scale_of(means.values(), quantity)
             for column, name in enumerate(names):
-                panel = row * len(names) + column
-                axes = grid.axes(figure, panel)
+                axes = grid[row * len(names) + column]
                 for method in methods:
                     if (name, method) in means:
                         _line(axes, method, means[name, method], scale, looks[method])
-                _label(axes, quantity, scale, first=column == 0, last=grid.is_lowest(panel))
+                last = row == len(QUANTITIES) - 1
+                _label(axes, quantity, scale, first=column == 0, last=last)
                 if row == 0:
-                    axes.set_title(name, fontsize=TEXT_SIZE, fontweight="bold", loc="left")
-        handles = _handles(figure)
+                    panel_title(axes, name, _WIDTH)
+        # A method may have no line in some panels.
+        handles = {
+            str(line.get_label()): line for axes in reversed(figure.axes) for line in axes.lines
+        }
         figure.legend(
             [handles[method] for method in methods],
-            [labels[method] for method in methods],
-            loc="upper left",
-            bbox_to_anchor=(
-                (panels_width + 0.15) / grid.total_width,
-                1 - (grid.header + grid.above) / grid.total_height,
-            ),
-            borderaxespad=0.0,
+            ["\n".join(wrap(method, 2.2, SMALL_SIZE)) for method in methods],
+            loc="outside right upper",
             frameon=False,
             fontsize=SMALL_SIZE,
             handlelength=2.6,
         )
-        grid.write_header(figure, f"{benchmark}: the layers", notes)
+        notes = [SPREAD, FIRST_PRIOR]
+        finish(figure, (_WIDTH, _HEIGHT), f"{benchmark}: the layers", notes)
     return figure
-
-
-def _handles(figure: Figure) -> dict[str, Artist]:
-    """The first line of each method, wherever it is drawn."""
-    return {str(line.get_label()): line for axes in reversed(figure.axes) for line in axes.lines}
 
 
 def _line(axes: Axes, method: str, line: Means, scale: Scale, look: LineLook) -> None:
@@ -113,7 +90,7 @@ def _line(axes: Axes, method: str, line: Means, scale: Scale, look: LineLook) ->
         line.tasks,
         mean,
         color=look.style.colour,
-        linestyle=_DASHES[look.dashes],
+        linestyle=DASHES[look.dashes],
         linewidth=1.3,
         marker=look.style.marker,
         markersize=3.5,
@@ -140,7 +117,6 @@ def _label(axes: Axes, quantity: Quantity, scale: Scale, *, first: bool, last: b
     axes.grid(axis="y", color=FAINT, linewidth=0.4)
     if first:
         axes.set_ylabel(quantity.title, fontsize=SMALL_SIZE)
-        axes.yaxis.set_label_coords(-0.27, 0.5)
     else:
         axes.tick_params(axis="y", labelleft=False)
     if last:

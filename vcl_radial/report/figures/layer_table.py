@@ -83,11 +83,6 @@ class Scale:
     high: float
     threshold: float
 
-    def place(self, value: float) -> float:
-        """Where a value lies: 0 at the lower end, 1 at the upper."""
-        low, high = self._along(self.low), self._along(self.high)
-        return (self._along(min(max(value, self.low), self.high)) - low) / (high - low)
-
     @property
     def ticks(self) -> list[float]:
         """Values to write at the axis, ascending."""
@@ -113,15 +108,6 @@ class Scale:
         )
         step = math.ceil((len(above) + len(below)) / 6) or 1
         return [*(-tick for tick in reversed(below[::step])), 0.0, *above[::step]]
-
-    def _along(self, value: float) -> float:
-        if math.isinf(self.threshold):
-            return value
-        if not self.threshold:
-            return math.log10(value)
-        if abs(value) <= self.threshold:
-            return value / self.threshold
-        return math.copysign(1.0 + math.log10(abs(value) / self.threshold), value)
 
 
 def scale_of(lines: Iterable[Means], quantity: Quantity) -> Scale:

@@ -43,12 +43,11 @@ def best_methods(by_seed: pd.DataFrame) -> dict[str, set[str]]:
     return best
 
 
-def legend(summary: pd.DataFrame, mark: str) -> str:
+def legend(summary: pd.DataFrame) -> str:
     """What the marks of a table mean, to stand under it.
 
     Args:
         summary: What `summary_table` returned.
-        mark: What a mark looks like.
 
     Returns:
         One line; empty where no benchmark has two methods to compare.
@@ -59,7 +58,7 @@ def legend(summary: pd.DataFrame, mark: str) -> str:
         return f"Nothing is marked as best: that takes at least {FEWEST_SEEDS} seeds in pairs."
     gated = [SCORES[name].name for name in READ_WITH_ACCURACY if not summary[name].isna().all()]
     return (
-        f"{mark}: not shown to be worse than the best (exact sign-flip test, p ≥ {LEVEL:g}, "
+        f"Marked: not shown to be worse than the best (exact sign-flip test, p ≥ {LEVEL:g}, "
         f"at least {FEWEST_SEEDS} seeds in pairs); {', '.join(gated)}: only among the best in "
         "accuracy."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -158,14 +157,6 @@ def seeds_text(summaries: Sequence[AccuracyOverSeeds], with_spread: bool = True)
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     spread = " ± standard error" if with_spread else ""
     return f"accuracy in %, mean{spread} over {seeds} seeds"
-
-
-def number(value: float, decimals: int = 1) -> str:
-    """A value as figures and tables print it, without a negative zero."""
-    if math.isnan(value):
-        return "–"
-    text = f"{value:.{decimals}f}"
-    return text.lstrip("-") if float(text) == 0.0 else text
 
 
 def _over_first_axis(values: npt.NDArray[np.float64]) -> tuple[Matrix, Matrix]:

@@ -96,13 +96,17 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
     return {name: _STYLES[_FIXED.get(name, chosen.get(name, 0))] for name in methods}
 
 
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+"""Of a `LineLook`."""
+
+
 @dataclass(frozen=True)
 class LineLook:
     """How one method looks as a line.
 
     Attributes:
         style: Colour and marker.
-        dashes: 0 for a plain line, 1 to 3 for dashed ones.
+        dashes: a place in `DASHES`, the first for a plain line.
     """
 
     style: MethodStyle
@@ -158,6 +162,14 @@ def house_style() -> Iterator[None]:
         mpl.rcdefaults()
         mpl.rcParams.update(_LOOK)
         yield
+
+
+def empty() -> Figure:
+    """A figure that shows nothing but axes: what is slow in a process's first one is done then."""
+    with house_style():
+        figure = Figure(layout="constrained")
+        figure.subplots()
+    return figure
 
 
 ENDINGS = (".png", ".svg")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from textwrap import fill
 
 import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error, summary
+from vcl_radial.report import markdown
 from vcl_radial.report.figures.marks import best_methods, legend
-from vcl_radial.report.figures.over_seeds import check_columns, number
+from vcl_radial.report.figures.over_seeds import check_columns
 from vcl_radial.report.figures.scores import COSTS, SCORES
+from vcl_radial.report.sections import Cell, Column, Table, number
 
 
 def seed_table(
@@ -90,73 +90,54 @@ def summarised(by_seed: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["benchmark", "method", "seeds", *columns, "best"])
 
 
-def to_markdown(table: pd.DataFrame) -> str:
-    """The table as Markdown, with cells such as `98.73 ± 0.12`; marked ones are bold.
+def board(table: pd.DataFrame) -> Table:
+    """The leaderboard, with cells such as `98.73 ± 0.12`, the best of a score marked.
 
     Args:
         table: What `summary_table` returned.
 
     Returns:
-        Text that ends with a line break: the table, and where there are several methods, a line
-        below it that says what is marked. The benchmark is left out where there is only one, and
-        so are scores that no method has.
+        The table, and where there are several methods, a line below it that says what is marked.
+        The benchmark is left out where there is only one, and so are scores that no method has.
     """
-    rows, marked = _cells(table)
-    cells = [
-        [f"**{cell}**" if is_best else cell for cell, is_best in zip(*pair, strict=True)]
-        for pair in zip(rows, marked, strict=True)
+    words = ["benchmark"] if table["benchmark"].nunique() > 1 else []
+    words.append("method")
+    names = [name for name in SCORES if name in table and not table[name].isna().all()]
+    rows: list[list[Cell | str]] = [
+        [
+            *(str(row[name]) for name in words),
+            str(row["seeds"]),
+            *(
+                Cell(printed(n, row[n], row[f"{n}_se"]), row[n], n in row["best"].split())
+                for n in names
+            ),
+        ]
+        for row in table.to_dict("records")
     ]
-    line = legend(table, "**Bold**")
-    return markdown(cells) + (f"\n{heading_text(line)}\n" if line else "")
+    columns = [
+        *(Column(name, words=True) for name in words),
+        Column("seeds", meaning="runs behind the numbers"),
+        *(column(n) for n in names),
+    ]
+    line = legend(table)
+    by = SCORES["average_accuracy"].heading
+    return Table(columns, rows, notes=[line] if line else [], sorted_by=by)
 
 
-def markdown(
-    rows: Sequence[Sequence[str]], words: Collection[str] = ("benchmark", "method")
-) -> str:
-    """Rows of text as a Markdown table, the first of them its header.
+def column(name: str) -> Column:
+    """The column of one of `SCORES`."""
+    score = SCORES[name]
+    return Column(score.heading, False, score.meaning, score.better, aside=name in COSTS)
 
-    Args:
-        rows: The cells; what Markdown would take for its own is escaped.
-        words: Headings of columns of words; the others are set to the right.
 
-    Returns:
-        Text that ends with a line break.
-    """
-    header, *body = [[_as_markdown(cell) for cell in row] for row in rows]
-    rule = ["---" if heading in words else "---:" for heading in rows[0]]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [header, rule, *body])
+def to_markdown(table: pd.DataFrame) -> str:
+    """The leaderboard as Markdown; marked cells are bold. It ends with a line break."""
+    return markdown.table(board(table))
 
 
 def to_text(table: pd.DataFrame) -> str:
-    """The table for a terminal, in aligned columns; marked cells have a star.
-
-    Args:
-        table: What `summary_table` returned.
-
-    Returns:
-        Text that ends with a line break, with the columns and the last line of `to_markdown`.
-    """
-    rows, marked = _cells(table)
-    stars = [any(column) for column in zip(*marked, strict=True)]
-    rows = [
-        [
-            f"{cell} {'*' if is_best else ' '}" if star and i > 0 else cell
-            for cell, is_best, star in zip(*triple, stars, strict=True)
-        ]
-        for i, triple in enumerate(zip(rows, marked, strict=True))
-    ]
-    numbers = _numeric_columns(rows[0])
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    rows.insert(1, ["─" * width for width in widths])
-    lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if is_number else cell.ljust(width)
-            for cell, width, is_number in zip(row, widths, numbers, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip() + "\n")
-    line = legend(table, "*")
-    return "".join(lines) + (fill(line, 100) + "\n" if line else "")
+    """The leaderboard for a terminal; marked cells have a star. It ends with a line break."""
+    return markdown.aligned(board(table))
 
 
 def to_csv(table: pd.DataFrame) -> str:
@@ -189,31 +170,3 @@ def printed(name: str, mean: float, error: float = math.nan) -> str:
     if math.isnan(error) or (score.counted and error == 0.0):
         return text
     return f"{text} ± {number(error, score.decimals)}"
-
-
-def heading_text(words: str) -> str:
-    """Words outside a Markdown table, without what Markdown would take for HTML."""
-    return words.replace("&", "&amp;").replace("<", "&lt;")
-
-
-def _as_markdown(cell: str) -> str:
-    return heading_text(cell).replace("|", "\\|")
-
-
-def _cells(table: pd.DataFrame) -> tuple[list[list[str]], list[list[bool]]]:
-    """Header and rows as they are printed, and which of their cells are marked as best."""
-    names = ["benchmark"] if table["benchmark"].nunique() > 1 else []
-    names += ["method", "seeds"]
-    columns = [[name, *(str(value) for value in table[name])] for name in names]
-    marks = [[False] * (len(table) + 1) for _ in names]
-    for name, score in SCORES.items():
-        if name in table and not table[name].isna().all():
-            pairs = zip(table[name], table[f"{name}_se"], strict=True)
-            columns.append([score.heading, *(printed(name, m, se) for m, se in pairs)])
-            marks.append([False, *(name in best.split() for best in table["best"])])
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    return rows, [list(row) for row in zip(*marks, strict=True)]
-
-
-def _numeric_columns(header: list[str]) -> list[bool]:
-    return [heading not in ("benchmark", "method") for heading in header]

@@ -51,43 +51,4 @@
     head.append(button);
     button.addEventListener("click", () => sort(head));
   }
-
-  // Curves: one alone while it is pointed at, hidden when clicked; two axes.
-  for (const card of all(".curves")) {
-    const curves = (m) => all(`.curve[data-m="${m}"]`, card);
-    const alone = (m) => {
-      card.classList.toggle("focused", m !== null);
-      for (const curve of all(".curve", card)) curve.classList.toggle("chosen", curve.dataset.m === m);
-    };
-    for (const button of all(".legend button", card)) {
-      const m = button.dataset.m;
-      const shown = () => button.getAttribute("aria-pressed") === "true";
-      button.addEventListener("click", () => {
-        button.setAttribute("aria-pressed", String(!shown()));
-        for (const curve of curves(m)) curve.classList.toggle("gone", !shown());
-        alone(shown() ? m : null);
-      });
-      for (const event of ["pointerenter", "focus"]) {
-        button.addEventListener(event, () => { if (shown()) alone(m); });
-      }
-      for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => alone(null));
-    }
-    for (const curve of all(".curve", card)) {
-      curve.addEventListener("pointerenter", () => alone(curve.dataset.m));
-      curve.addEventListener("pointerleave", () => alone(null));
-    }
-    const stretch = card.querySelector(".stretch");
-    stretch?.addEventListener("click", () => {
-      card.classList.toggle("swapped");
-      stretch.setAttribute("aria-pressed", String(stretch.getAttribute("aria-pressed") !== "true"));
-    });
-  }
-
-  // A link to a folded method opens it.
-  const open = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target instanceof HTMLDetailsElement) target.open = true;
-  };
-  window.addEventListener("hashchange", open);
-  open();
 })();

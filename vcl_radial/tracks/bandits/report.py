@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from matplotlib.figure import Figure
 
+from vcl_radial.report import markdown
 from vcl_radial.report.figures import house_style, save
 from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
-from vcl_radial.report.figures.tables import markdown
-from vcl_radial.report.sections import Claim
+from vcl_radial.report.sections import Claim, Table, claims_table
 from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.result_file import provenance
 from vcl_radial.tracks.bandits.published import PUBLISHED
@@ -55,7 +55,7 @@ def write_report(results: Sequence[Result], to: Path, command: str) -> None:
         raise not_written(stem, error) from None
     write_atomically(stem.with_suffix(".csv"), to_csv(curves))
     write_atomically(to / "bandits.csv", _runs_csv(results))
-    table = markdown(make_table(results), words=("data set", "method"))
+    table = markdown.table(make_table(results))
     write_atomically(to / "README.md", _page(results, table, command))
     print(f"\n{table}\n{to / 'README.md'}, bandits.csv, regret.png, .svg, .csv")
 
@@ -73,7 +73,7 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
-def make_table(results: Sequence[Result]) -> list[list[str]]:
+def make_table(results: Sequence[Result]) -> Table:
     """Ours beside the paper's, mean ± one standard deviation, and our mean regret."""
     rows = [["data set", "method", "published", "ours", "runs", "regret", "optimal reward"]]
     regrets: dict[tuple[str, str], list[float]] = {}
@@ -95,7 +95,7 @@ def make_table(results: Sequence[Result]) -> list[list[str]]:
                 f"{np.mean(optima[key]):,.0f}",
             ]
         )
-    return rows
+    return Table(rows[0], rows[1:])
 
 
 def _cell(mean: float, deviation: float) -> str:
@@ -203,8 +203,7 @@ def _page(results: Sequence[Result], table: str, command: str) -> str:
     unit = results[0][0]
     settings = unit.settings
     rounds = {other.dataset: numbers["places"][-1] for other, numbers, _ in results}
-    of_claims = [["published", "ours", "verdict"]]
-    of_claims += [[c.published, c.ours, c.verdict] for c in make_claims(results)]
+    claims = make_claims(results)
     seeds = sorted({other.seed for other, _, _ in results})
     return "\n".join(
         [
@@ -217,7 +216,7 @@ def _page(results: Sequence[Result], table: str, command: str) -> str:
             table,
             "![Regret over the rounds](regret.png)",
             "",
-            *([markdown(of_claims, words=of_claims[0])] if len(of_claims) > 1 else []),
+            *([markdown.table(claims_table(claims))] if claims else []),
             "## Protocol",
             "",
             f"- rounds: {', '.join(f'{d} {n:,}' for d, n in rounds.items())}, rows in random order "

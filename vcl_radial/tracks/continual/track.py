@@ -7,7 +7,7 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.data_files import image_files, required_root
 from vcl_radial.runs.folder import RunFolder
@@ -19,6 +19,12 @@ from vcl_radial.tracks.continual.lanes import batches, execute_lanes
 from vcl_radial.tracks.continual.preflight import check_data, check_runs
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER
 from vcl_radial.tracks.continual.specification import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.report.gather import FinishedRun
+    from vcl_radial.report.sections import Section
 
 
 class Continual(Track[Run]):
@@ -89,6 +95,18 @@ class Continual(Track[Run]):
         order = list(dict.fromkeys(run.method for run in runs))
         missing = write_report(place.out, place.out / "report", runs[0].benchmark, order)
         return not any(RunFolder(place.out, run).path in missing for run in runs)
+
+    def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
+        """`accuracy`, and `layers` of a method with a posterior."""
+        from vcl_radial.tracks.continual.tables import read
+
+        return read(path, environment)
+
+    def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
+        """The leaderboard, curves, heatmaps and layers."""
+        from vcl_radial.tracks.continual.sections import sections
+
+        return sections(runs)
 
     def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The average accuracy over the tasks trained so far, after each task."""

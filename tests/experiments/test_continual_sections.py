@@ -1,0 +1,116 @@
+"""What a report of task sequences shows: tables in full precision, and the same in words."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_runs import ENVIRONMENT, finished, tiny_run
+
+from vcl_radial.report import figures, markdown
+from vcl_radial.report.gather import gather
+from vcl_radial.report.sections import Figure, Report, Table
+from vcl_radial.report.write import report_of
+from vcl_radial.tracks.continual.sections import matrix, matrix_table
+from vcl_radial.tracks.continual.tables import COLUMNS, results_table
+
+RUNS = {
+    ("radial-vcl", 0): [[50.0, 48.0], [98.0, 51.0], [90.0, 97.0]],
+    ("radial-vcl", 1): [[50.0, 48.0], [99.0, 53.0], [94.0, 98.0]],
+    ("joint", 0): [[50.0, 50.0], None, [99.0, 98.0]],
+}
+
+
+@pytest.fixture
+def runs(tmp_path: Path):
+    for (method, seed), R in RUNS.items():
+        rows = [
+            (i, j, "accuracy", value)
+            for i, row in enumerate(R)
+            for j, value in enumerate(row or [], start=1)
+        ]
+        tidy = pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False)
+        seconds = {"training": 12.0, "evaluation": 1.0}
+        environment = ENVIRONMENT | {"seconds": seconds}
+        environment |= {"parameters": 1234567} if method == "joint" else {}
+        finished(tmp_path, tiny_run(method, seed=seed), tidy, environment)
+    found, passed_over = gather(tmp_path)
+    assert passed_over == []
+    return sorted(found, key=lambda run: run.method, reverse=True)
+
+
+@pytest.fixture
+def report(runs) -> Report:
+    return report_of(runs)
+
+
+def read(report: Report, name: str) -> pd.DataFrame:
+    (text,) = (section.files[name] for section in report.sections if name in section.files)
+    return pd.read_csv(io.StringIO(text))
+
+
+def test_every_table_reads_back_in_full_precision(runs, report):
+    results = results_table(runs)
+    pd.testing.assert_frame_equal(read(report, "results.csv"), results)
+    summary = figures.summary_table(results, multi_head=True)
+    np.testing.assert_array_equal(
+        read(report, "summary.csv")["average_accuracy"], summary["average_accuracy"]
+    )
+    assert len(read(report, "runs.csv")) == 3
+    cells = read(report, "matrices.csv")
+    assert len(cells) == 2 * 3 + 1 * 3  # two tasks and their mean, at two moments or one
+    assert set(cells["task_evaluated"]) == {"1", "2", "seen"}
+
+
+def test_costs_stand_in_the_tables_where_they_are_known(report):
+    row = read(report, "summary.csv").set_index("method").loc["joint"]
+    assert (row["training_seconds"], row["parameters"]) == (12.0, 1234567.0)
+    page = markdown.page(report)
+    assert "| 12.0 | 1.0 | 1,234,567 |" in page
+    assert page.count("| 12.0 ± 0.0 | 1.0 ± 0.0 | – |") == 1
+
+
+def test_a_matrix_by_hand(runs):
+    summaries = figures.all_over_seeds(results_table(runs))
+    table = matrix_table(summaries).set_index(["method", "task_trained", "task_evaluated"])
+    assert table.loc[("radial-vcl", 2, 1), ["mean", "se"]].tolist() == [92.0, 2.0]
+    assert table.loc[("radial-vcl", 2, "seen"), "mean"] == 94.75
+    radial, joint = (matrix(summary, ["a", "b"]) for summary in summaries)
+    assert [column.heading for column in radial.heads][1:] == ["a", "b", "mean of tasks seen"]
+    assert radial.rows == [
+        ["task 1", "98.50 ± 0.50", "52.00 ± 1.00", "98.50 ± 0.50"],
+        ["task 2", "92.00 ± 2.00", "97.50 ± 0.50", "94.75 ± 1.25"],
+    ]
+    assert joint.rows[0][0] == "all tasks"
+
+
+def test_differences_are_against_the_first_method_or_there_is_none(runs, report):
+    (against,) = (s for s in report.sections if s.title == "Against radial-vcl")
+    words = "Fewer than two seeds in common with radial-vcl, so no comparison: joint."
+    assert [block.words for block in against.blocks] == [words]
+    alone = report_of(runs[:2]).sections[1]
+    assert [block.words for block in alone.blocks] == ["There is no other method to compare with."]
+    twice = report_of([*runs, *(r.__class__(**{**vars(r), "method": "b"}) for r in runs[:2])])
+    (table,) = (block for block in twice.sections[1].blocks if isinstance(block, Table))
+    assert [cell.text for cell in table.body[0]][:3] == ["b", "2", "0.00 ± 0.00"]
+    assert table.body[0][-1].text == "too few seeds: with 2, p is at least 0.5"
+
+
+def test_pages_show_one_sheet_of_heatmaps_and_files_hold_them_singly(report):
+    shown = [b for s in report.sections for b in s.blocks if isinstance(b, Figure)]
+    assert {figure.name: figure.on_page for figure in shown} == {
+        "final-model": True,
+        "accuracy-over-tasks": True,
+        "heatmap-radial-vcl": False,
+        "heatmap-joint": False,
+        "heatmaps": True,
+    }
+
+
+def test_the_details_hold_the_settings_and_where_each_run_lies(report):
+    details = markdown.page(report, folded=True)
+    assert 'strategy = "naive"' not in details
+    assert 'method = "radial-vcl"\n' in details
+    assert "\nseed = " not in details
+    assert "| split-digits-multi-head/radial-vcl/seed-0-" in details

@@ -1,0 +1,248 @@
+"""Gathering finished runs of all tracks from their folders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.report.former import former_runs
+from vcl_radial.report.labels import Settings, flat, labels, shipped_classes
+from vcl_radial.runs.folder import (
+    ENVIRONMENT,
+    FAILED,
+    SPEC,
+    failure,
+    finished_fault,
+    read_spec,
+    unfinished,
+)
+from vcl_radial.runs.spec import DEFAULT_TRACK
+from vcl_radial.runs.tracks import find
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.runs.track import AnyTrack
+
+Name = Annotated[str, Field(min_length=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Written(BaseModel):
+    """What a report reads of a file; older and newer versions may have written more."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class Spec(Written):
+    """What a run was; the table of its data is `stream` or `data`."""
+
+    benchmark: Name
+    method: Name
+    seed: int
+    evaluate_on: str = "test"
+    recipe: dict[str, Any]
+    code: str | None = None
+    stream: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+
+
+class Environment(Written):
+    """Where a run's numbers came from; None is what an older version did not write down."""
+
+    device: str
+    processor: str
+    threads: int
+    packages: dict[str, str | None]
+    seconds: Any
+    finished: str | None = None
+    commit: str | None = None
+    command: str | None = None
+
+
+Model = TypeVar("Model", bound=Written)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a run folder holds.
+
+    Attributes:
+        path: the folder.
+        track: that it is of.
+        spec: the resolved spec.
+        environment: where the numbers came from, as `environment.json` has it.
+        tables: what the track reads of it.
+        benchmark: its name, with the folder of a user's own data, and with the data it was scored
+            on unless these are the test data; where runs of one name differ in their data, with
+            what differs.
+        method: its name; where runs of one name differ in their recipes, or in the code of classes
+            from outside, with what differs.
+    """
+
+    path: Path
+    track: AnyTrack
+    spec: Spec
+    environment: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame]
+    benchmark: str
+    method: str
+
+
+def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
+    """All finished runs below a folder, by benchmark, method and seed, and what was passed over.
+
+    Raises:
+        UserError: the folder is not there or holds no finished run.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder")
+    runs: list[FinishedRun] = []
+    former, passed_over = former_runs(folder)
+    first: dict[str, FinishedRun] = {}
+    for path in sorted(path for path in folder.glob("**/seed-*") if path.is_dir()):
+        if path in former:
+            continue
+        try:
+            run = _read(path)
+        except DataError as error:
+            passed_over.append(str(error))
+            continue
+        twin = first.setdefault(repr(run.spec), run)
+        if twin is run:
+            runs.append(run)
+        else:
+            passed_over.append(f"{path}: is the same run as {twin.path}")
+    if not runs:
+        raise UserError(_nothing_in(folder, passed_over))
+    # Other data are another measurement, other settings of a recipe or code another method.
+    names = labels([_data_settings(run) for run in runs], "data")
+    runs = [replace(run, benchmark=name) for run, name in zip(runs, names, strict=True)]
+    names = labels([_recipe_settings(run) for run in runs], "code")
+    runs = [replace(run, method=name) for run, name in zip(runs, names, strict=True)]
+    return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+
+
+def checked(kind: type[Model], table: Any) -> Model:
+    """A file's content.
+
+    Raises:
+        DataError: a key is missing or of another type; it names the key.
+    """
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(str(part) for part in fault["loc"])
+        said = "is missing" if fault["type"] == "missing" else f"is wrong: {fault['msg']}"
+        raise DataError(f"the key {key!r} {said}" if key else fault["msg"]) from None
+
+
+def notices(runs: Sequence[FinishedRun]) -> list[str]:
+    """What a reader of the tables of one benchmark has to know of its runs, a line each."""
+    named: dict[str, list[FinishedRun]] = {}
+    for run in runs:
+        named.setdefault(visible(run.spec.method), []).append(run)
+    lines = [
+        f"the runs of {method} have {count} different settings; they are shown apart, named "
+        f"after what differs{_newest_code(of_name)}"
+        for method, of_name in named.items()
+        if (count := len({run.method for run in of_name})) > 1
+    ]
+    of_method: dict[str, list[Mapping[str, Any]]] = {}
+    for run in runs:
+        of_method.setdefault(run.method, []).append(run.environment)
+    for what, answers in (
+        ("commits", _commits),
+        ("versions of vcl-radial", _versions),
+        ("versions of torch", lambda runs: {run["packages"].get("torch") for run in runs}),
+    ):
+        if mixed := [method for method, e in of_method.items() if len(answers(e)) > 1]:
+            lines.append(f"runs of several {what} are put together: {', '.join(mixed)}")
+    return lines
+
+
+def _data_settings(run: FinishedRun) -> Settings:
+    data = flat(run.spec.stream or run.spec.data)
+    checksum = data.pop("checksum", None)
+    return Settings(run.benchmark, run.benchmark, data, checksum)
+
+
+def _recipe_settings(run: FinishedRun) -> Settings:
+    group = run.benchmark, run.method
+    shipped = shipped_classes(run.spec.method)
+    return Settings(group, run.method, flat(run.spec.recipe), run.spec.code, shipped)
+
+
+def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
+    whole = folder.resolve()  # its parents are asked for, and "." names none
+    if whole.name.startswith("seed-") and _is_of_a_run(whole):
+        return f"{folder}: is the folder of one run; give {whole.parent.parent}, its benchmark's"
+    words = f"{folder}: holds no finished run; give a folder that was given to --out"
+    if not passed_over:
+        return words
+    more = f", and {len(passed_over) - 1} more" if len(passed_over) > 1 else ""
+    return f"{words} (passed over: {passed_over[0]}{more})"
+
+
+def _read(path: Path) -> FinishedRun:
+    """What a run folder holds.
+
+    Raises:
+        DataError: it holds no finished run, or what no run of this suite writes.
+    """
+    fault = finished_fault(path, (SPEC, ENVIRONMENT))
+    failed = fault == "not finished" and failure(path) is not None
+    if not failed and not (path / SPEC).exists():
+        raise DataError(f"{path}: is not a run folder of this suite (it has no {SPEC})")
+    if fault is not None:
+        raise DataError(unfinished(path, fault))
+    file = f"{SPEC}: "
+    try:
+        table = read_spec(path)
+        spec = checked(Spec, table)
+        track = find(table.get("track", DEFAULT_TRACK))
+        file = f"{ENVIRONMENT}: "
+        environment = json.loads((path / ENVIRONMENT).read_text())
+        checked(Environment, environment)
+        file = ""  # the track names it
+        tables = track.read(path, environment)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, UserError) as error:
+        words = " ".join(f"{file}{error}".split())
+        raise DataError(f"{path}: is not a run folder of this suite ({words})") from None
+    data = spec.stream.get("data_name")
+    benchmark = visible(spec.benchmark if data is None else f"{spec.benchmark} on {data}")
+    scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
+    names = benchmark + scored_on, visible(spec.method)
+    return FinishedRun(path, track, spec, environment, tables, *names)
+
+
+def _is_of_a_run(path: Path) -> bool:
+    return any((path / name).exists() for name in (SPEC, FAILED))
+
+
+def _newest_code(runs: Sequence[FinishedRun]) -> str:
+    """Which of several versions of a user's files is the newest."""
+    dated = [
+        (run.environment.get("finished") or "", run.spec.code) for run in runs if run.spec.code
+    ]
+    if len({code for _, code in dated}) < 2:
+        return ""
+    return f" (the newest code is {max(dated)[1][:6]})"
+
+
+def _commits(environments: Sequence[Mapping[str, Any]]) -> set[str | None]:
+    return {each.get("commit") for each in environments}
+
+
+def _versions(environments: Sequence[Mapping[str, Any]]) -> set[str | None]:
+    """Those of this package, where commits do not tell all of it: an installed one has none."""
+    if None not in _commits(environments):
+        return set()
+    return {each["packages"].get("vcl-radial") for each in environments}

@@ -1,0 +1,225 @@
+"""What a report shows of runs on task sequences: pure functions of finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import tomli_w
+
+from vcl_radial.report.gather import FinishedRun
+from vcl_radial.report.labels import file_name, unused
+from vcl_radial.report.sections import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    Text,
+    number,
+    signed,
+    with_spread,
+)
+from vcl_radial.tracks.continual.tables import layers_table, results_table, runs_costs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.report.figures import AccuracyOverSeeds
+
+_UNITS = (
+    "Accuracy, forgetting, transfer and ECE in per cent, NLL in nats; mean ± standard error over "
+    "seeds."
+)
+
+
+def sections(runs: Sequence[FinishedRun]) -> list[Section]:
+    """The leaderboard, differences, curves, heatmaps and layers; single runs and their settings.
+
+    Raises:
+        DataError: tables do not fit together.
+    """
+    from vcl_radial.report import figures
+    from vcl_radial.report.figures.tables import seed_table, summarised
+
+    results, layers = results_table(runs), layers_table(runs)
+    tasks = runs[0].environment["tasks"]
+    multi_head = runs[0].spec.stream.get("heads", "multi") == "multi"
+    by_seed = seed_table(results, runs_costs(runs), multi_head=multi_head)
+    summary = summarised(by_seed)
+    summaries = figures.all_over_seeds(results)
+    methods = [of_method.method for of_method in summaries]
+    csv = figures.to_csv
+    final = Figure(
+        "final-model",
+        partial(figures.final_bars, results, tasks=tasks),
+        "Accuracy of the final network on every task",
+    )
+    parts = [
+        Section(
+            "Leaderboard",
+            [figures.board(summary), Text(_UNITS), final],
+            {"summary.csv": csv(summary), "results.csv": csv(results)},
+        ),
+        _against(results, methods),
+    ]
+    if len(tasks) > 1:
+        curves = Figure(
+            "accuracy-over-tasks",
+            partial(figures.accuracy_curves, results),
+            "Average accuracy over the tasks seen so far, after every task",
+        )
+        files = {"curves.csv": csv(figures.curve_table(results))}
+        parts.append(Section("Accuracy over tasks", [curves], files))
+    parts.append(
+        Section(
+            "Accuracy on every task after every task",
+            _heatmaps(results, methods, tasks),
+            {"matrices.csv": csv(matrix_table(summaries))},
+        )
+    )
+    if layers is not None:
+        picture = Figure(
+            "layers", partial(figures.layer_movement, layers), "What the layers do, task by task"
+        )
+        parts.append(Section("What the layers do", [picture], {"layers.csv": csv(layers)}))
+    matrices = [matrix(of_method, tasks) for of_method in summaries]
+    words = Text("In per cent; the last column is the mean over the tasks seen so far.")
+    return [
+        *parts,
+        Section("Accuracy in numbers", [words, *matrices], folded=True),
+        Section("Single runs", [_single_runs(runs, by_seed)], {"runs.csv": csv(by_seed)}, True),
+        Section("Settings", _settings(runs, methods), folded=True),
+    ]
+
+
+def matrix_table(summaries: Sequence[AccuracyOverSeeds]) -> pd.DataFrame:
+    """What the heatmaps show.
+
+    Returns:
+        One row per method and cell: `benchmark, method, task_trained, task_evaluated`, the mean
+        accuracy over the seeds in per cent and its standard error `mean, se`. The average over
+        the tasks seen so far stands in rows with the `task_evaluated` "seen".
+    """
+    import pandas as pd
+
+    rows: list[tuple[object, ...]] = []
+    for s in summaries:
+        for i in s.rows:
+            cells = zip(s.mean[i - 1], s.error[i - 1], strict=True)
+            rows += [(s.benchmark, s.method, i, j, *cell) for j, cell in enumerate(cells, start=1)]
+            rows.append((s.benchmark, s.method, i, "seen", s.seen_mean[i - 1], s.seen_error[i - 1]))
+    columns = ["benchmark", "method", "task_trained", "task_evaluated", "mean", "se"]
+    return pd.DataFrame(rows, columns=columns).astype({"mean": float, "se": float})
+
+
+def matrix(summary: AccuracyOverSeeds, tasks: Sequence[str]) -> Table:
+    """The heatmap of one method in numbers."""
+    rows = []
+    for i in summary.rows:
+        means = [*summary.mean[i - 1], summary.seen_mean[i - 1]]
+        errors = [*summary.error[i - 1], summary.seen_error[i - 1]]
+        cells = [with_spread(float(m), float(e), 2) for m, e in zip(means, errors, strict=True)]
+        rows.append(["all tasks" if summary.joint else f"task {i}", *cells])
+    head = Column("after training", words=True)
+    return Table([head, *tasks, "mean of tasks seen"], rows, title=summary.method)
+
+
+def difference_table(differences: pd.DataFrame) -> Table:
+    """What `paired_differences` returned, to be read."""
+    rows: list[list[Cell | str]] = [
+        [
+            str(d["method"]),
+            str(d["seeds"]),
+            Cell(with_spread(d["difference"], d["difference_se"], 2, sign=True), d["difference"]),
+            Cell(signed(d["effect"], 2), d["effect"]),
+            number(d["p"], 4),
+            str(d["words"]),
+        ]
+        for d in differences.to_dict("records")
+    ]
+    columns: list[Column | str] = [
+        Column("method", words=True),
+        *("seeds", "difference (points)", "effect size d_z"),
+        Column("p", better="lower"),
+        Column("in words", words=True),
+    ]
+    return Table(columns, rows)
+
+
+def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
+    """The other methods against the first."""
+    from vcl_radial.report import figures
+
+    reference = methods[0]
+    differences = figures.paired_differences(results, reference)
+    blocks: list[Block] = []
+    if not differences.empty:
+        words = (
+            f"Average accuracy minus that of {reference}, paired by seed. p is that of the exact "
+            "two-sided sign-flip test, for each comparison alone; the effect size d_z is the mean "
+            "of the differences over their standard deviation."
+        )
+        blocks += [Text(words), difference_table(differences)]
+    others = sorted(set(methods[1:]) - set(differences["method"]))
+    if others:
+        words = f"Fewer than two seeds in common with {reference}, so no comparison: "
+        blocks.append(Text(f"{words}{', '.join(others)}."))
+    if len(methods) == 1:
+        blocks.append(Text("There is no other method to compare with."))
+    return Section(f"Against {reference}", blocks, {"differences.csv": figures.to_csv(differences)})
+
+
+def _heatmaps(results: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> list[Block]:
+    """A heatmap of each method, and of all of them one sheet, which is what pages show."""
+    from vcl_radial.report import figures
+
+    several = len(methods) > 1
+    pictures: dict[str, Figure] = {}
+    for method in methods:
+        stem = unused(f"heatmap-{file_name(method)}", pictures)
+        draw = partial(figures.heatmap, results, method, tasks=tasks)
+        pictures[stem] = Figure(stem, draw, f"Heatmap of {method}", on_page=not several)
+    if several:
+        draw = partial(figures.heatmap_sheet, results, tasks=tasks)
+        pictures["heatmaps"] = Figure("heatmaps", draw, "Heatmaps of all methods")
+    return list(pictures.values())
+
+
+def _single_runs(runs: Sequence[FinishedRun], by_seed: pd.DataFrame) -> Table:
+    """Every score of every run, without empty columns, and where it lies."""
+    from vcl_radial.report.figures.scores import SCORES
+    from vcl_radial.report.figures.tables import column, printed
+
+    folders: Mapping[tuple[str, int], str] = {
+        (run.method, run.spec.seed): "/".join(run.path.parts[-3:]) for run in runs
+    }
+    scores = [n for n in SCORES if n in by_seed and not by_seed[n].isna().all()]
+    rows = [
+        [
+            run["method"],
+            str(run["seed"]),
+            *(Cell(printed(name, float(run[name])), float(run[name])) for name in scores),
+            folders[run["method"], run["seed"]],
+        ]
+        for run in by_seed.to_dict("records")
+    ]
+    columns: list[Column | str] = [
+        Column("method", words=True),
+        "seed",
+        *map(column, scores),
+        Column("folder", words=True),
+    ]
+    return Table(columns, rows)
+
+
+def _settings(runs: Sequence[FinishedRun], methods: Sequence[str]) -> list[Block]:
+    """The resolved spec of each method's runs, but for the seed."""
+    specs = {run.method: run.spec for run in reversed(runs)}
+    blocks: list[Block] = []
+    for method in methods:
+        table = specs[method].model_dump(exclude={"seed"}, exclude_none=True, exclude_unset=True)
+        blocks += [Text(method), Text(tomli_w.dumps(table), style="code")]
+    return blocks

@@ -1,0 +1,150 @@
+"""What finished runs on task sequences hold: their scores, their layers, and what they cost."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from vcl_radial.errors import DataError
+from vcl_radial.report.gather import FinishedRun, Seconds, Written, checked
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ["task_trained", "task_evaluated", "metric", "value"]
+LAYER_COLUMNS = [
+    "task_trained",
+    *("layer", "kl", "moved", "noise", "noise_to_prior", "units_at_rest"),
+]
+_LARGEST = 1e150
+"""A standard error takes squares, and those of larger numbers overflow; float32 ends far below."""
+
+
+class _Environment(Written):
+    """What `environment.json` holds of a sequence; None is what older versions did not write."""
+
+    tasks: list[str]
+    seconds: dict[str, Seconds]
+    parameters: Annotated[int, Field(ge=0)] | None = None
+
+
+def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+    """`accuracy`, and `layers` of a method with a posterior, from a run's folder.
+
+    Raises:
+        DataError: one is damaged or has gaps; it begins with the file's name.
+    """
+    tasks = len(_named("environment.json", lambda: checked(_Environment, environment)).tasks)
+    tables = {"accuracy": _named("accuracy.csv", lambda: _scores(path / "accuracy.csv", tasks))}
+    if (path / "layers.csv").exists():
+        tables["layers"] = _named("layers.csv", lambda: _layers(path / "layers.csv", tasks))
+    return tables
+
+
+def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """One tidy table of many runs: `benchmark, method, seed` and the columns of accuracy.csv."""
+    return _put_together(runs, "accuracy", COLUMNS)
+
+
+def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:
+    """The same of layers.csv, of those runs that have one; None where none has."""
+    having = [run for run in runs if "layers" in run.tables]
+    return _put_together(having, "layers", LAYER_COLUMNS) if having else None
+
+
+def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """What runs cost: `benchmark, method, seed`, seconds and parameters; nan where not known."""
+    import pandas as pd
+
+    rows = [
+        {
+            "benchmark": run.benchmark,
+            "method": run.method,
+            "seed": run.spec.seed,
+            "training_seconds": run.environment["seconds"].get("training"),
+            "evaluation_seconds": run.environment["seconds"].get("evaluation"),
+            "parameters": run.environment.get("parameters"),
+        }
+        for run in runs
+    ]
+    numbers = ("training_seconds", "evaluation_seconds", "parameters")
+    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+
+
+def _put_together(runs: Sequence[FinishedRun], table: str, columns: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    named = [
+        run.tables[table].assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
+        for run in runs
+    ]
+    return pd.concat(named, ignore_index=True)[["benchmark", "method", "seed", *columns]]
+
+
+def _named(file: str, content: Callable[[], Any]) -> Any:
+    """What a file holds; a fault begins with its name."""
+    try:
+        return content()
+    except (OSError, ValueError, LookupError, TypeError, DataError) as error:
+        raise DataError(f"{file}: {error}") from None
+
+
+def _scores(path: Path, tasks: int) -> pd.DataFrame:
+    import pandas as pd
+
+    from vcl_radial.metrics import summary
+
+    tidy = pd.read_csv(io.StringIO(path.read_text()))
+    if list(tidy.columns) != COLUMNS:
+        raise DataError(f"it has the columns {', '.join(map(str, tidy.columns))}")
+    # Asked first: what follows lays out as many tasks as the table names.
+    named = tidy["task_evaluated"].max()
+    if named != tasks:
+        raise DataError(f"it holds {named} tasks, and environment.json names {tasks}")
+    if not tidy["task_trained"].isin(range(tasks + 1)).all():
+        raise DataError(f"it holds a task_trained that is not from 0 to {tasks}")
+    if tidy["value"].isna().any():
+        raise DataError("it holds a value that is not a number")
+    # A label that a network gives the probability 0 makes its NLL infinite; nothing else is.
+    _check_size(tidy.loc[(tidy["metric"] != "nll") | (tidy["value"] != math.inf), "value"])
+    accuracies = tidy.loc[tidy["metric"] == "accuracy", "value"]
+    if not accuracies.between(0.0, 100.0).all():
+        raise DataError("it holds an accuracy that is not between 0 and 100 %")
+    summary(tidy)
+    return tidy
+
+
+def _check_size(values: pd.Series[float]) -> None:
+    """Refuse numbers whose mean and standard error cannot be computed."""
+    beyond = values[values.abs() > _LARGEST]
+    if not beyond.empty:
+        raise DataError(f"it holds the {values.name} {beyond.iloc[0]:g}, which no run gives")
+
+
+def _layers(path: Path, tasks: int) -> pd.DataFrame:
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
+    table = pd.read_csv(io.StringIO(path.read_text()), dtype={"layer": str})
+    if list(table.columns) != LAYER_COLUMNS:
+        raise DataError(f"it has the columns {', '.join(map(str, table.columns))}")
+    if not table["task_trained"].isin(range(1, tasks + 1)).all():
+        raise DataError(f"it holds a task_trained that is not a task from 1 to {tasks}")
+    if table["layer"].isna().any():
+        raise DataError("it holds a row without a layer")
+    for name in LAYER_COLUMNS[2:]:
+        if not is_numeric_dtype(table[name]):
+            raise DataError(f"it holds a {name} that is not a number")
+        # A noise that has shrunk to 0 makes a KL or a ratio infinite, or nan, which is written as
+        # nothing: the run's scores are as good as any.
+        _check_size(table.loc[table[name] != math.inf, name])
+        if name not in ("kl", "units_at_rest") and (table[name] < 0).any():
+            raise DataError(f"it holds a {name} that is negative")
+    if not table["units_at_rest"].between(0, 100).all():
+        raise DataError("it holds units_at_rest that are not between 0 and 100 %")
+    return table
