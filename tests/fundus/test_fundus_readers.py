@@ -1,6 +1,8 @@
 """Every folder gives the same kind of table, and what is wrong with it is said in one line."""
 
 import csv
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -287,6 +289,14 @@ def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
         load_photographs("eyepac", tmp_path)
     with pytest.raises(UserError, match='choose "stop" or "skip"'):
         load_photographs("aptos", tmp_path, on_fault="ignore")
+
+
+def test_the_names_of_data_sets_are_read_without_anything_heavy():
+    program = (
+        "import sys; from vcl_radial.data.fundus import FUNDUS_DATASETS, LAYOUTS;"
+        "assert not {'torch', 'numpy', 'pandas', 'PIL'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_frame_has_a_line_for_every_photograph(kaggle):

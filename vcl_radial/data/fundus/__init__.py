@@ -1,15 +1,26 @@
 """Fundus photographs: tables, splits by patient, pixels in a cache, batches, drawn pictures."""
 
-from vcl_radial.data.fundus.augment import Augmentation, Changes, changed
-from vcl_radial.data.fundus.batches import Batch, Normalisation, TrainingBatches, evaluation_batches
-from vcl_radial.data.fundus.data import FundusData, load_pixels
-from vcl_radial.data.fundus.datasets import FUNDUS_DATASETS, load_photographs
-from vcl_radial.data.fundus.faults import Fault, OnFault
-from vcl_radial.data.fundus.medmnist import read_medmnist
-from vcl_radial.data.fundus.readers import LAYOUTS, Layout, read_folder
-from vcl_radial.data.fundus.splits import Split, published_split, split_by_patient
-from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
-from vcl_radial.data.fundus.table import REFERABLE_FROM, Photograph, Photographs
+from typing import TYPE_CHECKING
+
+from vcl_radial.lazy import attributes
+
+if TYPE_CHECKING:
+    from vcl_radial.data.fundus.augment import Augmentation, Changes, changed
+    from vcl_radial.data.fundus.batches import (
+        Batch,
+        Normalisation,
+        TrainingBatches,
+        evaluation_batches,
+    )
+    from vcl_radial.data.fundus.data import FundusData, load_pixels
+    from vcl_radial.data.fundus.datasets import load_photographs
+    from vcl_radial.data.fundus.faults import Fault, OnFault
+    from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, LAYOUTS, Layout
+    from vcl_radial.data.fundus.medmnist import read_medmnist
+    from vcl_radial.data.fundus.readers import read_folder
+    from vcl_radial.data.fundus.splits import Split, published_split, split_by_patient
+    from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
+    from vcl_radial.data.fundus.table import REFERABLE_FROM, Photograph, Photographs
 
 __all__ = [
     "FUNDUS_DATASETS",
@@ -38,3 +49,20 @@ __all__ = [
     "split_by_patient",
     "synthetic_photographs",
 ]
+# The names of data sets are read without PyTorch.
+__getattr__ = attributes(
+    __name__,
+    {
+        "augment": ("Augmentation", "Changes", "changed"),
+        "batches": ("Batch", "Normalisation", "TrainingBatches", "evaluation_batches"),
+        "data": ("FundusData", "load_pixels"),
+        "datasets": ("load_photographs",),
+        "faults": ("Fault", "OnFault"),
+        "layouts": ("FUNDUS_DATASETS", "LAYOUTS", "Layout"),
+        "medmnist": ("read_medmnist",),
+        "readers": ("read_folder",),
+        "splits": ("Split", "published_split", "split_by_patient"),
+        "synthetic": ("SyntheticSettings", "synthetic_photographs"),
+        "table": ("REFERABLE_FROM", "Photograph", "Photographs"),
+    },
+)

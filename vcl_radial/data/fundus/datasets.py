@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
+from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, IDRID_AS_PUBLISHED, LAYOUTS
 from vcl_radial.data.fundus.medmnist import read_medmnist
-from vcl_radial.data.fundus.readers import IDRID_AS_PUBLISHED, LAYOUTS, read_folder
+from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
 from vcl_radial.data_files import DATA_VARIABLE, expanded, user_root
@@ -97,5 +97,3 @@ def _retinamnist(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
 _READERS: dict[str, Callable[[Path, OnFault, Tell], Photographs]] = {
     name: partial(_layout, name) for name in LAYOUTS
 } | {"idrid": _idrid, "retinamnist": _retinamnist}
-
-FUNDUS_DATASETS: Final = ("synthetic", *_READERS)
