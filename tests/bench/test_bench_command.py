@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.bench import SECTIONS, growth, kl, many_runs, memory, record
+from vcl_radial.bench import growth, kl, many_runs, memory
+from vcl_radial.bench.measuring import read
+from vcl_radial.bench.sections import sections
 from vcl_radial.cli import main
 from vcl_radial.runs.runner import perform
 
@@ -41,19 +43,19 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(
     out = capsys.readouterr().out
     with (to / "speed.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [*dict.fromkeys(r["section"] for r in rows)] == list(SECTIONS)
+    assert [*dict.fromkeys(r["section"] for r in rows)] == list(sections())
     assert all(float(r["low"]) <= float(r["median"]) <= float(r["high"]) for r in rows)
     text = (to / "README.md").read_text()
     assert (
-        "`vcl-radial bench step peers methods run command growth kl regression lanes --quick`"
+        "`vcl-radial bench command growth kl lanes methods peers regression run step --quick`"
         in text
     )
     assert "random 28x28 images of 10 classes" in text
     assert "random 28x28 images of 10 classes" in out
-    for name in SECTIONS:
-        assert f"## {name}: {SECTIONS[name]}" in text
-        assert f"\n{name}: {SECTIONS[name]}\n" in out
-    for picture in {*SECTIONS, "lanes-jobs"} - {"run", "command"}:
+    for name, measures in sections().items():
+        assert f"## {name}: {measures}" in text
+        assert f"\n{name}: {measures}\n" in out
+    for picture in {*sections(), "lanes-jobs"} - {"run", "command"}:
         assert f"]({picture}.png)" in text
         assert all((to / f"{picture}.{kind}").is_file() for kind in ("png", "svg"))
 
@@ -97,20 +99,15 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
     assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert (
-        "'steps' is none of step, peers, methods, run, command, growth, kl, regression, lanes"
+        "'steps' is none of command, growth, kl, lanes, methods, peers, regression, run, step"
         in line
     )
 
 
-def test_the_help_lists_what_each_section_measures_in_one_column(capsys):
-    with pytest.raises(SystemExit):
-        main(["bench", "--help"])
-    lines = [line for line in capsys.readouterr().out.splitlines() if line[:3].strip()]
-    places = set()
-    for name, words in SECTIONS.items():
-        (line,) = (line for line in lines if line.split()[:1] == [name])
-        places.add(line.index(f" {words}"))
-    assert len(places) == 1
+def test_what_each_section_measures_is_listed(capsys):
+    assert main(["bench", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"{name:12}{measures}" for name, measures in sections().items()]
 
 
 def test_a_section_joins_those_that_were_measured_before(tiny, capsys):
@@ -118,23 +115,23 @@ def test_a_section_joins_those_that_were_measured_before(tiny, capsys):
     for section in ("kl", "step"):
         assert main(["bench", section, "--quick", "--to", str(to)]) == 0
     text = (to / "README.md").read_text()
-    assert text.index("`vcl-radial bench step --quick`") < text.index("`vcl-radial bench kl")
+    assert text.index("`vcl-radial bench kl --quick`") < text.index("`vcl-radial bench step")
     assert all(f"![{name}" not in text and f"]({name}.png)" in text for name in ("step", "kl"))
 
 
 def test_ctrl_c_keeps_the_sections_that_were_done(tiny, monkeypatch, capsys):
-    def interrupted(told):
+    def interrupted(setting):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(growth, "measure", interrupted)
     to = tiny.scratch / "speed"
     assert main(["bench", "kl", "growth", "--quick", "--to", str(to)]) == 130
     assert capsys.readouterr().err == "vcl-radial: stopped; sections that were done are kept\n"
-    assert list(record.read(to)) == ["kl"]
+    assert list(read(to)) == ["kl"]
     assert "## kl" in (to / "README.md").read_text()
 
 
-def test_a_run_that_fails_is_told_of_in_its_own_words(tiny, monkeypatch, capsys):
+def test_a_run_that_fails_is_reported_in_its_own_words(tiny, monkeypatch, capsys):
     def fails(*args, **kwargs):
         return subprocess.CompletedProcess(args, 1, "", "vcl-radial: the disk is full\n")
 

@@ -123,7 +123,9 @@ def test_worker_processes_are_measured_on_a_cpu(tiny, monkeypatch, device, measu
     performed = []
     monkeypatch.setattr(lanes, "_steps", lambda *args: [])
     monkeypatch.setattr(
-        many_runs, "measure", lambda name, runs, *args: performed.append((name, len(runs))) or []
+        many_runs,
+        "cost_of_runs",
+        lambda name, runs, *args: performed.append((name, len(runs))) or [],
     )
     result = lanes.measure(replace(tiny, device=device))
     assert performed == ([("small network", 2)] if measured else [])
@@ -146,7 +148,7 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
     monkeypatch.setattr(many_runs, "perform", perform)
     monkeypatch.setattr(many_runs, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     runs = lanes._runs(5, tiny.images, keys(tiny))
-    rows = many_runs.measure("a network", runs, tiny.images, tiny)
+    rows = many_runs.cost_of_runs("a network", runs, tiny.images, tiny)
     found = {(r.variant, r.metric): r.median for r in rows}
     assert found == {
         ("a network, one process", "seconds"): 12,

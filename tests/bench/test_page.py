@@ -3,9 +3,12 @@ import io
 
 import pytest
 
-from vcl_radial.bench import page, record
-from vcl_radial.bench.record import Record
-from vcl_radial.bench.setting import Row, row
+from vcl_radial.bench import page
+from vcl_radial.bench.measuring import read
+from vcl_radial.bench.page import Measured
+from vcl_radial.bench.pictures import Ratios
+from vcl_radial.bench.setting import Record, Row, row
+from vcl_radial.report import record
 
 ROWS = [
     Row("step", "floor", "", "seconds per epoch", 0.05, 0.049, 0.0513, 7),
@@ -28,8 +31,12 @@ def test_the_csv_holds_every_number_in_full():
 
 
 def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
-    (table,) = page.tables(ROWS)
-    assert table.header == ["7 rounds", "seconds per epoch", "ratio to the floor"]
+    (table,) = page.tables(ROWS).values()
+    assert [head.heading for head in table.heads] == [
+        "7 rounds",
+        "seconds per epoch",
+        "ratio to the floor",
+    ]
     assert table.rows == [
         ["floor", "0.05 (0.049 - 0.0513)", ""],
         ["ours", "0.06", "1.2 (1.1 - 1.3)"],
@@ -37,17 +44,17 @@ def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
 
 
 def test_each_axis_has_a_table_and_memory_one_of_its_own():
-    assert [t.heading for t in page.tables(GROWTH)] == ["width", "width, memory", "depth"]
+    assert list(page.tables(GROWTH)) == ["width", "width, memory", "depth"]
 
 
 def test_a_table_says_how_many_rounds_there_were():
     many = [r._replace(repeats=7) for r in GROWTH[::2]]
-    assert [t.header[0] for t in page.tables(GROWTH + many[:1])] == [
+    assert [t.heads[0].heading for t in page.tables(GROWTH + many[:1]).values()] == [
         "1 or 7 rounds",
         "1 round",
         "1 round",
     ]
-    assert [t.header[0] for t in page.tables(many)] == ["7 rounds", "7 rounds"]
+    assert [t.heads[0].heading for t in page.tables(many).values()] == ["7 rounds", "7 rounds"]
 
 
 ENVIRONMENT = {
@@ -67,10 +74,13 @@ def recorded(rows, notes=(), command="vcl-radial bench step"):
 def test_the_page_says_where_its_numbers_come_from():
     text = page.to_markdown(
         {
-            "step": recorded(ROWS, ["a note"]),
-            "growth": recorded(GROWTH, command="vcl-radial bench growth"),
-        },
-        {"step": [("step.png", "ratios"), ("more.png", "more ratios")]},
+            "step": Measured(
+                "an epoch",
+                recorded(ROWS, ["a note"]),
+                [Ratios("step", "ratios", ""), Ratios("more", "more ratios", "")],
+            ),
+            "growth": Measured("all", recorded(GROWTH, command="vcl-radial bench growth"), []),
+        }
     )
     for words in (
         "`vcl-radial bench step`",
@@ -93,17 +103,17 @@ def test_what_is_kept_is_read_as_it_was_and_what_is_damaged_is_named(tmp_path, c
     kept = recorded(ROWS, ["a note"])
     record.write(tmp_path, "growth", recorded(GROWTH))
     record.write(tmp_path, "step", kept)
-    assert list(record.read(tmp_path)) == ["step", "growth"]
-    assert record.read(tmp_path)["step"] == kept
+    assert list(read(tmp_path)) == ["growth", "step"]
+    assert read(tmp_path)["step"] == kept
     (tmp_path / "growth.json").write_text('{"rows": [')
-    assert list(record.read(tmp_path)) == ["step"]
+    assert list(read(tmp_path)) == ["step"]
     assert "growth.json: damaged" in capsys.readouterr().err
 
 
 def test_the_terminal_shows_the_same_cells_in_columns():
     lines = page.to_text(ROWS, ["a note"]).splitlines()
-    assert lines[2].split() == ["ours", "0.06", "1.2", "(1.1", "-", "1.3)"]
-    assert lines[0].index("ratio") + len("ratio to the floor") == len(lines[0]) == len(lines[2])
+    assert lines[3].split() == ["ours", "0.06", "1.2", "(1.1", "-", "1.3)"]
+    assert lines[0].index("ratio") + len("ratio to the floor") == len(lines[0]) == len(lines[3])
     assert lines[-1].strip() == "a note"
 
 

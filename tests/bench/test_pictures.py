@@ -1,6 +1,6 @@
 import pytest
 
-from vcl_radial.bench import pictures
+from vcl_radial.bench.pictures import Growth, Ratios
 from vcl_radial.bench.setting import row
 
 METRICS = {"seconds per step": 0.5, "ratio to naive": 1.5, "memory: prior": 2.0, "weights": 7.0}
@@ -14,8 +14,8 @@ ROWS = [
 
 
 def test_growth_has_a_line_of_panels_for_each_axis_and_a_panel_for_each_metric_that_is_drawn():
-    figure = pictures.growth(ROWS, "a title")
-    names = [(axes.get_xlabel(), axes.get_ylabel()) for axes in figure.axes]
+    figure = Growth("growth", "a title").draw(ROWS)
+    names = [(axes.get_xlabel(), axes.get_title(loc="left")) for axes in figure.axes]
     assert names == [
         (axis, metric)
         for axis in ("width", "channels")
@@ -29,9 +29,19 @@ def test_growth_has_a_line_of_panels_for_each_axis_and_a_panel_for_each_metric_t
 
 @pytest.mark.parametrize(("panel", "variants", "at_four"), [(2, 2, 4 * 0.5), (3, 1, 4 * 1.5)])
 def test_a_panel_shows_median_and_range_of_each_variant(panel, variants, at_four):
-    axes = pictures.growth(ROWS, "a title").axes[panel]
+    axes = Growth("growth", "a title").draw(ROWS).axes[panel]
     assert len(axes.containers) == variants
     line, _, (bars,) = axes.containers[0].lines
     assert line.get_xdata().tolist() == [4, 16]
     assert line.get_ydata() == pytest.approx([2 * at_four, 8 * at_four])
     assert bars.get_segments()[0][:, 1] == pytest.approx([at_four, 3 * at_four])
+
+
+def test_a_picture_of_ratios_has_a_dot_and_a_bar_for_each_variant():
+    rows = [row("step", name, "", "ratio", [1.0, 1.5, 4.0]) for name in ("ours", "theirs")]
+    picture = Ratios("step", "a title", "ratio")
+    (axes,) = picture.draw([*rows, *ROWS]).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["ours", "theirs"]
+    _, bar, dot, *_ = (line.get_xdata() for line in axes.get_lines())
+    assert (list(bar), list(dot)) == ([1.0, 4.0], [1.5])
+    assert picture.drawn(ROWS) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from vcl_radial.bench import every_method, growth, kl, memory, peers, step
+from vcl_radial.bench import growth, kl, memory, methods, peers, step
 from vcl_radial.bench.data import noise
 from vcl_radial.bench.training import (
     TWO_TASKS,
@@ -204,7 +204,7 @@ def test_noise_is_a_data_set_with_so_many_images_of_each_class(tmp_path):
 
 
 def test_a_method_is_held_against_fine_tuning_unless_it_trains_on_all_tasks_together(tiny):
-    result = every_method.measure(replace(tiny, repeats=1))
+    result = methods.measure(replace(tiny, repeats=1))
     found = {(r.variant, r.metric): r.median for r in result.rows}
     assert {variant for variant, _ in found} == {"naive", "ewc-separate", "radial-vcl"}
     assert [note.partition(":")[0] for note in result.notes[1:]] == ["joint"]
@@ -213,21 +213,21 @@ def test_a_method_is_held_against_fine_tuning_unless_it_trains_on_all_tasks_toge
         for method, _ in found
     }
     for method in ("ewc-separate", "radial-vcl"):
-        ratio = found[method, every_method.RATIO]
+        ratio = found[method, methods.RATIO]
         assert ratio == pytest.approx(seconds[method] / seconds["naive"])
 
 
 def test_methods_whose_package_is_missing_are_told_of(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "ivon", None)
     sizes = replace(tiny.sizes, methods=("naive", "ivon"))
-    result = every_method.measure(replace(tiny, repeats=1, sizes=sizes))
+    result = methods.measure(replace(tiny, repeats=1, sizes=sizes))
     assert {r.variant for r in result.rows} == {"naive"}
     assert "pip install" in result.notes[-1]
 
 
 @pytest.mark.parametrize("method", ["ewc-separate", "replay"])
 def test_a_memory_that_grows_with_the_tasks_is_that_of_two_in_every_round(tiny, method):
-    task = every_method.SecondTask(every_method._training(method, tiny))
+    task = methods.SecondTask(methods._training(method, tiny))
     sizes = []
     for _ in range(3):
         task.train()

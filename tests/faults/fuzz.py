@@ -261,7 +261,7 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.papers.pruning.mlp.perform",
         "vcl_radial.tracks.bandits.runner.perform",
         "vcl_radial.conformance.check",
-        "vcl_radial.bench.command.bench",
+        "vcl_radial.bench.measuring.measure_all",
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch("signal.signal"))

@@ -1,6 +1,5 @@
-"""Measurements of speed and memory, one file per section; run by `vcl-radial bench`."""
+"""Measurements of speed and memory; run by `vcl-radial bench`.
 
-from vcl_radial.bench.sections import SECTIONS
-from vcl_radial.bench.timing import Spread, interleaved, ratios, rounds, spread
-
-__all__ = ["SECTIONS", "Spread", "interleaved", "ratios", "rounds", "spread"]
+A module with a function `measure(setting: Setting) -> Result` is a section, found by its name; the
+first line of its docstring says what it measures, and its `PICTURES` what is drawn of it.
+"""

@@ -1,7 +1,8 @@
-"""How the cost of a training step grows: one axis at a time, from the recipe's network.
+"""Time and memory over width, depth, channels, weight samples, batch and tasks.
 
-An axis is a name, its values, the keys of the recipe that a value stands for and, for another kind
-of layer, the network that takes the place of the recipe's.
+One axis grows at a time, from the recipe's network. An axis is a name, its values, the keys of the
+recipe that a value stands for and, for another kind of layer, the network that takes the place of
+the recipe's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch.nn.functional import relu
 from vcl_radial.bench import many_tasks, memory
 from vcl_radial.bench.data import noise
 from vcl_radial.bench.kl import seconds_per_call
+from vcl_radial.bench.pictures import Growth
 from vcl_radial.bench.setting import Images, Result, Row, Setting, Sizes, row
 from vcl_radial.bench.timing import interleaved, ratios
 from vcl_radial.bench.training import TWO_TASKS, Training, epochs_to_fill
@@ -36,6 +38,7 @@ from vcl_radial.nn import (
 METHODS = ("radial-vcl", "naive")
 """A Bayesian network, and the same with point estimates on the same machinery."""
 
+PICTURES = (Growth("growth", "Cost of a training step"),)
 _CONVOLUTIONS = 3
 
 
@@ -119,7 +122,7 @@ def measure(setting: Setting) -> Result:
     images = noise(setting.scratch / "growth", 4, sizes.growth_images, 1)
     rows = [r for axis in AXES for r in _along(axis, images, setting)]
     rows += memory.of_widths(METHODS, setting)
-    rows += many_tasks.measure(METHODS, setting)
+    rows += many_tasks.cost_of_tasks(METHODS, setting)
     bayesian, point = METHODS
     return Result(
         rows,

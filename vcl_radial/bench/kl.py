@@ -14,10 +14,12 @@ from collections.abc import Callable, Mapping
 import torch
 from torch.nn.functional import conv2d, linear
 
+from vcl_radial.bench.pictures import Growth
 from vcl_radial.bench.setting import Result, Row, Setting, row
 from vcl_radial.bench.timing import Work, interleaved, ratios, times_to_fill
 from vcl_radial.posteriors import Radial
 
+PICTURES = (Growth("kl", "Cost of the radial KL"),)
 BATCH = 1024
 SIDE = 4
 """Of the images of a convolution: as small as they are where a network has the most weights."""

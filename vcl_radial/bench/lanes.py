@@ -1,4 +1,4 @@
-"""Many runs at once: as lanes of one program, and in worker processes.
+"""Many runs as lanes of one program, and in two worker processes.
 
 A step of R lanes is a step of all R runs. It is held against that of one lane, and against that of
 a run by itself, as `vcl-radial run --lanes 1` executes it. Two networks: the recipe's, where a step
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from vcl_radial.bench import many_runs
 from vcl_radial.bench.data import noise
+from vcl_radial.bench.pictures import Growth, Ratios
 from vcl_radial.bench.setting import Images, Result, Row, Setting, row
 from vcl_radial.bench.timing import Clock, interleaved, ratios
 from vcl_radial.bench.training import BENCHMARK, TWO_TASKS, Training, epochs_to_fill
@@ -20,6 +21,10 @@ from vcl_radial.tracks.continual.lane_runs import LaneRuns
 from vcl_radial.tracks.continual.specification import Run
 
 METHOD = "radial-vcl"
+PICTURES = (
+    Growth("lanes", "A training step of many lanes", ("ratio",)),
+    Ratios("lanes-jobs", "Seeds of a run in two worker processes", many_runs.TIMES),
+)
 
 _ALONE = "alone"
 _SMALL = {"hidden": [50], "batch_size": 32}
@@ -54,7 +59,7 @@ def measure(setting: Setting) -> Result:
         for name, (seeds, keys) in sizes.many_runs.items():
             network = whole[name]
             runs = _runs(seeds, network.images, {**network.keys, **keys})
-            rows += many_runs.measure(name, runs, network.images, setting)
+            rows += many_runs.cost_of_runs(name, runs, network.images, setting)
         notes.append(many_runs.note(setting))
     return Result(rows, notes)
 

@@ -24,7 +24,7 @@ TIMES = "times one process"
 _ONE = "one process"
 
 
-def measure(name: str, runs: Sequence[Run], images: Images, setting: Setting) -> list[Row]:
+def cost_of_runs(name: str, runs: Sequence[Run], images: Images, setting: Setting) -> list[Row]:
     """Wall-clock seconds of all runs, and one process's seconds over them.
 
     Args:
@@ -44,14 +44,12 @@ def measure(name: str, runs: Sequence[Run], images: Images, setting: Setting) ->
     }
     # Not the time of this process: the work is done by others.
     seconds = interleaved(work, setting.slow_repeats, time.perf_counter, warm_up=0)
-    to_one = ratios(seconds, _ONE)
-    rows = []
-    for way in ways:
-        rows.append(row("lanes", f"{name}, {way}", "", "seconds", seconds[way]))
-        if way != _ONE:
-            times = [1 / ratio for ratio in to_one[way]]
-            rows.append(row("lanes", f"{name}, {way}", "", TIMES, times))
-    return rows
+    times = {way: [1 / ratio for ratio in to_one] for way, to_one in ratios(seconds, _ONE).items()}
+    return [
+        row("lanes", f"{name}, {way}", "", metric, values)
+        for metric, by_way in (("seconds", seconds), (TIMES, times))
+        for way, values in by_way.items()
+    ]
 
 
 def note(setting: Setting) -> str:

@@ -16,7 +16,7 @@ _CLASSES_PER_TASK = 2
 _BATCH = 256
 
 
-def measure(methods: Sequence[str], setting: Setting) -> list[Row]:
+def cost_of_tasks(methods: Sequence[str], setting: Setting) -> list[Row]:
     """Seconds per task, those of the last tasks over those of the first, weights and state.
 
     The first task is left out: its prior is another family's, and what is used for the first time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,9 @@ import torch
 from torch import Tensor
 
 from vcl_radial.bench.data import noise
+from vcl_radial.bench.processes import run_python
 from vcl_radial.bench.setting import Images, Row, Setting, row
 from vcl_radial.bench.training import TWO_TASKS, Training, number_of_weights
-from vcl_radial.bench.whole_run import package_environment
-from vcl_radial.errors import VclRadialError
 
 _BYTES_PER_WEIGHT = 4
 _PROBE_BATCH = 32
@@ -85,18 +83,9 @@ def _in_fresh_process(
 ) -> dict[str, int]:
     order = {"method": method, "keys": dict(keys), "device": device}
     order["images"] = {"dataset": images.dataset, "folder": str(images.folder)}
-    answer = subprocess.run(
-        [sys.executable, "-m", __name__],
-        input=json.dumps(order),
-        capture_output=True,
-        text=True,
-        check=False,
-        env=package_environment(),
-    )
-    if answer.returncode:
-        raise VclRadialError(f"the memory of {method} was not measured: {answer.stderr.strip()}")
-    found: dict[str, int] = json.loads(answer.stdout.splitlines()[-1])
-    return found
+    answer = run_python(["-m", __name__], json.dumps(order))
+    counted: dict[str, int] = json.loads(answer.splitlines()[-1])
+    return counted
 
 
 def _bytes(tensors: Iterable[Tensor], counted: set[int]) -> int:

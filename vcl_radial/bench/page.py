@@ -7,17 +7,27 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vcl_radial.bench.record import Record
-from vcl_radial.bench.sections import SECTIONS
-from vcl_radial.bench.setting import Row
+from vcl_radial.bench.pictures import Picture
+from vcl_radial.bench.setting import Record, Row
+from vcl_radial.report import markdown
+from vcl_radial.report.provenance import origin
+from vcl_radial.report.sections import Block, Column, Figure, Report, Section, Table, Text
+
+_INTRODUCTION = (
+    "Medians over rounds, lowest and highest in brackets. Within a section the variants take turns "
+    "in one process, in reversed order every other round; ratios are taken within a round. A first "
+    "round does not count, but for whole runs, and denormal numbers are flushed to zero. Times are "
+    "those of the processor for this process; on a GPU, and for whole runs and worker processes, "
+    "of the wall clock."
+)
 
 
-class Table(NamedTuple):
-    """Cells of text under a heading; names below how many rounds there were, then numbers."""
+class Measured(NamedTuple):
+    """A section that was measured: what it measures, the result, and the pictures of it."""
 
-    heading: str
-    header: list[str]
-    rows: list[list[str]]
+    measures: str
+    record: Record
+    pictures: Sequence[Picture]
 
 
 def to_csv(records: Mapping[str, Record]) -> str:
@@ -30,68 +40,37 @@ def to_csv(records: Mapping[str, Record]) -> str:
     return text.getvalue()
 
 
-def tables(rows: Sequence[Row]) -> list[Table]:
+def tables(rows: Sequence[Row]) -> dict[str, Table]:
     """One table for each kind of size, a line per variant and size, a column per metric."""
     by_kind: dict[str, list[Row]] = {}
     for r in rows:
         by_kind.setdefault(_kind(r), []).append(r)
-    return [_table(kind, group) for kind, group in by_kind.items()]
+    return {kind: _table(group) for kind, group in by_kind.items()}
 
 
 def to_text(rows: Sequence[Row], notes: Sequence[str]) -> str:
     """The tables of a section in aligned columns, and its notes."""
-    lines: list[str] = []
-    for table in tables(rows):
-        if table.heading:
-            lines.append(f"  over {table.heading}")
-        cells = [table.header, *table.rows]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for line in cells:
-            padded = (cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))
-            lines.append("  ".join(["", line[0].ljust(widths[0]), *padded]).rstrip())
-        lines.append("")
-    return "\n".join([*lines, *(f"  {note}" for note in notes)]).rstrip() + "\n"
-
-
-def to_markdown(
-    records: Mapping[str, Record], pictures: Mapping[str, Sequence[tuple[str, str]]]
-) -> str:
-    """The page: every section with its tables, and where its numbers come from.
-
-    Args:
-        records: of the sections, by name.
-        pictures: file and description of every figure of a section.
-    """
-    lines = [
-        "# Speed",
-        "",
-        "Medians over rounds, lowest and highest in brackets. Within a section the variants take "
-        "turns in one process, in reversed order every other round; ratios are taken within a "
-        "round. A first round does not count, but for whole runs, and denormal numbers are "
-        "flushed to zero. Times are those of the processor for this process; on a GPU, and for "
-        "whole runs and worker processes, of the wall clock.",
+    parts = [
+        (f"  over {kind}\n" if kind else "") + markdown.aligned(table)
+        for kind, table in tables(rows).items()
     ]
-    for name, record in records.items():
-        lines += ["", f"## {name}: {SECTIONS[name]}"]
-        for file, description in pictures.get(name, []):
-            lines += ["", f"![{description}]({file})"]
-        for table in tables(record.rows):
-            rule = ["---", *("---:" for _ in table.header[1:])]
-            lines.append("")
-            lines += [f"| {' | '.join(cells)} |" for cells in (table.header, rule, *table.rows)]
-        lines += ["", *(f"- {note}" for note in record.notes), _origin(record)]
-    return "\n".join([*lines, ""])
+    return "\n".join([*parts, *(f"  {note}" for note in notes)]).rstrip() + "\n"
 
 
-def _origin(record: Record) -> str:
-    where = record.environment
-    device = f"{where['device']} ({where['processor']}), {where['threads']} thread(s)"
-    packages = ", ".join(f"{name} {v}" for name, v in where["packages"].items() if v)
-    return (
-        f"- `{record.command}`; data: {record.data}; commit: "
-        f"{where['commit'] or 'none (no checkout)'}; device: {device}; "
-        f"Python {where['python']}, {packages}"
-    )
+def to_markdown(sections: Mapping[str, Measured]) -> str:
+    """The page: every section with its tables, and where its numbers come from."""
+    shown = [Section(f"{name}: {of.measures}", _blocks(of)) for name, of in sections.items()]
+    return markdown.page(Report("Speed", [Section("", [Text(_INTRODUCTION)]), *shown]))
+
+
+def _blocks(of: Measured) -> list[Block]:
+    record = of.record
+    line = origin(record.command, record.environment, f"data: {record.data}")
+    return [
+        *(Figure(picture.name, None, picture.title) for picture in of.pictures),
+        *tables(record.rows).values(),
+        Text(points=[*record.notes, line]),
+    ]
 
 
 def number(value: float) -> str:
@@ -105,16 +84,16 @@ def _kind(r: Row) -> str:
     return f"{kind}, memory" if r.metric.startswith("memory") else kind
 
 
-def _table(kind: str, rows: Sequence[Row]) -> Table:
+def _table(rows: Sequence[Row]) -> Table:
     metrics = list(dict.fromkeys(r.metric for r in rows))
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for r in rows:
         cells.setdefault((r.variant, r.size), {})[r.metric] = _cell(r)
     body = [
-        [", ".join(filter(None, name)), *(found.get(metric, "") for metric in metrics)]
-        for name, found in sorted(cells.items(), key=lambda item: list(cells).index(item[0]))
+        [", ".join(filter(None, name)), *(of_line.get(metric, "") for metric in metrics)]
+        for name, of_line in cells.items()
     ]
-    return Table(kind, [_rounds(rows), *metrics], body)
+    return Table([Column(_rounds(rows), words=True), *map(Column, metrics)], body)
 
 
 def _rounds(rows: Sequence[Row]) -> str:

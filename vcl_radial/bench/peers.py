@@ -15,12 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vcl_radial.bench.setting import Result, Setting, row
+from vcl_radial.bench.pictures import Ratios
+from vcl_radial.bench.setting import Result, Setting, rows_of
 from vcl_radial.bench.stock_avalanche import StockTraining
 from vcl_radial.bench.timing import Work, interleaved, ratios
 from vcl_radial.bench.training import InMemoryLoop, Training, perceptron
 
 OURS = "gaussian-vcl"
+RATIO = f"ratio to {OURS}"
+PICTURES = (Ratios("peers", f"One training epoch, {RATIO}", RATIO),)
 NOT_INSTALLED = "not installed: pip install 'vcl-radial[bench]'"
 
 
@@ -40,13 +43,9 @@ def measure(setting: Setting) -> Result:
         except ImportError:
             notes.append(f"{package}: {NOT_INSTALLED}")
     seconds = interleaved(variants, setting.repeats, clock)
-    to_ours = ratios(seconds, OURS)
-    rows = []
-    for name, calls in seconds.items():
-        if name != OURS:
-            rows.append(row("peers", name, "", f"ratio to {OURS}", to_ours[name]))
-        epochs = [call / sizes.epochs for call in calls]
-        rows.append(row("peers", name, "", "seconds per epoch", epochs))
+    epochs = {name: [call / sizes.epochs for call in calls] for name, calls in seconds.items()}
+    rows = rows_of("peers", epochs, "seconds per epoch")
+    rows += rows_of("peers", ratios(seconds, OURS), RATIO)
     return Result(rows, notes)
 
 

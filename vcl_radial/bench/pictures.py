@@ -4,113 +4,112 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from vcl_radial.bench.setting import Row
-from vcl_radial.report.figures.layout import Grid, header_height
+from vcl_radial.report.figures.drawing import key_line, sheet
 from vcl_radial.report.figures.style import FAINT, INK, QUIET_INK, house_style, method_styles
 
 _LINE = 0.26
 _MOST_TICKS = 7
-_DRAWN = ("seconds", "ratio", "KL", "last", "bytes")
-"""How the metrics begin that are drawn as growth."""
 
 
-def ratios(rows: Sequence[Row], metric: str, title: str) -> Figure:
-    """One line per variant: the median ratio as a dot, the range over the rounds as a bar.
+class Ratios(NamedTuple):
+    """One line per variant: the median ratio as a dot, the range over the rounds as a bar."""
 
-    Args:
-        rows: of one section.
-        metric: the ratio to draw.
-        title: of the figure.
-    """
-    chosen = [r for r in rows if r.metric == metric]
-    grid = Grid(
-        panels=1,
-        per_line=1,
-        width=3.6,
-        height=_LINE * len(chosen) + 0.1,
-        left=1.9,
-        above=0.05,
-        below=0.45,
-        right=0.7,
-        header=header_height(0) + 0.1,
-    )
-    with house_style():
-        figure = grid.figure()
-        axes = grid.axes(figure, 0)
-        axes.axvline(1.0, color=QUIET_INK, linewidth=0.8, linestyle=(0, (3, 2)))
-        for line, r in enumerate(chosen):
-            axes.plot([r.low, r.high], [line, line], color=INK, linewidth=1.2)
-            axes.plot(r.median, line, "o", color=INK, markersize=5)
-            axes.annotate(
-                f"{r.median:.2f}",
-                (r.high, line),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
+    name: str
+    """of the files"""
+    title: str
+    metric: str
+    """the ratio to draw"""
+
+    def drawn(self, rows: Sequence[Row]) -> list[Row]:
+        """Those of a section's rows that it shows."""
+        return [r for r in rows if r.metric == self.metric]
+
+    def draw(self, rows: Sequence[Row]) -> Figure:
+        """The picture of a section's rows."""
+        chosen = self.drawn(rows)
+        height = _LINE * len(chosen) + 0.1
+        with house_style():
+            figure, (axes,) = sheet(
+                self.title, [], [""], per_line=1, width=3.6, height=height, left=1.9, right=0.7
             )
-        axes.set_yticks(range(len(chosen)), [r.variant for r in chosen])
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(chosen) - 0.5, -0.5)
-        axes.set_xlim(left=0)
-        axes.grid(axis="x", color=FAINT, linewidth=0.4)
-        axes.set_xlabel(metric)
-        grid.write_header(figure, title, [])
-    return figure
+            axes.axvline(1.0, color=QUIET_INK, linewidth=0.8, linestyle=(0, (3, 2)))
+            for line, r in enumerate(chosen):
+                axes.plot([r.low, r.high], [line, line], color=INK, linewidth=1.2)
+                axes.plot(r.median, line, "o", color=INK, markersize=5)
+                axes.annotate(
+                    f"{r.median:.2f}",
+                    (r.high, line),
+                    (6, 0),
+                    textcoords="offset points",
+                    va="center",
+                )
+            axes.set_yticks(range(len(chosen)), [r.variant for r in chosen])
+            axes.tick_params(axis="y", length=0)
+            axes.set_ylim(len(chosen) - 0.5, -0.5)
+            axes.set_xlim(left=0)
+            axes.grid(visible=False, axis="y")
+            axes.set_xlabel(self.metric)
+        return figure
 
 
-def growth(rows: Sequence[Row], title: str) -> Figure:
-    """One line of panels for each axis that grows, one panel for each metric, all logarithmic.
+class Growth(NamedTuple):
+    """A line of panels for each axis that grows, a panel for each metric, all logarithmic.
 
-    Args:
-        rows: of one section, with sizes such as "width=400".
-        title: of the figure.
+    Sizes of rows are such as "width=400".
     """
-    drawn = [r for r in rows if r.metric.startswith(_DRAWN)]
-    metrics: dict[str, list[str]] = {}
-    for r in drawn:
-        of_axis = metrics.setdefault(_axis(r), [])
-        if r.metric not in of_axis:
-            of_axis.append(r.metric)
-    variants = list(dict.fromkeys(r.variant for r in drawn))
-    per_line = max(map(len, metrics.values()))
-    grid = Grid(
-        panels=per_line * len(metrics),
-        per_line=per_line,
-        width=2.2,
-        height=1.8,
-        left=0.75,
-        above=0.15,
-        below=0.5,
-        right=0.2,
-        header=header_height(2) + 0.1,
-    )
-    with house_style():
-        figure = grid.figure()
-        for line, (name, of_axis) in enumerate(metrics.items()):
-            for column, metric in enumerate(of_axis):
-                axes = grid.axes(figure, line * per_line + column)
-                _lines(axes, [r for r in drawn if (_axis(r), r.metric) == (name, metric)], variants)
-                axes.set_xlabel(name)
-                axes.set_ylabel(metric)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        top = header_height(1) + 0.04
-        figure.legend(
-            handles,
-            labels,
-            loc="upper left",
-            bbox_to_anchor=(grid.left / grid.total_width, 1 - top / grid.total_height),
-            ncols=len(labels),
-            frameon=False,
-            borderpad=0,
-            borderaxespad=0,
-        )
-        grid.write_header(figure, title, ["bars: lowest and highest round"])
-    return figure
+
+    name: str
+    """of the files"""
+    title: str
+    metrics: tuple[str, ...] = ("seconds", "ratio", "KL", "last", "bytes")
+    """how those begin that are drawn"""
+
+    def drawn(self, rows: Sequence[Row]) -> list[Row]:
+        """Those of a section's rows that it shows."""
+        return [r for r in rows if r.size and r.metric.startswith(self.metrics)]
+
+    def draw(self, rows: Sequence[Row]) -> Figure:
+        """The picture of a section's rows."""
+        chosen = self.drawn(rows)
+        by_axis: dict[str, list[str]] = {}
+        for axis, metric in dict.fromkeys((_axis(r), r.metric) for r in chosen):
+            by_axis.setdefault(axis, []).append(metric)
+        variants = list(dict.fromkeys(r.variant for r in chosen))
+        per_line = max(map(len, by_axis.values()))
+        panels = [
+            (axis, metric)
+            for axis, metrics in by_axis.items()
+            for metric in [*metrics, *[""] * (per_line - len(metrics))]
+        ]
+        styles = method_styles(variants)
+        with house_style():
+            figure, all_axes = sheet(
+                self.title,
+                ["bars: lowest and highest round"],
+                [metric for _, metric in panels],
+                per_line=per_line,
+                width=2.2,
+                height=1.8,
+                key=[key_line(v, styles[v].colour, marker=styles[v].marker) for v in variants],
+            )
+            for axes, (axis, metric) in zip(all_axes, panels, strict=True):
+                if metric:
+                    of_panel = [r for r in chosen if (_axis(r), r.metric) == (axis, metric)]
+                    _lines(axes, of_panel, variants)
+                    axes.set_xlabel(axis)
+                else:
+                    axes.remove()
+        return figure
+
+
+Picture: TypeAlias = Ratios | Growth
 
 
 def _lines(axes: Axes, rows: Sequence[Row], variants: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Training steps of the regression track's small networks: what a lane costs.
+"""A step of the regression track: compiled, in PyTorch, a network by itself.
 
 The networks and data have the shape of boston's: 13 inputs, 50 hidden units, 455 rows, 20 splits.
 Lanes by the compiled library, the same lanes in PyTorch, and a network by itself in a plain loop
@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial import native
-from vcl_radial.bench.setting import Result, Setting, row
+from vcl_radial.bench.pictures import Ratios
+from vcl_radial.bench.setting import Result, Setting, rows_of
 from vcl_radial.bench.timing import Work, interleaved, ratios
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, fit
@@ -26,6 +27,7 @@ from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 LANES, ROWS, WIDTHS, BATCH = 20, 455, (13, 50, 1), 64
 REFERENCE = "radial, compiled"
 RATIO = f"ratio to {REFERENCE}"
+PICTURES = (Ratios("regression", f"A step of a lane, {RATIO}", RATIO),)
 
 _NOISE = 0.0025
 """Of a weight at the start, as in the recipes."""
@@ -46,10 +48,8 @@ def measure(setting: Setting) -> Result:
         for name, times in calls.items()
     }
     to_reference = {REFERENCE: [1.0] * setting.repeats, **ratios(seconds, REFERENCE)}
-    rows = []
-    for name, times in seconds.items():
-        rows.append(row("regression", name, "", "seconds per step of a lane", times))
-        rows.append(row("regression", name, "", RATIO, to_reference[name]))
+    rows = rows_of("regression", seconds, "seconds per step of a lane")
+    rows += rows_of("regression", to_reference, RATIO)
     return Result(rows, [_note(steps)])
 
 

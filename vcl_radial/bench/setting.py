@@ -1,4 +1,4 @@
-"""What all sections are told: how much to measure, on which data, and by which clock."""
+"""What all sections share: how much to measure, on which data, and by which clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Sizes:
     """How much is measured.
 
     Attributes:
-        repeats: rounds that count, unless told otherwise.
+        repeats: rounds that count, unless the command says otherwise.
         slow_repeats: at most so many where a round takes minutes.
         epochs: epochs of one call of `train()` in `step` and `peers`.
         unit_seconds: how long a measured unit of `growth` and `kl` should last.
@@ -132,7 +132,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a section is told.
+    """What a section is measured with.
 
     Attributes:
         sizes: how much to measure.
@@ -181,11 +181,37 @@ def row(section: str, variant: str, size: str, metric: str, values: Sequence[flo
     return Row(section, variant, size, metric, *spread(values))
 
 
+def rows_of(
+    section: str, values: Mapping[str, Sequence[float]], metric: str, size: str = ""
+) -> list[Row]:
+    """The rows of one metric, one for each variant."""
+    return [row(section, variant, size, metric, of) for variant, of in values.items()]
+
+
 class Result(NamedTuple):
-    """What a section found, and what has to be said beside it."""
+    """What a section has measured, and what has to be said beside it."""
 
     rows: list[Row]
     notes: list[str]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A section's numbers and where they come from.
+
+    Attributes:
+        rows: the numbers.
+        notes: what has to be said beside them.
+        command: what was typed.
+        data: the images, in words.
+        environment: as `vcl_radial.runs.environment.describe` gives it.
+    """
+
+    rows: list[Row]
+    notes: list[str]
+    command: str
+    data: str
+    environment: Mapping[str, Any]
 
 
 def _finished_on_gpu() -> float:

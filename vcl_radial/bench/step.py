@@ -1,9 +1,9 @@
-"""A training epoch as `vcl-radial run` executes it, against the floor.
+"""A training epoch against the floor, the same network without any of this suite.
 
 The floor is the same multilayer perceptron with point estimates in a plain PyTorch loop: one tensor
-in memory, batches by index, fused AMSGrad. Ours has Avalanche attached and trains the second task,
-so that a carried prior is in force. Where ours multiplies in bfloat16, a floor that does so too
-stands beside the other.
+in memory, batches by index, fused AMSGrad. Ours is as `vcl-radial run` executes it: it has
+Avalanche attached and trains the second task, so that a carried prior is in force. Where ours
+multiplies in bfloat16, a floor that does so too stands beside the other.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from vcl_radial import native
+from vcl_radial.bench.pictures import Ratios
 from vcl_radial.bench.setting import Result, Row, Setting, row
 from vcl_radial.bench.timing import interleaved, ratios
 from vcl_radial.bench.training import Training, floor
 
 FLOOR, BFLOAT16_FLOOR = "floor", "floor, bfloat16"
+RATIO = "ratio to the floor"
+PICTURES = (Ratios("step", f"One training epoch, {RATIO}", RATIO),)
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gaussian-vcl": ("gaussian-vcl", {}),
@@ -60,11 +63,11 @@ def measure(setting: Setting) -> Result:
     to_gaussian = ratios(seconds, "gaussian-vcl")
     for name, epochs in floor_epochs.items():
         add(name, "seconds per epoch", epochs)
-    add(BFLOAT16_FLOOR, "ratio to the floor", to_floor[BFLOAT16_FLOOR])
+    add(BFLOAT16_FLOOR, RATIO, to_floor[BFLOAT16_FLOOR])
     for name, training in trainings.items():
         counted = slice(-setting.repeats, None)  # the warm-up comes first
         epochs = training.epoch_seconds[counted]
-        add(name, "ratio to the floor", to_floor[name])
+        add(name, RATIO, to_floor[name])
         add(
             name,
             "the same, epochs alone",

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.bench import SECTIONS
 from vcl_radial.cli.arguments import DONE, INTERRUPTED, count, usable_device
 
 if TYPE_CHECKING:
@@ -16,15 +15,15 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """The command and its arguments."""
-    widest = max(map(len, SECTIONS))
     parser = commands.add_parser(
         "bench",
         help="measure speed and memory",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Measure speed and memory on one thread or a GPU. Sections (default: all):\n"
-        + "\n".join(f"  {name:{widest}}  {words}" for name, words in SECTIONS.items()),
+        description="Measure speed and memory on one thread or a GPU.",
     )
-    parser.add_argument("sections", metavar="SECTION", nargs="*", type=_section)
+    parser.add_argument(
+        "sections", metavar="SECTION", nargs="*", type=_section, help="default: all"
+    )
+    parser.add_argument("--list", action="store_true", help="list what each section measures")
     parser.add_argument(
         "--repeats", metavar="N", type=count, help="rounds that count (default: 7; quick: 2)"
     )
@@ -48,19 +47,27 @@ def add(commands: Commands) -> None:
 
 
 def _section(text: str) -> str:
-    if text not in SECTIONS:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SECTIONS)}")
+    from vcl_radial.bench.sections import sections
+
+    if text not in sections():
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(sections())}")
     return text
 
 
 def _bench(options: argparse.Namespace) -> int:
+    from vcl_radial.bench.sections import sections
+
+    if options.list:
+        for name, measures in sections().items():
+            print(f"{name:12}{measures}")
+        return DONE
     device = usable_device(options.device)
 
-    from vcl_radial.bench.command import bench
+    from vcl_radial.bench.measuring import measure_all
 
     try:
-        bench(
-            list(dict.fromkeys(options.sections)) or list(SECTIONS),
+        measure_all(
+            list(dict.fromkeys(options.sections)) or list(sections()),
             options.to,
             repeats=options.repeats,
             quick=options.quick,

@@ -1,4 +1,4 @@
-"""What a task costs with every method, over the same network and batches fine-tuned (`naive`).
+"""A task with every method, over the same network and batches fine-tuned (`naive`).
 
 The second task is trained again and again from the same state, so that a memory which grows with
 the tasks holds as much in every round.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from vcl_radial.bench.pictures import Ratios
 from vcl_radial.bench.setting import Result, Row, Setting, row
 from vcl_radial.bench.timing import interleaved
 from vcl_radial.bench.training import TWO_TASKS, Training
@@ -16,9 +17,10 @@ from vcl_radial.runs.catalogue import names
 
 REFERENCE = "naive"
 EPOCHS = 20
-"""Of the task whose cost is told, whatever number was measured."""
+"""Of the task whose cost is reported, whatever number was measured."""
 
 RATIO = f"a task of {EPOCHS} epochs, ratio to {REFERENCE}"
+PICTURES = (Ratios("methods", f"What a method costs: {RATIO}", RATIO),)
 
 
 class SecondTask:

@@ -7,18 +7,16 @@ everything is computed, and the run records its training and evaluation.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import vcl_radial
+from vcl_radial.bench.processes import of_run, run_python
 from vcl_radial.bench.setting import Result, Setting, row
 from vcl_radial.bench.timing import rounds
 from vcl_radial.bench.training import BENCHMARK
-from vcl_radial.errors import VclRadialError
+
+PICTURES = ()
 
 
 def measure(setting: Setting) -> Result:
@@ -47,18 +45,13 @@ def time_run(method: str, setting: Setting) -> dict[str, float]:
     """Seconds of the parts of one run, and of the whole."""
     keys = {"stream.dataset": setting.images.dataset, **setting.sizes.recipe, **setting.sizes.run}
     with TemporaryDirectory(dir=setting.scratch) as out:
-        command = [sys.executable, "-m", "vcl_radial", "run", BENCHMARK, "--method", method]
-        command += ["--jobs", "1", "--device", setting.device, "--out", out]
-        command += ["--set", *(f"{key}={value}" for key, value in keys.items())]
+        more = ["--jobs", "1", "--device", setting.device]
         if setting.images.folder is not None:
-            command += ["--data-dir", str(setting.images.folder.absolute())]
+            more += ["--data-dir", str(setting.images.folder.absolute())]
+        arguments = of_run(BENCHMARK, method, out, keys, *more)
         started = time.time()
-        answer = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=package_environment()
-        )
+        run_python(arguments)
         ended = time.time()
-        if answer.returncode:
-            raise VclRadialError(f"vcl-radial run {BENCHMARK}: {answer.stderr.strip()}")
         (done,) = Path(out).glob("*/*/*/done")
         begun, finished = ((done.parent / name).stat().st_mtime for name in ("spec.toml", "done"))
         recorded = json.loads((done.parent / "environment.json").read_text())["seconds"]
@@ -72,10 +65,3 @@ def time_run(method: str, setting: Setting) -> dict[str, float]:
         "whole": ended - started,
         "all but training": ended - started - recorded["training"],
     }
-
-
-def package_environment() -> dict[str, str]:
-    """The environment of a new process that finds this package, installed or not."""
-    root = str(Path(vcl_radial.__file__).parents[1])
-    paths = [root, os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}

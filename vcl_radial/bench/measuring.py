@@ -1,0 +1,111 @@
+"""Measure sections, print their tables and write the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from vcl_radial import bench
+from vcl_radial.bench import page, setting
+from vcl_radial.bench.data import fashion_or_noise
+from vcl_radial.bench.page import Measured
+from vcl_radial.bench.sections import sections
+from vcl_radial.bench.setting import Record, Setting
+from vcl_radial.described import module_of
+from vcl_radial.quiet import quiet
+from vcl_radial.report import record
+from vcl_radial.report.figures import save
+from vcl_radial.runs import environment
+from vcl_radial.runs.folder import make_folder, write_atomically
+
+_PEERS = ("bayesian-torch", "torch-uncertainty")
+
+
+def measure_all(
+    names: Sequence[str],
+    to: Path,
+    *,
+    repeats: int | None = None,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    device: str = "cpu",
+) -> None:
+    """Measure sections, and with each draw table, page and figures of all that were measured.
+
+    Args:
+        names: of sections.
+        to: the folder for a file per section, `speed.csv`, `README.md` and the figures; sections
+            that were measured before stay.
+        repeats: rounds that count; None for as many as the sizes say.
+        quick: a coarse look in about a minute.
+        data_dir: where Fashion-MNIST lies; noise of its shape is taken where it is nowhere.
+        device: "cpu" (one thread) or "cuda".
+
+    Raises:
+        UserError: the data cannot be read or the result cannot be written.
+    """
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    torch.manual_seed(0)
+    sizes = setting.QUICK if quick else setting.FULL
+    # Before anything is written: the page itself may lie in the checkout whose state this reports.
+    environment = _environment(device)
+    command = " ".join(
+        ["vcl-radial bench", *names]
+        + ([f"--repeats {repeats}"] if repeats else [])
+        + (["--quick"] if quick else [])
+        + ([f"--device {device}"] if device != "cpu" else [])
+    )
+    with TemporaryDirectory() as scratch, quiet():
+        images = fashion_or_noise(data_dir, Path(scratch), sizes.train_images, sizes.test_images)
+        shared = Setting(sizes, repeats or sizes.repeats, images, Path(scratch), device)
+        make_folder(to)  # now, not when minutes have been measured
+        print(f"data: {images.description}")
+        for name in names:
+            print(f"\n{name}: {sections()[name]}", flush=True)
+            result = _module(name).measure(shared)
+            print(page.to_text(result.rows, result.notes), end="", flush=True)
+            of_section = Record(result.rows, result.notes, command, images.description, environment)
+            record.write(to, name, of_section)
+            files = _write_page(to)
+    print(f"\n{to / 'README.md'}, " + ", ".join(["speed.csv", *files]))
+
+
+def read(folder: Path) -> dict[str, Record]:
+    """The records of all sections that a folder holds; a damaged one is reported and left out."""
+    return record.read(folder, sections(), Record, "vcl-radial bench")
+
+
+def _write_page(to: Path) -> list[str]:
+    """Table, page and figures of all that the folder holds; the figures' files."""
+    records = read(to)
+    measured = {}
+    for name, of_section in records.items():
+        pictures = [p for p in _module(name).PICTURES if p.drawn(of_section.rows)]
+        for picture in pictures:
+            save(picture.draw(of_section.rows), to / picture.name)
+        measured[name] = Measured(sections()[name], of_section, pictures)
+    write_atomically(to / "speed.csv", page.to_csv(records))
+    write_atomically(to / "README.md", page.to_markdown(measured))
+    return [f"{picture.name}.png" for of in measured.values() for picture in of.pictures]
+
+
+def _module(section: str) -> Any:
+    return import_module(module_of(bench.__name__, section))
+
+
+def _environment(device: str) -> dict[str, Any]:
+    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    described = environment.describe(name, torch.get_num_threads())
+    for package in _PEERS:
+        try:
+            described["packages"][package] = version(package)
+        except PackageNotFoundError:
+            described["packages"][package] = None
+    return described

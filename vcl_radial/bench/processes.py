@@ -1,0 +1,54 @@
+"""Work in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import vcl_radial
+from vcl_radial.errors import VclRadialError
+
+
+def run_python(arguments: Sequence[str], answer_to: str | None = None) -> str:
+    """Run Python with these arguments, and give what it prints; `answer_to` is its input.
+
+    Raises:
+        VclRadialError: it failed; in its own words.
+    """
+    answer = subprocess.run(
+        [sys.executable, *arguments],
+        input=answer_to,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_environment(),
+    )
+    if answer.returncode:
+        raise VclRadialError(f"python {' '.join(arguments)}: {answer.stderr.strip()}")
+    return answer.stdout
+
+
+def seconds_of(arguments: Sequence[str]) -> float:
+    """Wall-clock seconds of `run_python`."""
+    started = time.perf_counter()
+    run_python(arguments)
+    return time.perf_counter() - started
+
+
+def of_run(benchmark: str, method: str, out: str, keys: Mapping[str, Any], *more: str) -> list[str]:
+    """The arguments of Python for `vcl-radial run`, with `keys` as `--set` has them."""
+    command = ["-m", "vcl_radial", "run", benchmark, "--method", method, "--out", out, *more]
+    settings = [f"{key}={value}" for key, value in keys.items()]
+    return [*command, *(["--set", *settings] if settings else [])]
+
+
+def _environment() -> dict[str, str]:
+    """The environment of a new process that finds this package, installed or not."""
+    root = str(Path(vcl_radial.__file__).parents[1])
+    paths = [root, os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
