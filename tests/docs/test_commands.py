@@ -63,7 +63,7 @@ def _understand(words):
     elif words[0] == "check":
         check_recipe(recipe_for(_there(options.method, "ewc"), settings))
     elif words[0] == "sweep":
-        sweeps.read(sweeps.find(options.sweep), options.trials)
+        sweeps.read(options.sweep, options.trials)
     elif words[0] == "regress":
         benchmark = regression.load_benchmark(options.benchmark)
         regression.load_methods(options.methods or benchmark.methods, benchmark, settings)
@@ -82,7 +82,7 @@ def test_every_toml_of_the_docs_is_a_valid_benchmark_recipe_or_sweep(page, reade
         file.write_text(block.code)
         table = catalogue.load("benchmark", str(file)).table
         if "search" in table:
-            sweeps.read(file)
+            sweeps.read(str(file))
         elif {"stream", "track"} & table.keys():
             catalogue.plan(str(file), [], [0])
         elif "sets" in table:

@@ -122,7 +122,7 @@ def _kinds() -> Iterator[_Kind]:
         "sweep",
         benchmarks / "sweeps",
         tuple(sweeps.Sweep.model_fields),
-        lambda file: sweeps.read(Path(file)),
+        sweeps.read,
     )
     yield _Kind(
         "regression benchmark",

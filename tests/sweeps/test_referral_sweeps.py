@@ -13,6 +13,7 @@ from tiny_sweeps import plans_of, swept, trials_bytes
 from vcl_radial.cli import run as run_command
 from vcl_radial.data.fundus import FundusData
 from vcl_radial.errors import UserError
+from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Floor, Job, attempt
 from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.runs.catalogue import plan as planned
@@ -24,7 +25,6 @@ from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
-from vcl_radial.sweeps.tracks import track_of
 from vcl_radial.tracks.retinopathy import prepare
 from vcl_radial.tracks.retinopathy.execute import execute
 from vcl_radial.tracks.retinopathy.track import Retinopathy
@@ -290,4 +290,4 @@ def test_a_job_can_be_sent_to_another_process() -> None:
     job = Job((plan.base,), (Floor(1, 50.0, "w"),))
     sent = pickle.loads(pickle.dumps(job))
     assert sent == job
-    assert isinstance(track_of(sent.runs[0]), Retinopathy)
+    assert isinstance(tracks.find(sent.runs[0].TRACK), Retinopathy)

@@ -7,7 +7,7 @@ from tiny_sweeps import DIGITS, FILE, plans_of, table_of
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
-from vcl_radial.sweeps.specification import find, parsed, plans, read
+from vcl_radial.sweeps.specification import parsed, plans, read
 
 
 def refused(**changes) -> str:
@@ -25,12 +25,12 @@ def refused(**changes) -> str:
         ({"method": "radial"}, "unknown method 'radial'; the nearest is"),
         ({"benchmark": "split-digit"}, "unknown benchmark 'split-digit'; the nearest is"),
         ({"benchmark": 5}, "benchmark = 5"),
-        ({"benchmark": [DIGITS, 5]}, "benchmark.1 = 5"),
+        ({"benchmark": [DIGITS, 5]}, "benchmark[1] = 5"),
         ({"benchmark": "nowhere.toml"}, "nowhere.toml: there is no such file"),
         ({"objective": "avg_accuracy"}, "the nearest known one is 'average_accuracy'"),
         ({"search__epoch": [1]}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
         ({"fixed__epoch": 1}, "unknown key 'epoch'"),
-        ({"search": {}}, "search"),
+        ({"search": {}}, "[search] is empty; name the keys to be searched"),
         ({"search__epochs": 3}, "a key with one value goes under [fixed]"),
         ({"search__grouping": []}, "search.grouping.choices"),
         ({"search__grouping": ["unit", "unit"]}, "'unit' is there twice"),
@@ -45,7 +45,7 @@ def refused(**changes) -> str:
             "search.kl_weight.high = nan: must be a finite number",
         ),
         ({"search__kl_weight": {"low": "a", "high": 1.0}}, "low = 'a': must be a finite number"),
-        ({"search__kl_weight": [[[1.0]]]}, "search.kl_weight.choices.0 = [[1.0]]: "),
+        ({"search__kl_weight": [[[1.0]]]}, "search.kl_weight.choices[0] = [[1.0]]: "),
         ({"search__batch_size": {"low": 1.0, "high": 9.0}}, "batch_size = 1.0"),
         ({"search__epochs": [1, 2]}, "is under [fixed] and under [search]"),
         ({"search__method": ["naive"]}, "write method = [...] at the top"),
@@ -69,6 +69,14 @@ def refused(**changes) -> str:
                 "fixed": {"channels": 1},
             },
             "resplit: of retinopathy other validation data are other test data too; leave it out",
+        ),
+        (
+            {"resplit": True, "per_seed": True},
+            "resplit and per_seed: every seed has data of its own; keep one",
+        ),
+        (
+            {"per_seed": True, "search__stream.tasks": [2, 5]},
+            "search.stream.tasks: per seed, keys of the recipe are chosen alone",
         ),
         ({"fixed__stream": {"task": 2}}, "the nearest known one is 'tasks'"),
     ],
@@ -137,18 +145,18 @@ def test_trials_of_the_command_line_take_the_place_of_the_files(tmp_path: Path) 
 
     path = tmp_path / "mine.toml"
     path.write_text(tomli_w.dumps(table_of()))
-    assert [plan.trials for plan in read(path)] == [3]
-    assert [plan.trials for plan in read(path, 9)] == [9]
+    assert [plan.trials for plan in read(str(path))] == [3]
+    assert [plan.trials for plan in read(str(path), 9)] == [9]
 
 
 def test_shipped_sweeps_are_valid_and_found_by_name() -> None:
     shipped = sorted((catalogue.folder("benchmark") / "sweeps").glob("*.toml"))
     assert shipped
     for path in shipped:
-        assert read(find(path.stem))
+        assert read(path.stem)
         assert tomllib.loads(path.read_text())["description"]
     with pytest.raises(UserError, match="the nearest is 'tune-radial'"):
-        find("tune-radia")
+        read("tune-radia")
 
 
 @pytest.mark.parametrize("which", ["", "-single-head", "-second"])
@@ -162,4 +170,4 @@ def test_the_two_tunings_differ_in_the_method_and_its_grouping_alone(which: str)
 
 
 def _table(name: str) -> dict:
-    return tomllib.loads(find(name).read_text())
+    return catalogue.load("sweep", name).table

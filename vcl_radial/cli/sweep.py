@@ -60,9 +60,9 @@ def add(commands: Commands) -> None:
 
 def _sweep(options: argparse.Namespace) -> int:
     from vcl_radial.runs.folder import check_output
-    from vcl_radial.sweeps.specification import find, read
+    from vcl_radial.sweeps.specification import read
 
-    plans = read(find(options.sweep), options.trials)
+    plans = read(options.sweep, options.trials)
     check_output(options.out)
     plans[0].track.check_files([plan.base for plan in plans], options.data_dir)
 

@@ -60,7 +60,8 @@ class Entry:
     @property
     def recipe(self) -> dict[str, Any]:
         """A method's keys of a recipe, before what was tuned for a benchmark."""
-        return {k: v for k, v in self.table.items() if k not in ("description", "tuned")}
+        others = ("description", "tuned", "chosen")
+        return {key: value for key, value in self.table.items() if key not in others}
 
 
 def folder(kind: Kind, track: str = DEFAULT_TRACK) -> Path:
@@ -240,8 +241,31 @@ def plan(
         tables = {"benchmark": bench.name, "method": method.name, "evaluate_on": evaluate_on}
         tables |= {table_of_data: data, "recipe": recipe}
         for seed in seeds:
-            runs += map(track.validated, track.variants({**tables, "seed": seed}))
+            for variant in track.variants({**tables, "seed": seed}):
+                runs.append(track.validated(_with_chosen(variant, method, track, given)))
     return runs
+
+
+def _with_chosen(
+    tables: Mapping[str, Any], method: Entry, track: AnyTrack, given: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The tables of a run with what was chosen for its seed alone; a command's settings come last.
+
+    Raises:
+        UserError: a method that has such settings has none for this seed.
+    """
+    if "chosen" not in method.table:
+        return tables
+    key = track.chosen_key(tables)
+    if key not in section(method, "chosen"):
+        raise UserError(
+            f"{method.path}: has no settings for {key} (no table [chosen.{key!r}]); search for "
+            "them with a sweep of as many seeds"
+        )
+    recipe, chosen = tables["recipe"], section(method, "chosen", key)
+    options = {**recipe.get("options", {}), **chosen.get("options", {}), **given["options"]}
+    recipe = {**recipe, **chosen, **given["recipe"], **({"options": options} if options else {})}
+    return {**tables, "recipe": recipe}
 
 
 def recipe_of(benchmark: str) -> dict[str, Any]:

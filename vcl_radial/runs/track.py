@@ -108,6 +108,13 @@ class Track(ABC, Generic[R]):
         """
         return [tables]
 
+    def chosen_key(self, tables: Mapping[str, Any]) -> str:
+        """What settings may be chosen for, one by one: the seed, and the data set of several.
+
+        A method's TOML has them under `[chosen.KEY]`; a sweep with `per_seed` finds them.
+        """
+        return str(tables["seed"])
+
     def validated(self, tables: Mapping[str, Any]) -> R:
         """A run from plain tables, such as its `settings`.
 

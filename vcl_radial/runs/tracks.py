@@ -5,6 +5,7 @@ Nothing is listed anywhere: a track is there because its folder is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -43,3 +44,12 @@ def find(name: Any) -> AnyTrack:
         )
     track: AnyTrack = import_module(f"vcl_radial.tracks.{name}.track").TRACK()
     return track
+
+
+def of(tables: Mapping[str, Any]) -> AnyTrack:
+    """The track of the tables of a run.
+
+    Raises:
+        UserError: there is no such track.
+    """
+    return find(tables.get("track", DEFAULT_TRACK))

@@ -45,7 +45,7 @@ class OpenTrial:
 
     def floors(self, run: RunSpec) -> tuple[Floor, ...]:
         """Of one of its runs: the first seed alone is ever given up."""
-        return self.trial.floors if run.seed == 0 else ()
+        return self.trial.floors if run.seed == self.runs[0].seed else ()
 
     def take_ended(self, taken: set[Path]) -> None:
         """Take how runs ended from their folders, except from folders where work is under way."""
@@ -61,11 +61,15 @@ class OpenTrial:
         Where hopeless trials are given up, the first seed goes ahead: it alone decides. After a
         run that did not finish there is no score to be had, and no later seed begins.
         """
-        ends = [seed for seed, end in self.ends.items() if end.how != "finished"]
-        scout = self.trial.plan.sweep.pruning is not None and 0 not in self.ends
-        last = min([*ends, 0 if scout else len(self.runs)])
-        busy = self.under_way | self.ends.keys()
-        return [run for run in self.runs[: last + 1] if run.seed not in busy]
+        scout = self.trial.plan.sweep.pruning is not None and self.runs[0].seed not in self.ends
+        startable = []
+        for run in self.runs:
+            end = self.ends.get(run.seed)
+            if end is None and run.seed not in self.under_way:
+                startable.append(run)
+            if scout or (end is not None and end.how != "finished"):
+                break
+        return startable
 
     def result(self) -> Result | None:
         """What came of it, once nothing is left to be done."""

@@ -13,7 +13,7 @@ import io
 import json
 import tomllib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +22,24 @@ from typing import Any
 import tomli_w
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs import tracks
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.sweeps.space import Parameters
 from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.study import Study
-from vcl_radial.sweeps.tracks import track_of, track_with
 
-COLUMNS = ("benchmark", "method", "trial", "outcome", "score", "standard_error", "words")
-"""Of trials.csv; the searched keys follow."""
+COLUMNS = (
+    "benchmark",
+    "method",
+    "chosen_for",
+    "trial",
+    "outcome",
+    "score",
+    "standard_error",
+    "words",
+)
+"""Of trials.csv, `chosen_for` where settings are chosen per seed; the searched keys follow."""
 
 _MAY_CHANGE = ("owner", "description", "trials", "hours", "benchmark", "method", "checksums")
 
@@ -124,13 +133,17 @@ class SweepFolder:
 def described(plans: Sequence[Plan]) -> dict[str, Any]:
     """What a sweep searches, and the settings that its runs start from, as TOML holds it."""
     sweep = plans[0].sweep.model_dump(exclude_none=True)
-    if not sweep["resplit"]:
-        del sweep["resplit"]  # the table of a sweep from before there was this key
+    for key in ("resplit", "per_seed", "shares"):
+        if not sweep[key]:
+            del sweep[key]  # the table of a sweep from before there was this key
     searched = {
         key: {k: v for k, v in what.items() if v not in ({}, None)}
         for key, what in sweep.pop("search").items()
     }
-    starts = [{k: v for k, v in plan.base.settings().items() if k != "seed"} for plan in plans]
+    starts = [plan.base.settings() for plan in plans]
+    if not plans[0].sweep.per_seed:
+        for start in starts:
+            del start["seed"]
     own = {plan.label: found for plan in plans if (found := _own_choices(plan))}
     return {**sweep, **({"checksums": own} if own else {}), "search": searched, "start": starts}
 
@@ -145,7 +158,7 @@ def _own_choices(plan: Plan) -> dict[str, str]:
     for key, what in plan.sweep.search.items():
         for value in what.extremes():
             if isinstance(value, str):
-                sums = _checksums(plan.run({key: value}, 0))
+                sums = _checksums(plan.run({key: value}, plan.base.seed))
                 if sums != base:
                     found[f"{key} = {value!r}"] = " ".join(sums)
     return found
@@ -153,7 +166,10 @@ def _own_choices(plan: Plan) -> dict[str, str]:
 
 def _checksums(run: RunSpec) -> list[str]:
     settings = run.settings()
-    return [settings.get("code", ""), settings[track_of(run).spec.DATA].get("checksum", "")]
+    return [
+        settings.get("code", ""),
+        settings[tracks.find(run.TRACK).spec.DATA].get("checksum", ""),
+    ]
 
 
 def read_described(path: Path) -> dict[str, Any] | None:
@@ -169,26 +185,31 @@ def read_described(path: Path) -> dict[str, Any] | None:
 
 def table(studies: Sequence[Study]) -> str:
     """One row for each trial that has ended, as CSV: the same for the same sweep, to the byte."""
-    keys = list(studies[0].plan.sweep.search)
+    sweep = studies[0].plan.sweep
+    columns = columns_of(per_seed=sweep.per_seed)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*COLUMNS, *keys])
+    writer.writerow([*columns, *sweep.search])
     for study in studies:
         for number, result in sorted(study.results.items()):
             parameters: Parameters = study.trials[number].parameters
-            writer.writerow(
-                [
-                    study.plan.base.benchmark,
-                    study.plan.base.method,
-                    number,
-                    result.outcome,
-                    cell(result.score),
-                    cell(result.standard_error),
-                    result.words or "",
-                    *(cell(parameters.get(key)) for key in keys),
-                ]
-            )
+            base = study.plan.base
+            about = {"benchmark": base.benchmark, "method": base.method, "trial": number}
+            about |= {"chosen_for": study.plan.chosen_for, **vars(result)}
+            values = [*(about[column] for column in columns), *map(parameters.get, sweep.search)]
+            writer.writerow(map(cell, values))
     return text.getvalue()
+
+
+def columns_of(*, per_seed: bool) -> list[str]:
+    """The columns of trials.csv before those of the keys."""
+    return [column for column in COLUMNS if per_seed or column != "chosen_for"]
+
+
+def label_of(start: Mapping[str, Any]) -> str:
+    """`Plan.label`, from the settings that a search starts from; per seed they name the seed."""
+    chosen_for = [tracks.of(start).chosen_key(start)] if "seed" in start else []
+    return "/".join([start["benchmark"], start["method"], *chosen_for])
 
 
 def cell(value: Any) -> str:
@@ -200,27 +221,23 @@ def cell(value: Any) -> str:
 
 def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
     """What makes it another sweep; a longer one, or one of further methods, is the same."""
-    for key in sorted((known.keys() | table.keys()) - set(_MAY_CHANGE)):
+    more = {*_MAY_CHANGE, *(["seeds"] if table.get("per_seed") else [])}
+    for key in sorted((known.keys() | table.keys()) - more):
         old, new = known.get(key), table.get(key)
         if key == "start":
-            before, now = _by_name(old or []), _by_name(table[key])
+            before, now = ({label_of(s): s for s in starts} for starts in (old or [], table[key]))
             pairs = [(before[name], now[name]) for name in before.keys() & now.keys()]
             if any(one != other for one, other in pairs):
                 if all({**one, "code": ""} == {**other, "code": ""} for one, other in pairs):
                     return "code of the classes or functions that you have written"
-                return f"recipe or {track_with(table[key][0]).spec.DATA} to start from"
+                return f"recipe or {tracks.of(table[key][0]).spec.DATA} to start from"
         elif isinstance(old, dict) and isinstance(new, dict) and old != new:
             return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
         elif old != new:
             return repr(key)
-    for benchmark, method in _by_name(table["start"]):
-        label = f"{benchmark}/{method}"
+    for label in map(label_of, table["start"]):
         new = table.get("checksums", {}).get(label, {})
         for choice, checksum in known.get("checksums", {}).get(label, {}).items():
             if new.get(choice) != checksum:
                 return f"code or data of {choice}"
     return None
-
-
-def _by_name(starts: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(start["benchmark"], start["method"]): start for start in starts}

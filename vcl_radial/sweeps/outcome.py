@@ -9,11 +9,11 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Ended, Floor, How, fallen_below
 from vcl_radial.runs.folder import RunFolder, divergence, read_spec
 from vcl_radial.runs.track import SCORED_ON
 from vcl_radial.sweeps.study import Outcome, Result, Trial
-from vcl_radial.sweeps.tracks import track_of
 
 _OUTCOMES: dict[How, Outcome] = {
     "finished": "finished",
@@ -45,7 +45,7 @@ def ended(folder: RunFolder[Any], floors: Sequence[Floor]) -> Ended | None:
     run = folder.run
     fault = run_fault(folder)
     if floors:
-        words = fallen_below(floors, _so_far(folder), track_of(run).step)
+        words = fallen_below(floors, _so_far(folder), tracks.find(run.TRACK).step)
         if words is not None:
             return Ended(run, "pruned", words)
     if fault is None:
@@ -62,10 +62,10 @@ def result(
     Args:
         trial: a trial of which nothing is left to be done.
         ends: how its runs ended, by seed.
-        folders: of its runs, by seed.
+        folders: of its runs, by seed, the first one first.
     """
     sweep = trial.plan.sweep
-    so_far = {} if sweep.pruning is None else _so_far(folders[0])
+    so_far = {} if sweep.pruning is None else _so_far(next(iter(folders.values())))
     below = [floor.step for floor in trial.floors if so_far.get(floor.step, math.inf) < floor.score]
     so_far = {step: value for step, value in so_far.items() if not below or step <= below[0]}
     scores = []
@@ -95,12 +95,12 @@ def score(folder: RunFolder[Any], objective: str) -> float | None:
     scored_on = read_spec(folder.path)["evaluate_on"]
     if scored_on != SCORED_ON:
         raise UserError(f"{folder.path}: scored on {scored_on} data; a sweep takes none of that")
-    value: float | None = track_of(folder.run).score(folder, objective)
+    value: float | None = tracks.find(folder.run.TRACK).score(folder, objective)
     return value
 
 
 def _so_far(folder: RunFolder[Any]) -> dict[int, float]:
     try:
-        return track_of(folder.run).so_far(folder)
+        return tracks.find(folder.run.TRACK).so_far(folder)
     except UserError:  # a damaged checkpoint: its run starts anew
         return {}

@@ -8,7 +8,8 @@ import json
 import re
 import shlex
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,16 @@ def write_sweep_report(
     for one in results.searched:
         if one.trials:
             of_benchmarks.setdefault(one.benchmark, []).append(one)
-    leveled = results.objective == results.track.objective
+    per_seed = results.table.get("per_seed", False)
+    leveled = results.objective == results.track.objective and not per_seed
     found = {  # of all benchmarks before anything is written, for a level may be refused
         benchmark: levels(searched, nothing, good) if leveled else None
         for benchmark, searched in of_benchmarks.items()
     }
     for benchmark, searched in of_benchmarks.items():
+        if per_seed:
+            write_per_seed(results, benchmark, searched, to / benchmark)
+            continue
         for one in searched:
             for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1):
                 text = recipe_text(results, one, trial, rank)
@@ -114,6 +119,88 @@ def report_of(
     return Report(title, [Section("", blocks, files)], facts, list(notices))
 
 
+def write_per_seed(
+    results: SweepResults, benchmark: str, searched: Sequence[Searched], place: Path
+) -> None:
+    """Write the report of a search that chose settings for every seed.
+
+    The recipe of a method holds the settings of each seed under `[chosen.KEY]`; how often which
+    ones were chosen is a table.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    rows: list[list[str]] = []
+    counts: list[list[str]] = []
+    commands: list[Block] = []
+    for method in dict.fromkeys(one.method for one in searched):
+        of_method = [one for one in searched if one.method == method]
+        bests = [(one, one.best(results.direction)) for one in of_method]
+        chosen = {str(one.chosen_for): best.parameters for one, best in bests if best}
+        tried = [trial for one in of_method for trial in one.trials]
+        without = sum(trial.score is None for trial in tried)
+        rows.append([method, str(len(chosen)), str(len(tried)), str(without)])
+        path = place / f"{method}.toml"
+        write_atomically(path, chosen_text(results, of_method[0], chosen))
+        commands.append(Text(_chosen_command(results, of_method, path), style="code"))
+        settings = [", ".join(f"{k} = {cell(v)}" for k, v in c.items()) for c in chosen.values()]
+        counts += [[method, words, str(n)] for words, n in Counter(settings).most_common()]
+    words = (
+        f"{results.table['kind']} search for {_aim(results)}, for every seed and data set by "
+        "itself, on validation data of its own training part."
+    )
+    blocks = [
+        Table(["method", "chosen for", "trials", "without a score"], rows),
+        Text(words),
+        *commands,
+        Table(["method", "settings", "chosen"], counts, "How often which settings were chosen"),
+    ]
+    environments = [e for one in searched for e in one.environments]
+    facts = behind(environments, evaluated_on=["validation"])
+    files = {"trials.csv": _trials(results, searched)}
+    _write(Report(f"{results.name}: {benchmark}", [Section("", blocks, files)], facts), place)
+
+
+def chosen_text(
+    results: SweepResults, one: Searched, chosen: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """The TOML of a method with the settings that were chosen for each key of `chosen`."""
+    tables: dict[str, Any] = {}
+    for key, parameters in chosen.items():
+        options = {k.removeprefix("options."): v for k, v in parameters.items() if "." in k}
+        table = {name: value for name, value in parameters.items() if "." not in name}
+        tables[key] = table | ({"options": options} if options else {})
+    words = f"{one.method} with the settings that the sweep {results.name} chose for every seed"
+    table = {"description": words, **one.start["recipe"], "chosen": tables}
+    return f"# By {results.objective} on validation data.\n{tomli_w.dumps(table)}"
+
+
+def _chosen_command(results: SweepResults, of_method: Sequence[Searched], path: Path) -> str:
+    """The command that runs what was chosen on test data.
+
+    Keys that the benchmark sets, and those of the data, are not the method's to set.
+    """
+    benchmark, data = of_method[0].benchmark, results.track.spec.DATA
+    try:
+        set_by_benchmark = catalogue.recipe_of(benchmark)
+    except UserError:  # of the user's own, and elsewhere by now
+        set_by_benchmark = {}
+    settings = {
+        key: value
+        for key, value in results.table["fixed"].items()
+        if key.startswith(f"{data}.") or key in set_by_benchmark
+    }
+    seeds = 1 + max(int(one.start["seed"]) for one in of_method)
+    return _command(benchmark, path, settings, seeds)
+
+
+def _command(benchmark: str, path: Path, settings: Mapping[str, Any], seeds: int) -> str:
+    words = ["vcl-radial", "run", benchmark, "--method", str(path)]
+    if settings:
+        words += ["--set", *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
+    return shlex.join([*words, "--seeds", str(seeds)])
+
+
 def recipe_name(one: Searched, rank: int) -> str:
     """The file of the configuration of a rank, from 1."""
     return f"best-{one.method}.toml" if rank == 1 else f"best-{one.method}-{rank}.toml"
@@ -157,11 +244,7 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
                 settings[f"{track.spec.DATA}.{key}"] = value
     except UserError:
         pass  # a benchmark of the user's own that lies elsewhere by now
-    words = ["vcl-radial", "run", one.benchmark, "--method"]
-    words += [str(place / f"best-{one.method}.toml")]
-    if settings:
-        words += ["--set", *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
-    return shlex.join([*words, "--seeds", "5"])
+    return _command(one.benchmark, place / f"best-{one.method}.toml", settings, 5)
 
 
 def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
@@ -229,12 +312,14 @@ def _pictures(
 
 def _trials(results: SweepResults, searched: Sequence[Searched]) -> str:
     """All trials with their cost, the best first."""
-    columns = ["method", "trial", "outcome", "score", "standard_error", "seconds", "words"]
+    columns = ["method", *(["chosen_for"] if searched[0].chosen_for is not None else [])]
+    columns += ["trial", "outcome", "score", "standard_error", "seconds", "words"]
     rows = []
     for one in searched:
         ranked = one.ranked(results.direction)
         for trial in [*ranked, *(trial for trial in one.trials if trial.score is None)]:
             values = vars(trial) | {"trial": trial.number, "method": one.method}
+            values["chosen_for"] = one.chosen_for
             parameters = [trial.parameters.get(key) for key in results.keys]
             rows.append([cell(value) for value in (*(values[c] for c in columns), *parameters)])
     return _csv([[*columns, *results.keys], *rows])

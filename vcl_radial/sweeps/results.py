@@ -15,13 +15,14 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.runs import tracks
 from vcl_radial.runs.folder import read_spec
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
-from vcl_radial.sweeps.folder import COLUMNS, SweepFolder, cell, read_described
+from vcl_radial.sweeps.folder import SweepFolder, cell, columns_of, label_of, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
 from vcl_radial.sweeps.space import Choices, Parameters, Range, in_order
-from vcl_radial.sweeps.tracks import track_with
+from vcl_radial.sweeps.specification import shared
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class Searched:
         """The name of the method."""
         return str(self.start["method"])
 
+    @property
+    def chosen_for(self) -> str | None:
+        """The key that settings are chosen for; None for all seeds."""
+        return tracks.of(self.start).chosen_key(self.start) if "seed" in self.start else None
+
     def ranked(self, direction: Direction) -> list[Tried]:
         """The finished trials, the best one first; of equals the earlier."""
         sign = -1 if direction == "maximize" else 1
@@ -92,7 +98,7 @@ class SweepResults:
         name: of the sweep.
         table: its keys, as its TOML has them.
         keys: what was searched.
-        searched: one for each benchmark with each method.
+        searched: one for each benchmark with each method, and each seed where these are chosen for.
         objective: the score that trials are ranked by; that of the search, or another one.
     """
 
@@ -105,7 +111,7 @@ class SweepResults:
     @property
     def track(self) -> AnyTrack:
         """What was searched on."""
-        return track_with(self.table["start"][0])
+        return tracks.of(self.table["start"][0])
 
     @property
     def words(self) -> str:
@@ -139,23 +145,26 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
     folder = SweepFolder(path)
     try:
         rows = list(csv.DictReader(io.StringIO((path / "trials.csv").read_text("utf-8"))))
-        trials = [(row["benchmark"], row["method"], _tried(row, keys)) for row in rows]
+        columns = columns_of(per_seed=table.get("per_seed", False))
+        trials = [(_label(row), _tried(row, columns, keys)) for row in rows]
     except FileNotFoundError:
         raise UserError(f"{path}: no trial has ended yet") from None
     except (OSError, ValueError, LookupError, TypeError, StopIteration):
         raise UserError(f"{path / 'trials.csv'}: damaged; {mend}") from None
     if not trials:
         raise UserError(f"{path}: no trial has ended yet")
-    objectives = track_with(table["start"][0]).objectives
+    objectives = tracks.of(table["start"][0]).objectives
     if by is not None and by not in objectives:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
     other = by if by != table["objective"] else None
     found = []
-    done = _done(folder, track_with(table["start"][0]))
+    done = _done(folder, tracks.of(table["start"][0]))
     for start in table["start"]:
-        own = [t for b, m, t in trials if (b, m) == (start["benchmark"], start["method"])]
+        rows_of = [trial for label, trial in trials if label == label_of(start)]
+        seeds = [start["seed"]] if "seed" in start else range(table["seeds"])
         resplit = table.get("resplit", False)
-        found.append(_with_runs(start, own, folder, done, table["seeds"], other, resplit))
+        shares = table.get("shares", {})
+        found.append(_with_runs(start, rows_of, folder, done, seeds, other, resplit, shares))
     return SweepResults(path.resolve().name, table, keys, found, by or str(table["objective"]))
 
 
@@ -163,7 +172,7 @@ def run_of(
     start: Mapping[str, Any], parameters: Parameters, seed: int, resplit: bool = False
 ) -> RunSpec:
     """The run of a configuration, from the settings that a sweep wrote down."""
-    track = track_with(start)
+    track = tracks.of(start)
     if resplit:
         parameters = {**parameters, **track.split_of(seed)}
     data, recipe = dict(start[track.spec.DATA]), dict(start["recipe"])
@@ -207,18 +216,22 @@ def _with_runs(
     trials: list[Tried],
     folder: SweepFolder,
     done: Mapping[str, RunSpec],
-    seeds: int,
+    seeds: Sequence[int],
     by: str | None,
     resplit: bool,
+    shares: Mapping[str, float],
 ) -> Searched:
-    track = track_with(start)
+    track = tracks.of(start)
     environments: dict[Path, dict[str, Any]] = {}
     chances: dict[Path, float] = {}
     complete = []
     for trial in trials:
         costs, scores = [], []
-        for seed in range(seeds):
+        for seed in seeds:
             wanted = run_of(start, trial.parameters, seed, resplit)
+            if shares:
+                shorter = shared(wanted.settings()["recipe"], shares)
+                wanted = run_of(start, {**trial.parameters, **shorter}, seed, resplit)
             run = folder.run(done.get(_without_checksums(wanted, track), wanted))
             if (fault := run_fault(run)) is not None:
                 if by is not None and trial.score is not None:
@@ -233,7 +246,9 @@ def _with_runs(
             if by is not None and trial.score is not None:
                 scores.append(score(run, by))
         cost = statistics.fmean(costs) if costs else None
-        complete.append(replace(_rescored(trial, scores, seeds) if by else trial, seconds=cost))
+        complete.append(
+            replace(_rescored(trial, scores, len(seeds)) if by else trial, seconds=cost)
+        )
     mean, _ = mean_and_standard_error(chances.values())
     return Searched(start, complete, list(environments.values()), mean if chances else None)
 
@@ -253,8 +268,15 @@ def _searched(what: dict[str, Any]) -> Choices | Range:
     return Range.model_validate(what)
 
 
-def _tried(row: Mapping[str, str], keys: Mapping[str, Choices | Range]) -> Tried:
-    if None in row or any(row[column] is None for column in (*COLUMNS, *keys)):
+def _label(row: Mapping[str, str]) -> str:
+    parts = (row["benchmark"], row["method"], row.get("chosen_for"))
+    return "/".join(part for part in parts if part is not None)
+
+
+def _tried(
+    row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Choices | Range]
+) -> Tried:
+    if None in row or any(row[column] is None for column in (*columns, *keys)):
         raise ValueError("a row is torn")
     return Tried(
         number=int(row["trial"]),

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field
 
-from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
-from vcl_radial.runs.settings import Count, Positive, Settings
-from vcl_radial.runs.spec import RunSpec
+from vcl_radial.errors import UserError, nearest
+from vcl_radial.runs import catalogue, tracks
+from vcl_radial.runs.settings import Count, Positive, Settings, validated
+from vcl_radial.runs.spec import DEFAULT_TRACK, RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.space import Choices, Parameters, Range, Space, in_order
-from vcl_radial.sweeps.tracks import track_of_benchmark
-from vcl_radial.tracks.continual.track import Continual
 
-M = TypeVar("M", bound=BaseModel)
 _NEVER_TEST = (
     "a sweep chooses by its scores, so it is scored on validation data only; leave the key out"
 )
+Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Pruning(Settings):
@@ -44,6 +41,11 @@ class Sweep(Settings):
     Attributes:
         resplit: whether every seed holds out other validation data, so that what is chosen suits
             more than one set of them.
+        per_seed: whether settings are chosen for every seed, and every data set of a benchmark of
+            several, by its own scores alone: what is validation data of one may be test data of
+            another.
+        shares: a configuration is tried with this share of a key's value, such as of `steps`; the
+            recipes of the report have all of it.
     """
 
     description: str = ""
@@ -54,10 +56,12 @@ class Sweep(Settings):
     seeds: Annotated[int, Field(ge=1, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     resplit: bool = False
+    per_seed: bool = False
     trials: Count | None = None
     hours: Positive | None = None
     at_once: Count = 4
     pruning: Pruning | None = None
+    shares: dict[str, Share] = Field(default={})
     fixed: dict[str, Any] = Field(default={})
     search: Annotated[dict[str, Choices | Range], Field(min_length=1)]
 
@@ -69,7 +73,11 @@ class Sweep(Settings):
 
 @dataclass(frozen=True)
 class Plan:
-    """A validated sweep on one benchmark with one method: what is needed to make its runs."""
+    """A validated search on one benchmark with one method: what is needed to make its runs.
+
+    Attributes:
+        chosen_for: the one key (`Track.chosen_key`) that is searched for; None for all seeds.
+    """
 
     name: str
     sweep: Sweep
@@ -80,11 +88,18 @@ class Plan:
     space: Space
     grid: tuple[Parameters, ...] | None
     on_data: Callable[[RunSpec], RunSpec] | None = None
+    chosen_for: str | None = None
 
     @property
     def label(self) -> str:
         """As it is called in tables and in the database."""
-        return f"{self.base.benchmark}/{self.base.method}"
+        parts = (self.base.benchmark, self.base.method, self.chosen_for)
+        return "/".join(part for part in parts if part is not None)
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        """Of the runs of a trial."""
+        return range(self.sweep.seeds) if self.chosen_for is None else [self.base.seed]
 
     @property
     def direction(self) -> Direction:
@@ -103,7 +118,10 @@ class Plan:
         settings = {**self.sweep.fixed, **parameters}
         if self.sweep.resplit:
             settings |= self.track.split_of(seed)
-        run = _run(self.track, self.benchmark, self.method, seed, settings)
+        run = _run(self.benchmark, self.method, seed, settings, self.chosen_for)
+        if self.sweep.shares:
+            settings |= shared(run.settings()["recipe"], self.sweep.shares)
+            run = _run(self.benchmark, self.method, seed, settings, self.chosen_for)
         return run if self.on_data is None else self.on_data(run)
 
     def at(self, data_dir: Path | None) -> Plan:
@@ -116,31 +134,19 @@ class Plan:
         return replace(self, base=on_data(self.base), on_data=on_data)
 
 
-def find(name: str) -> Path:
-    """The file of a sweep: a path that ends in .toml, or a shipped name.
-
-    Raises:
-        UserError: there is no such shipped sweep.
-    """
-    if name.endswith(".toml"):
-        return Path(name)
-    return catalogue.load("sweep", name).path
-
-
-def read(path: Path, trials: int | None = None) -> list[Plan]:
-    """The plans of a sweep's TOML, one for each of its benchmarks with each of its methods.
+def read(name: str, trials: int | None = None) -> list[Plan]:
+    """The plans of a sweep, one for each of its benchmarks with each of its methods.
 
     Args:
-        path: the file.
+        name: a path that ends in .toml, or a shipped name.
         trials: instead of the number in the file.
 
     Raises:
         UserError: the file cannot be read, a key is unknown or a value impossible.
     """
-    table = catalogue.load("sweep", str(path)).table
-    if trials is not None:
-        table["trials"] = trials
-    return plans(path.stem, parsed(table, path), path)
+    entry = catalogue.load("sweep", name)
+    table = entry.table if trials is None else {**entry.table, "trials": trials}
+    return plans(entry.name, parsed(table, entry.path), entry.path)
 
 
 def parsed(table: dict[str, Any], path: Path) -> Sweep:
@@ -163,11 +169,13 @@ def parsed(table: dict[str, Any], path: Path) -> Sweep:
             raise UserError(f"{path}: evaluate_on = {where['evaluate_on']!r}: {_NEVER_TEST}")
         if isinstance(where, dict):
             where.pop("evaluate_on", None)
+    if table.get("search") == {}:
+        raise UserError(f"{path}: [search] is empty; name the keys to be searched")
     if isinstance(table.get("search"), dict):
         table["search"] = {k: _searched(k, what, path) for k, what in table["search"].items()}
     if isinstance(table.get("pruning"), dict):
-        table["pruning"] = _model(Pruning, table["pruning"], path, "pruning.")
-    sweep = _model(Sweep, table, path)
+        table["pruning"] = validated(Pruning, table["pruning"], str(path), "pruning.")
+    sweep = validated(Sweep, table, str(path))
     _check(sweep, track, path)
     return sweep.model_copy(update={"search": _in_order(sweep, path)})
 
@@ -178,18 +186,24 @@ def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
     Raises:
         UserError: a key of a recipe is unknown or a value impossible.
     """
-    found: list[Plan] = []
+    made: list[Plan] = []
     track = _track(sweep.benchmark, path)
     for benchmark in sweep.benchmark:
         for method in sweep.method:
             try:
-                found.append(_plan(name, sweep, track, benchmark, method))
+                made += _plans(name, sweep, track, benchmark, method)
             except UserError as error:
                 raise UserError(f"{path}: {error}") from None
-    for number, plan in enumerate(found):
-        if plan.label in {other.label for other in found[:number]}:
-            raise UserError(f"{path}: {plan.label} is there twice; name it once")
-    return found
+    labels = [plan.label for plan in made]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise UserError(f"{path}: {label} is there twice; name it once")
+    return made
+
+
+def shared(recipe: Mapping[str, Any], shares: Mapping[str, float]) -> dict[str, int]:
+    """The values of the keys of which a configuration is tried with a share only."""
+    return {key: max(1, round(share * recipe[key])) for key, share in shares.items()}
 
 
 def _track(benchmarks: Any, path: Path) -> AnyTrack:
@@ -201,63 +215,118 @@ def _track(benchmarks: Any, path: Path) -> AnyTrack:
     given = benchmarks if isinstance(benchmarks, list) else []
     names = [name for name in given if isinstance(name, str)]
     try:
-        found = {name: track_of_benchmark(name) for name in names}
+        by_name = {name: catalogue.track_of(catalogue.load("benchmark", name)) for name in names}
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    by_command = {track.name: (name, track) for name, track in found.items()}
-    if len(by_command) > 1:
-        words = " and ".join(f"{name} ({c})" for c, (name, _) in by_command.items())
+    by_track = {track.name: (name, track) for name, track in by_name.items()}
+    if len(by_track) > 1:
+        words = " and ".join(f"{name} ({track})" for track, (name, _) in by_track.items())
         raise UserError(f"{path}: benchmark: {words} cannot be in one sweep; write one for each")
-    return next(iter(found.values())) if found else Continual()
+    return next(iter(by_name.values())) if by_name else tracks.find(DEFAULT_TRACK)
 
 
-def _plan(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str) -> Plan:
-    base = _run(track, benchmark, method, 0, sweep.fixed)
+def _plans(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str) -> list[Plan]:
+    """One plan; or, where settings are chosen per seed, one for each seed and data set.
+
+    Raises:
+        UserError: a key of a recipe is unknown or a value impossible.
+    """
+    if sweep.per_seed:
+        bases = _runs(benchmark, method, range(sweep.seeds), sweep.fixed)
+        keys: list[str | None] = [track.chosen_key(base.settings()) for base in bases]
+    else:
+        bases, keys = [_run(benchmark, method, 0, sweep.fixed, None)], [None]
+    made = []
+    for base, key in zip(bases, keys, strict=True):
+        space = Space(sweep.search, _values(base, track))
+        grid = tuple(space.grid()) if sweep.kind == "grid" else None
+        made.append(Plan(name, sweep, track, benchmark, method, base, space, grid, None, key))
+    _check_values(made[0])
+    return made
+
+
+def _values(base: RunSpec, track: AnyTrack) -> dict[str, Any]:
+    """All that a condition may name, with a dot where it is of an inner table."""
     tables = base.model_dump()
     values = {**base.settings(), **_dotted(tables["recipe"], track)}
-    values |= {f"{track.spec.DATA}.{key}": value for key, value in tables[track.spec.DATA].items()}
-    space = Space(sweep.search, values)
+    data = tables[track.spec.DATA]
+    return values | {f"{track.spec.DATA}.{key}": value for key, value in data.items()}
+
+
+def _check_values(plan: Plan) -> None:
+    """See that every key is one of a run, and every value possible."""
+    sweep, track = plan.sweep, plan.track
+
+    def run(settings: Parameters) -> RunSpec:
+        fixed = {**sweep.fixed, **settings}
+        return _run(plan.benchmark, plan.method, plan.base.seed, fixed, plan.chosen_for)
+
+    for key in sweep.shares:
+        if not isinstance(plan.base.settings()["recipe"].get(key), int):
+            raise UserError(f"shares.{key}: is no key of a recipe with a whole number")
     for key, what in sweep.search.items():
         for condition in what.when:
-            if condition not in values and condition not in sweep.search:
-                known = [k for k in values if k not in ("recipe", track.spec.DATA, "seed")]
-                nearest = get_close_matches(condition, known, 1, cutoff=0.0)[0]
+            if condition not in plan.space.base and condition not in sweep.search:
+                tables = ("recipe", track.spec.DATA, "seed")
+                known = [name for name in plan.space.base if name not in tables]
                 raise UserError(
                     f"search.{key}: `when` names the unknown key {condition!r}; the nearest "
-                    f"known one is {nearest!r}"
+                    f"known one is {nearest(condition, known)!r}"
                 )
         for value in what.extremes():
-            _run(track, benchmark, method, 0, {**sweep.fixed, key: value})
+            run({key: value})
     if not any(what.when for what in sweep.search.values()):
         # A run has a value of every key; with conditions, which keys it has depends on others.
         first = {key: what.extremes()[0] for key, what in sweep.search.items()}
         track.check_runs(
             [
-                _run(track, benchmark, method, 0, {**sweep.fixed, **first, key: value})
+                run({**first, key: value})
                 for key, what in sweep.search.items()
                 for value in what.extremes()
             ]
         )
-    grid = tuple(space.grid()) if sweep.kind == "grid" else None
-    return Plan(name, sweep, track, benchmark, method, base, space, grid)
 
 
 def _run(
-    track: AnyTrack, benchmark: str, method: str, seed: int, settings: Mapping[str, Any]
+    benchmark: str, method: str, seed: int, settings: Mapping[str, Any], chosen_for: str | None
 ) -> RunSpec:
-    """The one place where a sweep makes a run, and none is ever scored on anything else."""
-    settings = {**settings, "evaluate_on": SCORED_ON}
-    run: RunSpec
-    (run,) = catalogue.plan(benchmark, [method], [seed], settings)
-    return run
+    """One run of a seed: the only one, or that of a key.
+
+    Raises:
+        UserError: there are several, as of several data sets.
+    """
+    runs = _runs(benchmark, method, [seed], settings)
+    if chosen_for is None and len(runs) > 1:
+        raise UserError(
+            f"{runs[0].benchmark} has {len(runs)} runs of one seed, and a score of each: choose "
+            "settings for each with per_seed = true, or name one data set under [fixed]"
+        )
+    if chosen_for is None:
+        return runs[0]
+    track = tracks.find(runs[0].TRACK)
+    return next(run for run in runs if track.chosen_key(run.settings()) == chosen_for)
+
+
+def _runs(
+    benchmark: str, method: str, seeds: Sequence[int], settings: Mapping[str, Any]
+) -> list[RunSpec]:
+    """The one place where a sweep makes runs, and none is ever scored on anything else."""
+    return catalogue.plan(benchmark, [method], seeds, {**settings, "evaluate_on": SCORED_ON})
 
 
 def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:
     if sweep.objective not in track.objectives:
-        nearest = get_close_matches(sweep.objective, track.objectives, 1, cutoff=0.0)[0]
         raise UserError(
-            f"{path}: unknown objective {sweep.objective!r}; the nearest known one is {nearest!r}"
+            f"{path}: unknown objective {sweep.objective!r}; the nearest known one is "
+            f"{nearest(sweep.objective, track.objectives)!r}"
         )
+    if sweep.pruning is not None and not track.has_scores_between:
+        raise UserError(
+            f"{path}: pruning: runs of {track.name} have no score before their end; leave "
+            "[pruning] out"
+        )
+    if sweep.resplit and sweep.per_seed:
+        raise UserError(f"{path}: resplit and per_seed: every seed has data of its own; keep one")
     if sweep.resplit:
         keys = track.split_of(0)
         if not keys:
@@ -270,9 +339,15 @@ def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:
                 raise UserError(f"{path}: resplit sets {key} to each seed; leave one of them out")
     if sweep.kind != "grid" and sweep.trials is None and sweep.hours is None:
         raise UserError(f"{path}: a {sweep.kind} search needs an end: trials = N or hours = H")
+    _check_keys(sweep, track, path)
+
+
+def _check_keys(sweep: Sweep, track: AnyTrack, path: Path) -> None:
     for key, what in sweep.search.items():
         if len(key) > 200:
             raise UserError(f"{path}: search.{key[:20]}...: the key is too long")
+        if sweep.per_seed and key.startswith(f"{track.spec.DATA}."):
+            raise UserError(f"{path}: search.{key}: per seed, keys of the recipe are chosen alone")
         if key in ("benchmark", "method"):
             raise UserError(f"{path}: search.{key}: write {key} = [...] at the top instead")
         if key in sweep.fixed:
@@ -291,15 +366,15 @@ def _in_order(sweep: Sweep, path: Path) -> dict[str, Choices | Range]:
 def _searched(key: str, what: Any, path: Path) -> Choices | Range:
     where = f"search.{key}"
     if isinstance(what, list):
-        return _model(Choices, {"choices": what}, path, f"{where}.")
+        return validated(Choices, {"choices": what}, str(path), f"{where}.")
     if not isinstance(what, dict):
         raise UserError(
             f"{path}: {where} = {what!r}: give a list of choices or {{ low = ..., high = ... }}; "
             "a key with one value goes under [fixed]"
         )
     if "choices" in what:
-        return _model(Choices, what, path, f"{where}.")
-    return _model(Range, what, path, f"{where}.")
+        return validated(Choices, what, str(path), f"{where}.")
+    return validated(Range, what, str(path), f"{where}.")
 
 
 def _dotted(table: Mapping[str, Any], track: AnyTrack) -> dict[str, Any]:
@@ -311,43 +386,3 @@ def _dotted(table: Mapping[str, Any], track: AnyTrack) -> dict[str, Any]:
         else:
             flat[key] = value
     return flat
-
-
-def _model(model: type[M], table: dict[str, Any], path: Path, where: str = "") -> M:
-    """A table validated, or its first fault in one line.
-
-    Raises:
-        UserError: a key is unknown or a value impossible.
-    """
-    try:
-        return model.model_validate(table)
-    except ValidationError as error:
-        # A misspelt key is the reason why another one is missing.
-        fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-    missing = fault["type"] == "missing"
-    place = list(map(str, fault["loc"])) if missing else _place(fault["loc"], table)
-    key = where + ".".join(place) if place else where.rstrip(".")
-    if fault["type"] == "extra_forbidden":
-        nearest = get_close_matches(place[-1], model.model_fields, 1, cutoff=0.0)[0]
-        raise UserError(f"{path}: unknown key {key!r}; the nearest known one is {nearest!r}")
-    if missing:
-        raise UserError(f"{path}: the key {key!r} is missing")
-    message = fault["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    shown = f" = {fault['input']!r}" if not isinstance(fault["input"], dict) else ""
-    raise UserError(f"{path}: {key}{shown}: {message}")
-
-
-def _place(parts: Sequence[int | str], table: Any) -> list[str]:
-    """Where a fault is, as keys of the table.
-
-    What pydantic puts after them, the member of a union that it tried, means nothing to a user.
-    """
-    place = []
-    for part in parts:
-        found = isinstance(table, dict) and part in table
-        if not found and not (isinstance(table, list) and isinstance(part, int)):
-            break
-        place.append(str(part))
-        table = table[part]
-    return place

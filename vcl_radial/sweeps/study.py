@@ -59,7 +59,7 @@ class Trial:
     @property
     def runs(self) -> list[RunSpec]:
         """One for each seed."""
-        return [self.plan.run(self.parameters, seed) for seed in range(self.plan.sweep.seeds)]
+        return [self.plan.run(self.parameters, seed) for seed in self.plan.seeds]
 
 
 class Study:
