@@ -1,4 +1,4 @@
-"""Tables in files: one reader for published tables and for a user's own CSV file.
+"""Tables in CSV files: one reader for published ones and for a user's own.
 
 Cells are read as text and turned into numbers one by one, so that every fault names its row and
 column. Rows are counted as a spreadsheet counts them: the header is row 1.
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 MISSING: Final = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL"})
 """Cells that hold no value."""
-
-SPACES: Final = r"\s+"
-"""Separate the columns of published tables."""
 
 FEWEST_ROWS: Final = 20
 """Of a user's own table: 18 rows to learn from and 2 to score on."""
@@ -141,15 +138,14 @@ def random_splits(rows: int, splits: int) -> tuple[Split, ...]:
     return tuple(Split(order[tested:], order[:tested]) for order in map(torch.from_numpy, orders))
 
 
-def read_frame(path: Path, separator: str = ",", *, header: bool = True) -> pd.DataFrame:
+def read_frame(path: Path, separator: str = ",") -> pd.DataFrame:
     """Read a file of cells as text, without outer spaces and without rows that are empty.
 
     The label of a row is its place in the file, so that a fault can name it.
 
     Args:
         path: the file, gzip-compressed if its name ends in `.gz`.
-        separator: of the columns: a character, or `SPACES`.
-        header: whether the first row has the names of the columns; without, they are numbers.
+        separator: of the columns, whose names are in the first row.
 
     Raises:
         DataError: it is missing, cut off, damaged, or no table in UTF-8; or it holds no rows.
@@ -163,7 +159,6 @@ def read_frame(path: Path, separator: str = ",", *, header: bool = True) -> pd.D
             frame = pd.read_csv(
                 path,
                 sep=separator,
-                header=0 if header else None,
                 index_col=False,
                 dtype=str,
                 keep_default_na=False,
@@ -181,11 +176,8 @@ def read_frame(path: Path, separator: str = ",", *, header: bool = True) -> pd.D
         raise DataError(
             f"{path}: damaged, or no table of text in UTF-8 ({reason}); copy it again"
         ) from None
-    frame = frame.fillna("")
-    if separator != SPACES:
-        frame = frame.apply(lambda column: column.str.strip())
-    if header:
-        frame.columns = frame.columns.str.strip()
+    frame = frame.fillna("").apply(lambda column: column.str.strip())
+    frame.columns = frame.columns.str.strip()
     frame = frame[(frame != "").any(axis=1)]
     if frame.empty:
         raise DataError(f"{path}: holds no rows; copy it again")
@@ -236,8 +228,5 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _cell(path: Path, column: object, row: Any) -> str:
-    """The place of a cell: with a header, which makes the first row of values row 2."""
-    if isinstance(column, str):
-        return f"{path}: row {row + 2}, column {column!r}"
-    return f"{path}: row {row + 1}, column {column}"
+def _cell(path: Path, column: Any, row: Any) -> str:
+    return f"{path}: row {row + 2}, column {column!r}"

@@ -8,6 +8,7 @@ Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vcl_radial.data.tables import (
-    SPACES,
-    RegressionData,
-    Split,
-    numbers,
-    random_splits,
-    read_frame,
-)
+from vcl_radial.data.tables import RegressionData, Split, random_splits
 from vcl_radial.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import DataError, UserError
 
@@ -84,6 +78,8 @@ def load_data(name: str, data_dir: Path | None = None) -> RegressionData:
 
 def _load_folder(name: str, folder: Path) -> RegressionData:
     table = _numbers(folder / "data.txt")
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise DataError(f"{folder / 'data.txt'}: must be a table of finite numbers; copy it again")
     features = _indices(folder / "index_features.txt", table.shape[1], "columns")
     target = _indices(folder / "index_target.txt", table.shape[1], "columns")
     if len(target) != 1 or target[0] in features:
@@ -110,15 +106,27 @@ def _load_folder(name: str, folder: Path) -> RegressionData:
 
 
 def _numbers(path: Path) -> NDArray[np.float64]:
-    return numbers(read_frame(path, SPACES, header=False), path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an empty file: it is refused below
+            numbers = np.loadtxt(path)
+    except OSError as error:
+        reason = error.strerror or "there is no such file"
+        raise DataError(f"{path}: {reason[0].lower()}{reason[1:]}; copy the set again") from None
+    except ValueError as error:
+        words = " ".join(str(error).split())
+        raise DataError(f"{path}: not a table of numbers ({words}); copy it again") from None
+    if not numbers.size:
+        raise DataError(f"{path}: is empty; copy it again")
+    return numbers
 
 
 def _indices(path: Path, end: int, what: str) -> NDArray[np.int64]:
     """Whole numbers, which the published files write as floating-point text."""
-    listed = _numbers(path)
-    with np.errstate(invalid="ignore"):  # what is too large is refused below
-        whole = listed[:, 0].astype(np.int64)
-    right = listed.shape[1] == 1 and (whole == listed[:, 0]).all() and len(set(whole)) == len(whole)
+    numbers = np.atleast_1d(_numbers(path))
+    with np.errstate(invalid="ignore"):  # what is no whole number is refused below
+        whole = numbers.astype(np.int64)
+    right = numbers.ndim == 1 and (whole == numbers).all() and len(set(whole)) == len(whole)
     if not right or whole.min() < 0 or whole.max() >= end:
         raise DataError(
             f"{path}: must list {what} from 0 to {end - 1}, each at most once; copy it again"
