@@ -68,7 +68,7 @@ _SENSIBLE = (
     *(["regress"], ["regress", "diabetes-sequence"], ["regress", "uci"], ["refer"]),
     *(["refer", "eyepacs-idrid"], ["papers", "all"], ["papers", "soap-bubble"], ["bench", "kl"]),
     *(["papers", "pruning-lenet"], ["papers", "cost"], ["bandit"], ["bandit", "mushroom"]),
-    *(["report", "runs"], ["sweep-report", "runs"], ["refer-report", "runs"], ["list"]),
+    *(["report", "runs"], ["refer-report", "runs"], ["list"]),
 )
 """How command lines begin that have a meaning."""
 _VALUES = (

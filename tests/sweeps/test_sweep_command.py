@@ -5,7 +5,7 @@ import pytest
 import tomli_w
 from tiny_sweeps import table_of, trials_bytes
 
-from vcl_radial.cli import sweep, sweep_report
+from vcl_radial.cli import main, report, sweep
 from vcl_radial.cli.arguments import DONE, FAILED
 from vcl_radial.errors import UserError
 
@@ -16,7 +16,7 @@ def call(*words: object) -> int:
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers()
     sweep.add(commands)
-    sweep_report.add(commands)
+    report.add(commands)
     options = parser.parse_args(list(map(str, words)))
     code: int = options.command(options)
     return code
@@ -35,11 +35,11 @@ def test_a_sweep_says_what_is_best_and_where_it_lies(file, tmp_path, capsys) -> 
     said = capsys.readouterr().out
     assert "1 finished" in said
     assert "best: trial 0" in said
-    assert f"vcl-radial sweep-report {out / 'mine'}" in said
+    assert f"vcl-radial report {out / 'mine'}" in said
     assert trials_bytes(out, "mine").count(b"\n") == 2
     environment = next(out.glob("mine/runs/**/environment.json")).read_text()
     assert f"vcl-radial sweep {file} --trials 1" in environment
-    assert call("sweep-report", out / "mine", "--to", tmp_path / "report") == DONE
+    assert call("report", out / "mine", "--to", tmp_path / "report") == DONE
     assert (tmp_path / "report/split-digits-multi-head/best-naive.toml").exists()
 
 
@@ -54,7 +54,7 @@ def test_a_sweep_in_which_nothing_finished_has_failed(tmp_path: Path) -> None:
     [
         (["sweep", "tune-radia"], "unknown sweep 'tune-radia'; the nearest is 'tune-radial'"),
         (["sweep", "nowhere.toml"], "nowhere.toml"),
-        (["sweep-report", "nowhere"], "is not a sweep's folder"),
+        (["report", "nowhere", "--top", 2], "--top: nowhere is not a sweep's folder"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
@@ -76,5 +76,12 @@ def test_an_impossible_argument_is_refused(words: list[str]) -> None:
 @pytest.mark.parametrize("option", ["--nothing", "--good"])
 def test_a_level_that_is_no_finite_number_is_refused(option: str, capsys) -> None:
     with pytest.raises(SystemExit):
-        call("sweep-report", "d2-grid", option, "nan")
+        call("report", "d2-grid", option, "nan")
     assert f"{option}: 'nan' is not a finite number" in capsys.readouterr().err
+
+
+def test_the_command_that_is_gone_says_its_new_name(capsys) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["sweep-report", "runs"])
+    assert end.value.code == 2
+    assert "sweep-report is gone; its new name is `vcl-radial report`" in capsys.readouterr().err

@@ -23,7 +23,6 @@ from vcl_radial.cli import (
     report,
     run,
     sweep,
-    sweep_report,
 )
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
@@ -34,7 +33,6 @@ COMMANDS = (
     listing,
     report,
     sweep,
-    sweep_report,
     regress,
     refer_report,
     papers,
@@ -43,6 +41,9 @@ COMMANDS = (
     bench,
 )
 """Modules with `add(commands)`, in the order of the help."""
+
+RENAMED = {"refer": "run", "sweep-report": "report"}
+"""Commands of before, and those of today."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given and given[0] in RENAMED:
+        parser.error(f"{given[0]} is gone; its new name is `vcl-radial {RENAMED[given[0]]}`")
+    options = parser.parse_args(given)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with _interruptions_repeated():

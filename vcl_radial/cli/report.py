@@ -1,25 +1,31 @@
-"""`vcl-radial report`: tables, pictures and a page of finished runs."""
+"""`vcl-radial report`: tables, pictures and a page of finished runs, or of a sweep."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, MAIN_METHODS
+from vcl_radial.cli.arguments import DONE, MAIN_METHODS, count
+from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
+
+_OF_SWEEPS = ("nothing", "good", "top", "by")
 
 
 def add(commands: Commands) -> None:
     """The command and its arguments."""
     parser = commands.add_parser(
         "report",
-        help="tables, pictures and a page of finished runs",
+        help="tables, pictures and a page of finished runs, or of a sweep",
         description="Draw the tables and pictures of all finished runs below a folder, and put "
-        "them on one HTML page that needs nothing beside it.",
+        "them on one HTML page that needs nothing beside it. Of a sweep, which may still be under "
+        "way: the best recipes as TOMLs for `run --method`, how scores are spread over "
+        "configurations, which keys matter, and what a score costs.",
     )
     parser.add_argument("folder", metavar="DIR", type=Path, help="a folder given to --out")
     parser.add_argument(
@@ -32,19 +38,66 @@ def add(commands: Commands) -> None:
         default=MAIN_METHODS,
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
+    sweeps = parser.add_argument_group("sweeps")
+    sweeps.add_argument(
+        "--top",
+        metavar="N",
+        type=count,
+        help="configurations of each method to write as recipes; after a search with one seed, a "
+        "few seeds more on validation data tell which of the first is best (default: 1)",
+    )
+    sweeps.add_argument(
+        "--by",
+        metavar="SCORE",
+        help="rank configurations by another score of their runs, such as average_nll (default: "
+        "the one that was searched for)",
+    )
+    sweeps.add_argument(
+        "--nothing",
+        metavar="SCORE",
+        type=_number,
+        help="per cent below which nothing was learnt (default: a tenth of the way from chance "
+        "to the best)",
+    )
+    sweeps.add_argument(
+        "--good",
+        metavar="SCORE",
+        type=_number,
+        help="per cent from which a configuration is good (default: nine tenths of that way)",
+    )
     parser.set_defaults(command=_report)
 
 
 def _report(options: argparse.Namespace) -> int:
-    from vcl_radial.report.write import write_report
-
+    of_sweep = {name: value for name in _OF_SWEEPS if (value := getattr(options, name)) is not None}
     words = ["vcl-radial", "report", str(options.folder)]
     words += ["--to", str(options.to)] if options.to else []
     words += ["--first", *options.first] if tuple(options.first) != MAIN_METHODS else []
-    write_report(
-        options.folder,
-        options.to or options.folder / "report",
-        first=options.first,
-        command=shlex.join(words),
-    )
+    for name, value in of_sweep.items():
+        words += [f"--{name}", str(value)]
+    to, command = options.to or options.folder / "report", shlex.join(words)
+    if (options.folder / "sweep.toml").is_file():
+        from vcl_radial.sweeps.report import write_sweep_report
+
+        write_sweep_report(options.folder, to, command=command, **of_sweep)
+        return DONE
+    if of_sweep:
+        raise UserError(
+            f"--{next(iter(of_sweep))}: {options.folder} is not a sweep's folder; give the one "
+            "that `sweep` named"
+        )
+    from vcl_radial.report.write import write_report
+
+    write_report(options.folder, to, first=options.first, command=command)
     return DONE
+
+
+def _number(text: str) -> float:
+    """A finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return number

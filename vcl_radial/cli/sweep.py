@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
         help="search for good settings of methods",
         description="Try settings of methods on a benchmark, scored on validation data: a grid, "
         "random ones, or those that earlier ones suggest. The same command goes on where it was "
-        "left; `sweep-report` draws what came out.",
+        "left; `report` draws what came out.",
     )
     parser.add_argument("sweep", metavar="FILE", help="a .toml file, or the name of a shipped one")
     parser.add_argument(
@@ -82,7 +82,7 @@ def _sweep(options: argparse.Namespace) -> int:
             words = ", ".join(f"{key} = {value}" for key, value in settings.items())
             print(f"  best: trial {best}, {study.results[best].score:.4g} with {words}")
     folder = options.out / plans[0].name
-    print(f"  {folder / 'trials.csv'}; vcl-radial sweep-report {folder}")
+    print(f"  {folder / 'trials.csv'}; vcl-radial report {folder}")
     return DONE if any(study.best() is not None for study in studies) else FAILED
 
 

@@ -17,12 +17,11 @@ from typing import Any
 import tomli_w
 
 from vcl_radial.errors import UserError
-from vcl_radial.report import markdown
-from vcl_radial.report.figures.style import save
+from vcl_radial.report.files import write_files, write_page
 from vcl_radial.report.provenance import behind
 from vcl_radial.report.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs import catalogue
-from vcl_radial.runs.folder import not_written, write_atomically
+from vcl_radial.runs.folder import write_atomically
 from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
@@ -38,8 +37,9 @@ def write_sweep_report(
     good: float | None = None,
     top: int = 1,
     by: str | None = None,
+    command: str | None = None,
 ) -> None:
-    """Write the report of a sweep, for each of its benchmarks in a folder of its own.
+    """Write the report of a sweep, for each of its benchmarks in a folder of its own; one page.
 
     Args:
         path: the sweep's folder.
@@ -49,6 +49,7 @@ def write_sweep_report(
         good: the score from which a configuration is good; None for nine tenths of that way.
         top: configurations of each method that are written down as recipes.
         by: the score to rank configurations by; None for the one that was searched for.
+        command: what made the report, in words.
 
     Raises:
         UserError: there is nothing to report or no such score, the levels are the wrong way round,
@@ -65,18 +66,30 @@ def write_sweep_report(
         benchmark: levels(searched, nothing, good) if leveled else None
         for benchmark, searched in of_benchmarks.items()
     }
+    drawn = []
     for benchmark, searched in of_benchmarks.items():
+        place = to / benchmark
         if per_seed:
-            write_per_seed(results, benchmark, searched, to / benchmark)
-            continue
-        for one in searched:
-            for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1):
-                text = recipe_text(results, one, trial, rank)
-                write_atomically(to / benchmark / recipe_name(one, rank), text)
-        _write(report_of(results, benchmark, searched, found[benchmark]), to / benchmark)
-        for one in searched:
-            if (best := one.best(results.direction)) is not None:
-                print(f"  {best_command(results.track, one, best, to / benchmark)}")
+            report = per_seed_report(results, benchmark, searched, place)
+        else:
+            _write_recipes(results, searched, top, place)
+            report = report_of(results, benchmark, searched, found[benchmark])
+        drawn.append(write_files(report, place, benchmark=benchmark, runs=path))
+        for block in report.sections[0].blocks:
+            if isinstance(block, Text) and block.style == "code":
+                print(f"  {block.words}")
+    facts = [("command", [command])] if command is not None else []
+    facts += [("folder", [str(path)])]
+    write_page(to / "index.html", drawn, title=results.name, facts=facts, passed_over=[])
+
+
+def _write_recipes(
+    results: SweepResults, searched: Sequence[Searched], top: int, place: Path
+) -> None:
+    for one in searched:
+        for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1):
+            text = recipe_text(results, one, trial, rank)
+            write_atomically(place / recipe_name(one, rank), text)
 
 
 def report_of(
@@ -119,16 +132,16 @@ def report_of(
     return Report(title, [Section("", blocks, files)], facts, list(notices))
 
 
-def write_per_seed(
+def per_seed_report(
     results: SweepResults, benchmark: str, searched: Sequence[Searched], place: Path
-) -> None:
-    """Write the report of a search that chose settings for every seed.
+) -> Report:
+    """The report of a search that chose settings for every seed, with its recipes in a folder.
 
     The recipe of a method holds the settings of each seed under `[chosen.KEY]`; how often which
     ones were chosen is a table.
 
     Raises:
-        UserError: a file cannot be written.
+        UserError: a recipe cannot be written.
     """
     rows: list[list[str]] = []
     counts: list[list[str]] = []
@@ -158,7 +171,7 @@ def write_per_seed(
     environments = [e for one in searched for e in one.environments]
     facts = behind(environments, evaluated_on=["validation"])
     files = {"trials.csv": _trials(results, searched)}
-    _write(Report(f"{results.name}: {benchmark}", [Section("", blocks, files)], facts), place)
+    return Report(f"{results.name}: {benchmark}", [Section("", blocks, files)], facts)
 
 
 def chosen_text(
@@ -254,28 +267,6 @@ def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
     except UserError:
         return None
     return own
-
-
-def _write(report: Report, place: Path) -> None:
-    """Write a report's files, print its table and where they lie.
-
-    Raises:
-        UserError: a file cannot be written.
-    """
-    (section,) = report.sections
-    files = {**section.files, "summary.md": markdown.page(report)}
-    for name, text in files.items():
-        write_atomically(place / name, text)
-    for block in section.blocks:
-        if isinstance(block, Table):
-            print(f"\n{report.title}\n{markdown.aligned(block)}")
-        if isinstance(block, Figure) and block.draw is not None:
-            try:
-                paths = save(block.draw(), place / block.name)
-            except OSError as error:
-                raise not_written(place / block.name, error) from None
-            print(f"  {paths[0]}  (and .svg)")
-    print(f"  {place / 'summary.md'}, {', '.join(section.files)}")
 
 
 def _best(results: SweepResults, one: Searched) -> list[Block]:
