@@ -156,7 +156,7 @@ def read_frame(path: Path, separator: str = ",") -> pd.DataFrame:
         with warnings.catch_warnings():
             # Of a first row that is longer than the header: all columns would be misplaced.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
+            frame: pd.DataFrame = pd.read_csv(
                 path,
                 sep=separator,
                 index_col=False,
@@ -176,12 +176,19 @@ def read_frame(path: Path, separator: str = ",") -> pd.DataFrame:
         raise DataError(
             f"{path}: damaged, or no table of text in UTF-8 ({reason}); copy it again"
         ) from None
-    frame = frame.fillna("").apply(lambda column: column.str.strip())
+    frame = frame.fillna("").apply(_stripped)
     frame.columns = frame.columns.str.strip()
-    frame = frame[(frame != "").any(axis=1)]
+    if (frame.iloc[:, 0] == "").any():
+        frame = frame[(frame != "").any(axis=1)]
     if frame.empty:
         raise DataError(f"{path}: holds no rows; copy it again")
     return frame
+
+
+def _stripped(column: pd.Series[str]) -> pd.Series[str]:
+    """Without outer spaces; a text that comes often is looked at once."""
+    spaced = {text: text.strip() for text in column.unique() if text != text.strip()}
+    return column.map(lambda text: spaced.get(text, text)) if spaced else column
 
 
 def numbers(frame: pd.DataFrame, path: Path) -> NDArray[np.float64]:
