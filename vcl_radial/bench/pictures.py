@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator
 
 from vcl_radial.bench.setting import Row
 from vcl_radial.report.figures.drawing import key_line, sheet
-from vcl_radial.report.figures.style import FAINT, INK, QUIET_INK, house_style, method_styles
+from vcl_radial.report.figures.style import FAINT, INK, QUIET_INK, method_styles
 
 _LINE = 0.26
 _MOST_TICKS = 7
@@ -35,10 +35,7 @@ class Ratios(NamedTuple):
         """The picture of a section's rows."""
         chosen = self.drawn(rows)
         height = _LINE * len(chosen) + 0.1
-        with house_style():
-            figure, (axes,) = sheet(
-                self.title, [], [""], per_line=1, width=3.6, height=height, left=1.9, right=0.7
-            )
+        with sheet(self.title, [], [""], per_line=1, width=3.6, height=height) as (figure, (axes,)):
             axes.axvline(1.0, color=QUIET_INK, linewidth=0.8, linestyle=(0, (3, 2)))
             for line, r in enumerate(chosen):
                 axes.plot([r.low, r.high], [line, line], color=INK, linewidth=1.2)
@@ -89,16 +86,15 @@ class Growth(NamedTuple):
             for metric in [*metrics, *[""] * (per_line - len(metrics))]
         ]
         styles = method_styles(variants)
-        with house_style():
-            figure, all_axes = sheet(
-                self.title,
-                ["bars: lowest and highest round"],
-                [metric for _, metric in panels],
-                per_line=per_line,
-                width=2.2,
-                height=1.8,
-                key=[key_line(v, styles[v].colour, marker=styles[v].marker) for v in variants],
-            )
+        with sheet(
+            self.title,
+            ["bars: lowest and highest round"],
+            [metric for _, metric in panels],
+            per_line=per_line,
+            width=2.2,
+            height=1.8,
+            key=[key_line(v, styles[v].colour, marker=styles[v].marker) for v in variants],
+        ) as (figure, all_axes):
             for axes, (axis, metric) in zip(all_axes, panels, strict=True):
                 if metric:
                     of_panel = [r for r in chosen if (_axis(r), r.metric) == (axis, metric)]

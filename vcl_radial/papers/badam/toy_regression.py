@@ -25,7 +25,7 @@ from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.predict import own_randomness
 from vcl_radial.report.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
-from vcl_radial.report.figures.style import INK, QUIET_INK, house_style
+from vcl_radial.report.figures.style import INK, QUIET_INK
 from vcl_radial.report.sections import Claim
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
@@ -374,17 +374,15 @@ def _notes(curves: Sequence[Curve]) -> list[str]:
 
 def _figure(curves: Sequence[Curve]) -> Figure:
     data, target = find(curves, "data", "training points"), find(curves, "data", "without noise")
-    with house_style():
-        figure, panels = sheet(
-            "Predictive bands of a toy regression",
-            [f"{POINTS} points between {SEEN[0]:g} and {SEEN[1]:g}", "mean and two sd of y"],
-            list(_COLOURS),
-            per_line=3,
-            width=1.95,
-            height=1.6,
-            left=0.5,
-            key=[key_line("without noise", QUIET_INK, linestyle=DASHED)],
-        )
+    with sheet(
+        "Predictive bands of a toy regression",
+        [f"{POINTS} points between {SEEN[0]:g} and {SEEN[1]:g}", "mean and two sd of y"],
+        list(_COLOURS),
+        per_line=3,
+        width=1.95,
+        height=1.6,
+        key=[key_line("without noise", QUIET_INK, linestyle=DASHED)],
+    ) as (figure, panels):
         for axes, (name, colour) in zip(panels, _COLOURS.items(), strict=True):
             line(axes, find(curves, "prediction", name), colour)
             axes.plot(target.x, target.y, color=QUIET_INK, linewidth=0.9, linestyle=DASHED)

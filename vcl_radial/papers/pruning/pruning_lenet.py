@@ -16,7 +16,6 @@ from vcl_radial.papers.pruning.lenet import LeNetSpec
 from vcl_radial.papers.pruning.lenet_size import WHOLE, Architecture, published
 from vcl_radial.papers.pruning.rdp_modes import GROUPS
 from vcl_radial.papers.pruning.track import Result, minutes, results_of
-from vcl_radial.report.figures import house_style
 from vcl_radial.report.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
 from vcl_radial.report.sections import Claim, Column, Table
 
@@ -96,16 +95,14 @@ def draw(curves: Sequence[Curve], result: LeNetResult) -> Figure:
     for group, words in _PANELS.items():
         modes, cut = np.asarray(numbers["modes"][group]), numbers["cuts"][_SETS[group]]
         titles.append(f"{group}: {int((modes > cut).sum())} of {len(modes)} {words}")
-    with house_style():
-        figure, panels = sheet(
-            "Rows and columns of LeNet-5 by the log of their radius' mode",
-            ["above: rows", "below: columns", "dotted: threshold", f"seed {seed}"],
-            titles,
-            per_line=3,
-            width=2.2,
-            height=1.35,
-            left=0.5,
-        )
+    with sheet(
+        "Rows and columns of LeNet-5 by the log of their radius' mode",
+        ["above: rows", "below: columns", "dotted: threshold", f"seed {seed}"],
+        titles,
+        per_line=3,
+        width=2.2,
+        height=1.35,
+    ) as (figure, panels):
         for axes, group in zip(panels, _PANELS, strict=True):
             _draw_bars(axes, curves, f"seed {seed}, {group}")
         for axes in panels[::3]:

@@ -13,7 +13,6 @@ from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.pruning.mlp import MLPSpec
 from vcl_radial.papers.pruning.mlp_pruning import SHARES
 from vcl_radial.papers.pruning.track import Result, description_of, minutes, results_of
-from vcl_radial.report.figures import house_style
 from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, line, sheet
 from vcl_radial.report.sections import Claim, Column, Table
 
@@ -118,19 +117,18 @@ def _spread(seeds: int) -> str:
 def draw(curves: Sequence[Curve], seeds: int) -> Figure:
     """Both criteria, with the last tenth of the shares spread out."""
     methods = [m for m in TITLES if any(curve.name == m for curve in curves)]
-    with house_style():
-        figure, panels = sheet(
-            "An MLP pruned by signal-to-noise ratio",
-            ["test accuracy without retraining", _spread(seeds)],
-            ["By |mean| / sigma", "By |mean| alone"],
-            per_line=2,
-            width=2.75,
-            height=2.2,
-            key=[
-                key_line(TITLES[m], _COLOURS[m], linestyle=DASHED if m == "radial" else "-")
-                for m in methods
-            ],
-        )
+    with sheet(
+        "An MLP pruned by signal-to-noise ratio",
+        ["test accuracy without retraining", _spread(seeds)],
+        ["By |mean| / sigma", "By |mean| alone"],
+        per_line=2,
+        width=2.75,
+        height=2.2,
+        key=[
+            key_line(TITLES[m], _COLOURS[m], linestyle=DASHED if m == "radial" else "-")
+            for m in methods
+        ],
+    ) as (figure, panels):
         for axes, criterion in zip(panels, (RATIO, MAGNITUDE), strict=True):
             for curve in curves:
                 if curve.panel == criterion:

@@ -34,7 +34,7 @@ from vcl_radial.papers.radial.cost_methods import (
     values_of_a_weight,
 )
 from vcl_radial.report.figures.drawing import Curve, find, key_line, sheet
-from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE, house_style
+from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE
 from vcl_radial.report.sections import Claim
 
 _SUPPORT_DRAWS = 100
@@ -116,17 +116,15 @@ def _figure(curves: Sequence[Curve]) -> Figure:
         _PREDICTION: "Forward passes a prediction",
         _SUPPORT: f"Values of a weight, {_SUPPORT_DRAWS:,} draws",
     }
-    with house_style():
-        figure, axes = sheet(
-            "What Bayesian methods cost",
-            [f"K = {K} draws, members or samples", "lines: lowest and highest round"],
-            list(panels.values()),
-            per_line=2,
-            width=2.55,
-            height=1.75,
-            left=1.0,
-            key=[key_line(n, c, linewidth=6) for n, c in _COLOURS.items()],
-        )
+    with sheet(
+        "What Bayesian methods cost",
+        [f"K = {K} draws, members or samples", "lines: lowest and highest round"],
+        list(panels.values()),
+        per_line=2,
+        width=2.55,
+        height=1.75,
+        key=[key_line(n, c, linewidth=6) for n, c in _COLOURS.items()],
+    ) as (figure, axes):
         for of_panel, panel in zip(axes, panels, strict=True):
             for k, (name, colour) in enumerate(_COLOURS.items()):
                 _draw_bars(of_panel, find(curves, panel, name), colour, 0.38 * (k - 0.5))

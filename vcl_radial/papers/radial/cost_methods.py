@@ -12,12 +12,12 @@ from torch.nn.functional import cross_entropy, dropout
 from vcl_radial.nn import (
     BayesianConv2d,
     BayesianLinear,
-    ClosedFormGradients,
     PointConv2d,
     PointLinear,
     PosteriorSettings,
     posterior_blocks,
 )
+from vcl_radial.papers.radial.fitting import Recipe, fit
 
 K = 5
 """Draws of a prediction, members of an ensemble, stored samples of a chain."""
@@ -71,7 +71,7 @@ class Member:
     """A method's networks, how they train for an epoch and what one draw of them is."""
 
     networks: Sequence[nn.Module]
-    train: Callable[[], None]
+    train: Callable[[], object]
     weights: int
 
     @property
@@ -86,7 +86,8 @@ def make(method: str, architecture: Architecture, x: Tensor, y: Tensor) -> Membe
     batches = list(zip(torch.split(x, BATCH), torch.split(y, BATCH), strict=True))
     if method in _FAMILIES:
         network = architecture(PosteriorSettings(_FAMILIES[method]), 0.0)
-        return Member([network], lambda: _variational_epoch(network, batches, len(x)), weights)
+        recipe = Recipe(1, BATCH, learning_rate=1e-3, rho_learning_rate=1e-3, samples=1)
+        return Member([network], lambda: list(fit(network, x, y, recipe)), weights)
     if method == MC_DROPOUT:
         network = architecture(None, DROPOUT)
         return Member([network], lambda: _epoch(network, batches), weights)
@@ -95,18 +96,6 @@ def make(method: str, architecture: Architecture, x: Tensor, y: Tensor) -> Membe
         return Member(members, lambda: _epoch_of_each(members, batches), weights)
     # A chain moves one network; the others stand for the states of it that are kept.
     return Member(members, lambda: _langevin_epoch(members[0], batches, len(x)), weights)
-
-
-def _variational_epoch(network: nn.Module, batches: Batches, points: int) -> None:
-    optimizer = torch.optim.Adam(network.parameters())
-    blocks = posterior_blocks(network, [0])
-    closed_form = ClosedFormGradients(network)
-    for x, y in batches:
-        optimizer.zero_grad()
-        cross_entropy(network(x), y).backward()  # type: ignore[no-untyped-call]
-        closed_form.before_step(optimizer, blocks, 1 / points)
-        optimizer.step()
-    closed_form.release()
 
 
 def _epoch(network: nn.Module, batches: Batches) -> None:

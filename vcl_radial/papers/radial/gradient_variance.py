@@ -43,7 +43,7 @@ from vcl_radial.report.figures.drawing import (
     mark,
     sheet,
 )
-from vcl_radial.report.figures.style import QUIET_INK, house_style
+from vcl_radial.report.figures.style import QUIET_INK
 from vcl_radial.report.sections import Claim
 
 CHANNELS = (16, 64, 512)
@@ -182,27 +182,25 @@ def _name(family: str, channels: int) -> str:
 
 def _figure(curves: Sequence[Curve], channels: Sequence[int]) -> Figure:
     widest = channels[-1]
-    with house_style():
-        figure, (left, middle, right) = sheet(
-            "Variance of the NLL's gradient",
-            [
-                "3×3 convolutions of C channels (two) and an output layer, at their initial means",
-                "bands and bars: 2 standard errors",
-            ],
-            [
-                "Over σ (Fig. 6)",
-                f"The same on linear axes, C = {widest}",
-                "Over the noise per weight",
-            ],
-            per_line=3,
-            width=1.95,
-            height=2.1,
-            left=0.62,
-            key=[
-                key_line("Gaussian", GAUSSIAN),
-                key_line("radial", RADIAL, marker="o", markersize=3.2),
-            ],
-        )
+    with sheet(
+        "Variance of the NLL's gradient",
+        [
+            "3×3 convolutions of C channels (two) and an output layer, at their initial means",
+            "bands and bars: 2 standard errors",
+        ],
+        [
+            "Over σ (Fig. 6)",
+            f"The same on linear axes, C = {widest}",
+            "Over the noise per weight",
+        ],
+        per_line=3,
+        width=1.95,
+        height=2.1,
+        key=[
+            key_line("Gaussian", GAUSSIAN),
+            key_line("radial", RADIAL, marker="o", markersize=3.2),
+        ],
+    ) as (figure, (left, middle, right)):
         for C in channels:
             look = {"linewidth": 1.4} if C == widest else {"linewidth": 1.0, "linestyle": DASHED}
             for family, colour in (("gaussian", GAUSSIAN), ("radial", RADIAL)):

@@ -40,7 +40,6 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.figures.style import house_style
 from vcl_radial.report.sections import Claim
 
 LAYER = 785 * 200
@@ -181,21 +180,20 @@ def _monte_carlo(
 
 
 def _figure(curves: Sequence[Curve], D: int, sampled: int) -> Figure:
-    with house_style():
-        figure, panels = sheet(
-            "What a radial prior holds a posterior to",
-            [f"one group, D = {D:,}", "m: shift of the means in units of one weight's noise"],
-            [
-                "A small shift: cone against parabola",
-                "A large shift: logarithmic tails",
-                "All scales times s",
-                "Noise of a one-draw gradient",
-            ],
-            per_line=2,
-            width=2.85,
-            height=1.9,
-            key=[key_line(n, colour, linestyle=dash) for n, (colour, dash) in _LOOKS.items()],
-        )
+    with sheet(
+        "What a radial prior holds a posterior to",
+        [f"one group, D = {D:,}", "m: shift of the means in units of one weight's noise"],
+        [
+            "A small shift: cone against parabola",
+            "A large shift: logarithmic tails",
+            "All scales times s",
+            "Noise of a one-draw gradient",
+        ],
+        per_line=2,
+        width=2.85,
+        height=1.9,
+        key=[key_line(n, colour, linestyle=dash) for n, (colour, dash) in _LOOKS.items()],
+    ) as (figure, panels):
         near, far, scale, noise = panels
         for axes, panel in ((near, _SHIFT), (far, _FAR), (scale, _SCALE)):
             for name, (colour, dash) in _LOOKS.items():

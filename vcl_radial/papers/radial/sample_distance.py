@@ -23,7 +23,7 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.figures.style import INK, QUIET_INK, SMALL_SIZE, house_style
+from vcl_radial.report.figures.style import INK, QUIET_INK, SMALL_SIZE
 from vcl_radial.report.sections import Claim
 
 _SIGMA, _DISTANCE, _RATIO = "sigma", "distance to the mean", "ratio of the distances"
@@ -79,16 +79,14 @@ def _expected(histories: Histories) -> float:
 
 
 def _figure(curves: Sequence[Curve], histories: Histories) -> Figure:
-    with house_style():
-        figure, (sigma, distance, ratio) = sheet(
-            "Sigma and the distance of draws to the mean",
-            [histories.images.description, f"{histories.weights:,} weights"],
-            ["σ: mean, smallest, largest", "Distance of a draw to the mean", "MFVI over radial"],
-            per_line=3,
-            width=1.95,
-            height=1.8,
-            left=0.62,
-        )
+    with sheet(
+        "Sigma and the distance of draws to the mean",
+        [histories.images.description, f"{histories.weights:,} weights"],
+        ["σ: mean, smallest, largest", "Distance of a draw to the mean", "MFVI over radial"],
+        per_line=3,
+        width=1.95,
+        height=1.8,
+    ) as (figure, (sigma, distance, ratio)):
         for axes, panel in ((sigma, _SIGMA), (distance, _DISTANCE)):
             for name, colour in _COLOURS.items():
                 line(axes, find(curves, panel, name), colour)

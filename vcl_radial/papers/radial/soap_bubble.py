@@ -35,7 +35,7 @@ from vcl_radial.report.figures.drawing import (
     mark,
     sheet,
 )
-from vcl_radial.report.figures.style import INK, SMALL_SIZE, house_style
+from vcl_radial.report.figures.style import INK, SMALL_SIZE
 from vcl_radial.report.sections import Claim
 
 CONV_64 = 9 * 64 * 64
@@ -179,20 +179,19 @@ def _quantiles(values: Tensor) -> tuple[float, float, float]:
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:
-    with house_style():
-        figure, (sigma, noise, parts, growth) = sheet(
-            "The soap bubble",
-            ["distance r of a draw from the mean", "lines: closed form", "bars: draws"],
-            [
-                f"Equal σ, D = {CONV_64:,} (Fig. 1)",
-                "Equal noise τ per weight: radial σ = τ√D",
-                f"Volume and density, D = {FIG_8} (Fig. 8)",
-                "Over D: median and 5–95 % of draws",
-            ],
-            per_line=2,
-            width=2.85,
-            height=1.75,
-        )
+    with sheet(
+        "The soap bubble",
+        ["distance r of a draw from the mean", "lines: closed form", "bars: draws"],
+        [
+            f"Equal σ, D = {CONV_64:,} (Fig. 1)",
+            "Equal noise τ per weight: radial σ = τ√D",
+            f"Volume and density, D = {FIG_8} (Fig. 8)",
+            "Over D: median and 5–95 % of draws",
+        ],
+        per_line=2,
+        width=2.85,
+        height=1.75,
+    ) as (figure, (sigma, noise, parts, growth)):
         _draw_densities(sigma, noise, curves)
         _draw_parts(parts, curves)
         for name, colour in (("Gaussian", GAUSSIAN), ("radial", RADIAL)):

@@ -31,7 +31,6 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.figures.style import house_style
 from vcl_radial.report.sections import Claim
 
 _ACCURACY, _NLL, _KL = "training accuracy", "NLL", "KL to the prior"
@@ -94,21 +93,20 @@ def settings_of(histories: Histories) -> list[tuple[str, str]]:
 
 
 def _figure(curves: Sequence[Curve], histories: Histories) -> Figure:
-    with house_style():
-        figure, panels = sheet(
-            "Training with a Gaussian and with a radial posterior",
-            [histories.images.description, f"{histories.weights:,} weights"],
-            [
-                "Accuracy on training images",
-                "NLL on training images",
-                "Prior term: KL, dotted cross-entropy",
-                "Deviation of the NLL's gradient",
-            ],
-            per_line=2,
-            width=2.85,
-            height=1.7,
-            key=[key_line(n, colour, linestyle=dash) for n, (colour, dash) in _LOOKS.items()],
-        )
+    with sheet(
+        "Training with a Gaussian and with a radial posterior",
+        [histories.images.description, f"{histories.weights:,} weights"],
+        [
+            "Accuracy on training images",
+            "NLL on training images",
+            "Prior term: KL, dotted cross-entropy",
+            "Deviation of the NLL's gradient",
+        ],
+        per_line=2,
+        width=2.85,
+        height=1.7,
+        key=[key_line(n, colour, linestyle=dash) for n, (colour, dash) in _LOOKS.items()],
+    ) as (figure, panels):
         accuracy, nll, kl, noise = panels
         _draw(accuracy, curves, _ACCURACY)
         accuracy.set_ylabel("%")

@@ -29,7 +29,7 @@ from vcl_radial.papers.radial.images import Images, load_images
 from vcl_radial.posteriors import Gaussian
 from vcl_radial.predict import log_predictive, own_randomness
 from vcl_radial.report.figures.drawing import DOTTED, Curve, find, key_line, sheet
-from vcl_radial.report.figures.style import QUIET_INK, house_style
+from vcl_radial.report.figures.style import QUIET_INK
 from vcl_radial.report.sections import Claim
 
 THRESHOLDS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5)
@@ -188,20 +188,18 @@ def _truncation(threshold: float) -> str:
 def _figure(curves: Sequence[Curve], images: Images, seeds: int) -> Figure:
     names = list(dict.fromkeys(curve.name for curve in curves))
     colours = dict(zip(names, _COLOURS, strict=False))
-    with house_style():
-        figure, panels = sheet(
-            "Mean-field VI on truncated Gaussian noise",
-            [images.description, f"mean and standard error over {seeds} seeds"],
-            ["Accuracy, truncated noise", "Accuracy, whole posterior", "NLL, whole posterior"],
-            per_line=3,
-            width=1.95,
-            height=1.9,
-            left=0.62,
-            key=[
-                *(key_line(name, colour) for name, colour in colours.items()),
-                key_line("no truncation", QUIET_INK, linestyle=DOTTED),
-            ],
-        )
+    with sheet(
+        "Mean-field VI on truncated Gaussian noise",
+        [images.description, f"mean and standard error over {seeds} seeds"],
+        ["Accuracy, truncated noise", "Accuracy, whole posterior", "NLL, whole posterior"],
+        per_line=3,
+        width=1.95,
+        height=1.9,
+        key=[
+            *(key_line(name, colour) for name, colour in colours.items()),
+            key_line("no truncation", QUIET_INK, linestyle=DOTTED),
+        ],
+    ) as (figure, panels):
         left, middle, right = panels
         for axes, panel in (
             (left, f"{_AS_TRAINED}: accuracy"),

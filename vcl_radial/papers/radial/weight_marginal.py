@@ -38,7 +38,6 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.figures.style import house_style
 from vcl_radial.report.sections import Claim
 
 FIG_9 = 10
@@ -158,20 +157,18 @@ def _name(D: int) -> str:
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:
-    with house_style():
-        figure, (left, middle, right) = sheet(
-            "One weight of a radial posterior",
-            ["lines: by integration", "bars: draws"],
-            [
-                f"σ = 1, D = {FIG_9} (Fig. 9)",
-                "How often it is far out, σ = 1",
-                "In its own standard deviations",
-            ],
-            per_line=3,
-            width=1.95,
-            height=1.9,
-            left=0.62,
-        )
+    with sheet(
+        "One weight of a radial posterior",
+        ["lines: by integration", "bars: draws"],
+        [
+            f"σ = 1, D = {FIG_9} (Fig. 9)",
+            "How often it is far out, σ = 1",
+            "In its own standard deviations",
+        ],
+        per_line=3,
+        width=1.95,
+        height=1.9,
+    ) as (figure, (left, middle, right)):
         bars = find(curves, _DENSITY, "radial, draws")
         left.bar(bars.x, bars.y, 0.05, color=RADIAL, alpha=0.3, linewidth=0)
         line(left, find(curves, _DENSITY, "radial"), RADIAL)

@@ -28,7 +28,7 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.figures.style import INK, house_style
+from vcl_radial.report.figures.style import INK
 from vcl_radial.report.sections import Claim
 
 ORDERS = (1, 5, 25, 50, 100, 500, 1000)
@@ -111,16 +111,15 @@ def _over_orders(points: int) -> list[Curve]:
 
 def _figure(curves: Sequence[Curve]) -> Figure:
     looks = dict(zip(ORDERS, SHADES, strict=True))
-    with house_style():
-        figure, (left, right) = sheet(
-            "Bounds on Iᵥ(z) / Iᵥ₋₁(z)",
-            ["solid: Eq. 13", "dashed: Eq. 28"],
-            ["Upper − lower bound (Fig. 5)", "Over the order"],
-            per_line=2,
-            width=2.85,
-            height=1.9,
-            key=[key_line(f"v = {v}", shade) for v, shade in looks.items()],
-        )
+    with sheet(
+        "Bounds on Iᵥ(z) / Iᵥ₋₁(z)",
+        ["solid: Eq. 13", "dashed: Eq. 28"],
+        ["Upper − lower bound (Fig. 5)", "Over the order"],
+        per_line=2,
+        width=2.85,
+        height=1.9,
+        key=[key_line(f"v = {v}", shade) for v, shade in looks.items()],
+    ) as (figure, (left, right)):
         for v, shade in looks.items():
             line(left, find(curves, _GAP, f"{_EQ_13}, v = {v}"), shade)
             line(left, find(curves, _GAP, f"{_EQ_28}, v = {v}"), shade, linestyle=DASHED)

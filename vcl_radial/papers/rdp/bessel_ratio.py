@@ -20,7 +20,7 @@ from vcl_radial.papers.rdp.bessel_bounds import theorem_2, theorem_3
 from vcl_radial.papers.rdp.exact_bessel import Array, exact_ratio
 from vcl_radial.posteriors.bessel import bessel_ratio
 from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
-from vcl_radial.report.figures.style import INK, house_style
+from vcl_radial.report.figures.style import INK
 from vcl_radial.report.sections import Claim
 
 ORDERS = (1, 10, 100, 500, 1000)
@@ -92,20 +92,18 @@ def _error(v: float) -> str:
 
 def _figure(curves: Sequence[Curve]) -> Figure:
     shown = (1, 100, 500, 1000)
-    with house_style():
-        figure, axes = sheet(
-            "Iᵥ(z) / Iᵥ₋₁(z)",
-            ["above: the ratio", "below: relative error against mpmath"],
-            [f"v = {v} (Fig. 8)" for v in shown] + [f"error, v = {v}" for v in shown],
-            per_line=len(shown),
-            width=1.5,
-            height=1.4,
-            left=0.5,
-            key=[
-                key_line(MPMATH, INK, linewidth=2.4, alpha=0.35),
-                *(key_line(name, LOOKS[name], linestyle=_style(name)) for name in LOOKS),
-            ],
-        )
+    with sheet(
+        "Iᵥ(z) / Iᵥ₋₁(z)",
+        ["above: the ratio", "below: relative error against mpmath"],
+        [f"v = {v} (Fig. 8)" for v in shown] + [f"error, v = {v}" for v in shown],
+        per_line=len(shown),
+        width=1.5,
+        height=1.4,
+        key=[
+            key_line(MPMATH, INK, linewidth=2.4, alpha=0.35),
+            *(key_line(name, LOOKS[name], linestyle=_style(name)) for name in LOOKS),
+        ],
+    ) as (figure, axes):
         for place, v in enumerate(shown):
             above, below = axes[place], axes[place + len(shown)]
             exact = find(curves, _ratio(v), MPMATH)

@@ -26,7 +26,6 @@ from vcl_radial.report.figures.drawing import (
     line,
     sheet,
 )
-from vcl_radial.report.figures.style import house_style
 from vcl_radial.report.sections import Claim
 
 SCALES = (0.1, 0.3, 1.0, 3.0)
@@ -127,17 +126,15 @@ def _width(spread: float) -> str:
 
 def _figure(curves: Sequence[Curve]) -> Figure:
     looks = dict(zip(_SPREADS, ("#009e73", "#cc79a7", "#737373"), strict=True))
-    with house_style():
-        figure, (density, radii, penalty) = sheet(
-            "Half-Cauchy radii",
-            ["lines: closed form", "bars: draws of the two factors"],
-            ["Density over γ (Fig. 2)", "Density of log r, γ = 1", "KL of log-normal radii (nats)"],
-            per_line=3,
-            width=2.0,
-            height=1.8,
-            left=0.55,
-            key=[key_line(_width(spread), colour) for spread, colour in looks.items()],
-        )
+    with sheet(
+        "Half-Cauchy radii",
+        ["lines: closed form", "bars: draws of the two factors"],
+        ["Density over γ (Fig. 2)", "Density of log r, γ = 1", "KL of log-normal radii (nats)"],
+        per_line=3,
+        width=2.0,
+        height=1.8,
+        key=[key_line(_width(spread), colour) for spread, colour in looks.items()],
+    ) as (figure, (density, radii, penalty)):
         for scale, shade in zip(SCALES, _SHADES, strict=True):
             line(density, find(curves, _DENSITY, _name(scale)), shade)
         legend(density, loc="upper right")

@@ -23,7 +23,7 @@ from vcl_radial.papers.rdp.bessel_bounds import theorem_3
 from vcl_radial.papers.rdp.exact_bessel import Array, exact_log
 from vcl_radial.posteriors.bessel import log_bessel
 from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
-from vcl_radial.report.figures.style import INK, house_style
+from vcl_radial.report.figures.style import INK
 from vcl_radial.report.sections import Claim
 
 ORDERS = (10, 100, 500, 1000)
@@ -110,20 +110,18 @@ def _error(v: float) -> str:
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:
-    with house_style():
-        figure, axes = sheet(
-            "log Iᵥ(z)",
-            ["above: the logarithm", "below: error in nats against mpmath"],
-            [f"v = {v} (Fig. 9)" for v in ORDERS] + [f"error, v = {v}" for v in ORDERS],
-            per_line=len(ORDERS),
-            width=1.5,
-            height=1.4,
-            left=0.5,
-            key=[
-                key_line(MPMATH, INK, linewidth=2.4, alpha=0.35),
-                *(key_line(name, LOOKS[name], linestyle=_style(name)) for name in LOOKS),
-            ],
-        )
+    with sheet(
+        "log Iᵥ(z)",
+        ["above: the logarithm", "below: error in nats against mpmath"],
+        [f"v = {v} (Fig. 9)" for v in ORDERS] + [f"error, v = {v}" for v in ORDERS],
+        per_line=len(ORDERS),
+        width=1.5,
+        height=1.4,
+        key=[
+            key_line(MPMATH, INK, linewidth=2.4, alpha=0.35),
+            *(key_line(name, LOOKS[name], linestyle=_style(name)) for name in LOOKS),
+        ],
+    ) as (figure, axes):
         for place, v in enumerate(ORDERS):
             above, below = axes[place], axes[place + len(ORDERS)]
             exact = find(curves, _log(v), MPMATH)

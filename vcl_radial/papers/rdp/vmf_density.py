@@ -19,7 +19,7 @@ from scipy import stats
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
 from vcl_radial.report.figures.drawing import Curve, find, key_line, line, sheet
-from vcl_radial.report.figures.style import colour_map, house_style
+from vcl_radial.report.figures.style import colour_map
 from vcl_radial.report.sections import Claim
 
 CONCENTRATIONS = (2, 5, 10, 20, 50, 100)
@@ -89,16 +89,15 @@ def _figure(curves: Sequence[Curve]) -> Figure:
     looks = {
         kappa: str(shade) for kappa, shade in zip(CONCENTRATIONS, map(_hex, shades), strict=True)
     }
-    with house_style():
-        figure, (left, right) = sheet(
-            "Directions about a mean direction",
-            ["von Mises-Fisher on the circle", "dots: draws of the suite's posterior"],
-            ["Density over the angle (Fig. 1)", "Share within an angle of the mean"],
-            per_line=2,
-            width=2.85,
-            height=1.9,
-            key=[key_line(_name(kappa), shade) for kappa, shade in looks.items()],
-        )
+    with sheet(
+        "Directions about a mean direction",
+        ["von Mises-Fisher on the circle", "dots: draws of the suite's posterior"],
+        ["Density over the angle (Fig. 1)", "Share within an angle of the mean"],
+        per_line=2,
+        width=2.85,
+        height=1.9,
+        key=[key_line(_name(kappa), shade) for kappa, shade in looks.items()],
+    ) as (figure, (left, right)):
         for kappa, shade in looks.items():
             line(left, find(curves, _ANGLE, _name(kappa)), shade)
             line(right, find(curves, _SPREAD, _name(kappa)), shade)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from vcl_radial.report.figures.layout import Grid, fill, header_height, text_height, wrap
-from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE, TEXT_SIZE, method_styles
+from vcl_radial.report.figures.panels import finish, panel_title, panels
+from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE, house_style, method_styles
 
 _STYLES = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44", "other"])
 RADIAL = _STYLES["radial-vcl"].colour
@@ -71,68 +72,35 @@ def to_csv(curves: Sequence[Curve]) -> str:
     return text.getvalue()
 
 
+@contextmanager
 def sheet(
     title: str,
-    lines: Sequence[str],
-    panels: Sequence[str],
+    notes: Sequence[str],
+    titles: Sequence[str],
     *,
     per_line: int,
     width: float,
     height: float,
-    left: float = 0.7,
-    below: float = 0.5,
-    right: float = 0.15,
     key: Sequence[Line2D] = (),
-) -> tuple[Figure, list[Axes]]:
-    """A figure with one panel for each title; call it inside `house_style`.
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure in the house style with one panel for each title, to be drawn inside.
 
     Args:
         title: of the figure.
-        lines: phrases to stand below the title.
-        panels: the titles of the panels.
+        notes: phrases to stand below the title.
+        titles: of the panels.
         per_line: panels in a line.
-        width: of a panel's axes, in inches; so are the next.
-        height: of a panel's axes.
-        left: space for the labels left of a panel.
-        below: space for the labels below a panel.
-        right: space right of the last panel.
-        key: labelled lines for a legend of all panels, in a line above them.
+        width: of a panel's axes, in inches.
+        height: of a panel's axes, in inches.
+        key: labelled lines for a legend of all panels, in lines above them.
     """
-    titles = [wrap(text, width + 0.4 * left, TEXT_SIZE, "bold") for text in panels]
-    whole = per_line * (left + width) - left
-    header = fill(lines, whole, TEXT_SIZE)
-    grid = Grid(
-        panels=len(panels),
-        per_line=per_line,
-        width=width,
-        height=height,
-        left=left,
-        above=text_height(max(map(len, titles)), TEXT_SIZE) + 0.1,
-        below=below,
-        right=right,
-        header=header_height(len(header) + (1 if key else 0)) + (0.2 if key else 0.1),
-    )
-    figure = grid.figure()
-    axes = [grid.axes(figure, panel) for panel in range(len(panels))]
-    for of_panel, text in zip(axes, titles, strict=True):
-        of_panel.set_title(
-            "\n".join(text), fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=5
-        )
-        of_panel.grid(color=FAINT, linewidth=0.4)
-    grid.write_header(figure, title, header)
-    if key:
-        place = header_height(len(header)) + 0.06
-        figure.legend(
-            handles=list(key),
-            loc="upper left",
-            bbox_to_anchor=(left / grid.total_width, 1 - place / grid.total_height),
-            ncols=len(key),
-            frameon=False,
-            borderpad=0,
-            borderaxespad=0,
-            fontsize=TEXT_SIZE,
-        )
-    return figure, axes
+    with house_style():
+        figure, all_axes = panels(len(titles), per_line, pad=0.08)
+        for axes, text in zip(all_axes, titles, strict=True):
+            panel_title(axes, text, width + 0.3)
+            axes.grid(color=FAINT, linewidth=0.4)
+        yield figure, all_axes
+        finish(figure, (width, height), title, notes, key)
 
 
 def key_line(words: str, colour: str, **look: Any) -> Line2D:

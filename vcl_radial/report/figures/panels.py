@@ -24,13 +24,13 @@ _NARROWEST = 3.4
 """Inches that a header has at least."""
 
 
-def _engine() -> ConstrainedLayoutEngine:
-    return ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03, wspace=0.02, hspace=0.02)
+def _engine(pad: float = 0.03) -> ConstrainedLayoutEngine:
+    return ConstrainedLayoutEngine(w_pad=pad, h_pad=pad, wspace=0.02, hspace=0.02)
 
 
-def panels(count: int, per_line: int) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels in lines; `finish` gives it its size."""
-    figure = Figure(layout=_engine())
+def panels(count: int, per_line: int, pad: float = 0.03) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels in lines, padded by inches; `finish` gives it its size."""
+    figure = Figure(layout=_engine(pad))
     grid = figure.subplots(math.ceil(count / per_line), per_line, squeeze=False)
     for axes in grid.flat[count:]:
         axes.remove()

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vcl_radial.report import markdown
-from vcl_radial.report.figures import house_style, save
+from vcl_radial.report.figures import save
 from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
 from vcl_radial.report.sections import Claim, Table, claims_table
 from vcl_radial.runs.folder import not_written, write_atomically
@@ -129,17 +129,15 @@ def draw(curves: Sequence[Curve], results: Sequence[Result]) -> Figure:
     datasets = list(dict.fromkeys(curve.panel for curve in curves))
     methods = [m for m in TITLES if any(curve.name == m for curve in curves)]
     runs = max(len(values) for values in relative_rewards(results).values())
-    with house_style():
-        figure, panels = sheet(
-            "Regret of Thompson sampling",
-            ["cumulative, lower is better", f"mean and one sd over up to {runs} runs"],
-            datasets,
-            per_line=max(2, len(datasets)),
-            width=2.05,
-            height=1.9,
-            left=0.72,
-            key=[key_line(TITLES[m], _COLOURS[m], linestyle=_DASHES.get(m, "-")) for m in methods],
-        )
+    with sheet(
+        "Regret of Thompson sampling",
+        ["cumulative, lower is better", f"mean and one sd over up to {runs} runs"],
+        datasets,
+        per_line=max(2, len(datasets)),
+        width=2.05,
+        height=1.9,
+        key=[key_line(TITLES[m], _COLOURS[m], linestyle=_DASHES.get(m, "-")) for m in methods],
+    ) as (figure, panels):
         for axes, dataset in zip(panels, datasets, strict=False):
             of_panel = [curve for curve in curves if curve.panel == dataset]
             for curve in of_panel:
