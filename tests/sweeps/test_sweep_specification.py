@@ -8,6 +8,7 @@ from tiny_sweeps import DIGITS, FILE, plans_of, table_of
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
 from vcl_radial.sweeps.specification import parsed, plans, read
+from vcl_radial.tracks.continual.track import Continual
 
 
 def refused(**changes) -> str:
@@ -124,6 +125,12 @@ def test_each_benchmark_is_searched_with_each_method() -> None:
         for benchmark in (DIGITS, "split-digits-single-head")
         for method in ("naive", "joint")
     ]
+
+
+def test_runs_without_a_score_before_their_end_cannot_be_given_up(monkeypatch) -> None:
+    assert plans_of(pruning={"after": 2})
+    monkeypatch.setattr(Continual, "has_scores_between", False)
+    assert "pruning: runs of continual have no score before their end" in refused(pruning={})
 
 
 def test_a_condition_names_a_key_that_there_is() -> None:

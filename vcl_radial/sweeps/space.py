@@ -57,17 +57,14 @@ class Choices(Condition):
 
     def suggest(self, trial: Trial, key: str) -> Any:
         """A value drawn by a trial."""
-        return self.value(trial.suggest_categorical(key, list(map(_plain, self.choices))))
+        stored = trial.suggest_categorical(key, list(map(_plain, self.choices)))
+        return next(choice for choice in self.choices if _plain(choice) == stored)
 
     def distribution(self) -> BaseDistribution:
         """As Optuna knows it; lists, which it does not know, are there as JSON."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(list(map(_plain, self.choices)))
-
-    def value(self, stored: Any) -> Any:
-        """The value for a recipe from what Optuna stores."""
-        return next(choice for choice in self.choices if _plain(choice) == stored)
 
 
 class Range(Condition):
@@ -115,10 +112,6 @@ class Range(Condition):
             return IntDistribution(self.low, self.high, log=self.log)
         return FloatDistribution(float(self.low), float(self.high), log=self.log)
 
-    def value(self, stored: Any) -> Any:
-        """The value for a recipe from what Optuna stores."""
-        return stored
-
 
 @dataclass(frozen=True)
 class Space:
@@ -135,14 +128,6 @@ class Space:
     def draw(self, trial: Trial) -> Parameters:
         """A configuration drawn by a trial."""
         return self._filled(lambda key: self.keys[key].suggest(trial, key))
-
-    def decoded(self, stored: Mapping[str, Any]) -> Parameters:
-        """A configuration from what a trial stores."""
-        return {key: self.keys[key].value(stored[key]) for key in self.keys if key in stored}
-
-    def distributions(self, parameters: Parameters) -> dict[str, BaseDistribution]:
-        """Where the values of a configuration were drawn from."""
-        return {key: self.keys[key].distribution() for key in parameters}
 
     def grid(self) -> list[Parameters]:
         """All configurations of a space of choices; the last key goes fastest."""
