@@ -12,8 +12,9 @@ from tiny_sweeps import DIGITS, trials_bytes
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
+from vcl_radial.sweeps import results
 from vcl_radial.sweeps.figures import distribution
-from vcl_radial.sweeps.folder import SweepFolder
+from vcl_radial.sweeps.folder import SweepFolder, read_described
 from vcl_radial.sweeps.importance import FEWEST, importances
 from vcl_radial.sweeps.levels import levels, shares
 from vcl_radial.sweeps.report import best_command, write_sweep_report
@@ -231,6 +232,17 @@ def test_without_a_finished_trial_there_is_a_report_still(tmp_path: Path) -> Non
     page = (tmp_path / "report" / DIGITS / "summary.md").read_text()
     assert "| l2 | 2 | 2 |" in page
     assert not list((tmp_path / "report").glob("**/best-*"))
+
+
+def test_a_sweep_of_an_earlier_version_that_names_no_track_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up(tmp_path, trials=1)
+    (start,) = (table := read_described(tmp_path / "tiny" / "sweep.toml"))["start"]
+    start["data"] = start.pop("stream")
+    monkeypatch.setattr(results, "read_described", lambda path: table)
+    with pytest.raises(UserError, match=r"earlier version.* `vcl-radial sweep tiny --out DIR`"):
+        read_results(tmp_path / "tiny")
 
 
 def test_what_is_no_sweep_or_damaged_is_one_line(tmp_path: Path) -> None:

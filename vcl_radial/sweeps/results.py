@@ -141,6 +141,11 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
     table = read_described(path / "sweep.toml")
     if table is None:
         raise UserError(f"{path / 'sweep.toml'}: damaged; {mend}")
+    if any(tracks.of(start).spec.DATA not in start for start in table["start"]):
+        raise UserError(
+            f"{path}: was written by an earlier version, which did not name the track; "
+            f"`vcl-radial sweep {path.resolve().name} --out DIR` makes it again in another folder"
+        )
     keys = in_order({key: _searched(what) for key, what in table["search"].items()})
     folder = SweepFolder(path)
     try:
