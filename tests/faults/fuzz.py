@@ -68,7 +68,7 @@ _SENSIBLE = (
     *(["regress"], ["regress", "diabetes-sequence"], ["regress", "uci"], ["refer"]),
     *(["refer", "eyepacs-idrid"], ["papers", "all"], ["papers", "soap-bubble"], ["bench", "kl"]),
     *(["papers", "pruning-lenet"], ["papers", "cost"], ["bandit"], ["bandit", "mushroom"]),
-    *(["report", "runs"], ["refer-report", "runs"], ["list"]),
+    *(["report", "runs"], ["list"]),
 )
 """How command lines begin that have a meaning."""
 _VALUES = (
@@ -255,7 +255,6 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.sweeps.command.sweep",
         "vcl_radial.tracks.regression.command.make_folder",
         "vcl_radial.tracks.retinopathy.command.prepare",
-        "vcl_radial.tracks.retinopathy.report.write_referral_report",
         "vcl_radial.papers.compute.compute_all",
         "vcl_radial.papers.pruning.lenet.perform",
         "vcl_radial.papers.pruning.mlp.perform",

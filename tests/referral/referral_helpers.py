@@ -81,7 +81,7 @@ def recipe(**keys):
 def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients=40, **keys):
     """A finished run whose predictions are made up: the larger `skill`, the better."""
     posterior = {"radial": "radial", "mfvi": "gaussian", "deterministic": "none"}[method]
-    benchmark = "synthetic" if len(sites) == 1 else "synthetic-cameras"
+    benchmark = "retinopathy-synthetic" + ("" if len(sites) == 1 else "-cameras")
     data = DataSettings(patients=patients, **keys)
     made = recipe(posterior=posterior)
     run = Run(benchmark=benchmark, method=method, seed=seed, data=data, recipe=made)
@@ -102,6 +102,10 @@ def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients
     folder.start()
     folder.save("weights.pt", {"members": []})
     facts = {
+        "device": "cpu",
+        "processor": "a processor",
+        "threads": 1,
+        "packages": {"torch": "2"},
         "parameters": 1000,
         "seconds": 1.0,
         "seconds_per_epoch": 3.0,

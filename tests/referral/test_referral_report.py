@@ -1,8 +1,6 @@
 """The report: what it says is what the runs say, and it shows nobody's photograph unasked."""
 
-import argparse
 import math
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -10,16 +8,18 @@ import pytest
 from matplotlib.colors import to_hex
 from referral_helpers import finished_run, recipe, table
 
-from vcl_radial.cli import refer_report as command_module
+from vcl_radial.cli import main
 from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
-from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.referral import calibration_curve
+from vcl_radial.report.gather import gather
+from vcl_radial.report.sections import Figure
+from vcl_radial.report.write import report_of
 from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.report import in_sequence, pictures, published, sheet, tables
-from vcl_radial.tracks.retinopathy.report.read import read_benchmarks
-from vcl_radial.tracks.retinopathy.settings import TABLES, DataSettings
+from vcl_radial.tracks.retinopathy.report import pictures, published, sheet, tables
+from vcl_radial.tracks.retinopathy.sections import read_table, sections
+from vcl_radial.tracks.retinopathy.settings import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -32,81 +32,72 @@ def runs(tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def benchmark(runs):
-    (found,) = read_benchmarks(runs)
-    return found
+def of_methods(folder):
+    """The runs below a folder by their methods, in the paper's order."""
+    runs, _ = gather(folder)
+    names = ("deterministic", "mfvi", "radial")
+    return {name: own for name in names if (own := [run for run in runs if run.method == name])}
 
 
 @pytest.fixture(scope="module")
-def means(benchmark):
-    return tables.means(benchmark.table("scores"))
+def methods(runs):
+    return of_methods(runs)
 
 
-def command(*arguments):
-    parser = argparse.ArgumentParser()
-    command_module.add(parser.add_subparsers())
-    options = parser.parse_args(["refer-report", *map(str, arguments)])
-    return options.command(options)
+def every(methods, table="scores"):
+    return tables.put_together([run for of in methods.values() for run in of], table)
 
 
-def cells(line):
-    return [text.strip() for text in line.strip("|\n ").split("|")]
+@pytest.fixture(scope="module")
+def means(methods):
+    return tables.means(every(methods))
 
 
 # Reading
 
 
-def test_runs_are_gathered_by_benchmark_and_method_in_the_papers_order(benchmark):
-    assert benchmark.name == "synthetic"
-    assert [m.label for m in benchmark.methods] == ["deterministic", "mfvi", "radial"]
-    assert [one.run.seed for one in benchmark.methods[0].seeds] == [0, 1]
-    assert len(benchmark.notices) == 1
+def test_methods_come_in_the_papers_order_and_notices_come_first(runs):
+    found, passed_over = gather(runs)
+    assert passed_over == []
+    report = report_of(found)
+    table = report.sections[1].blocks[0]
+    assert [row[0].text for row in table.body] == ["deterministic", "mfvi", "radial"]
+    assert len(report.notices) == 1
+    assert dict(report.facts)["seeds"] == ["0, 1"]
 
 
-def test_other_keys_make_another_method_and_other_data_another_benchmark(tmp_path):
-    finished_run(tmp_path, "radial", 0)
-    finished_run(tmp_path, "radial", 0, size=32)
-    first, second = read_benchmarks(tmp_path)
-    assert first.name != second.name
-    assert all(one.name.startswith("synthetic-") for one in (first, second))
-
-
-def test_runs_of_a_search_are_no_part_of_it(tmp_path):
+def test_other_data_make_another_benchmark_and_so_does_scoring_on_validation_data(tmp_path):
     folder = finished_run(tmp_path, "radial", 0)
-    searched = folder.run.model_copy(update={"evaluate_on": "validation"})
-    other = RunFolder(tmp_path, searched)
+    finished_run(tmp_path, "radial", 0, size=32)
+    other = RunFolder(tmp_path, folder.run.model_copy(update={"evaluate_on": "validation"}))
     other.start()
     names = [*(f"{name}.csv" for name in TABLES), "environment.json"]
     other.finish({name: (folder.path / name).read_text() for name in names})
-    assert other.finished()
-    (found,) = read_benchmarks(tmp_path)
-    assert [one.run for one in found.runs] == [folder.run]
+    found, _ = gather(tmp_path)
+    assert [run.benchmark for run in found] == [
+        "retinopathy-synthetic (size=32)",
+        "retinopathy-synthetic (size=64)",
+        "retinopathy-synthetic (validation data)",
+    ]
 
 
-def test_what_is_not_finished_is_no_part_of_it_and_named(tmp_path, capsys):
-    folder = finished_run(tmp_path, "radial", 0)
-    (folder.path / "scores.csv").write_text("")
-    torn = finished_run(tmp_path, "mfvi", 0)
-    (torn.path / "spec.toml").write_text("[data")
-    finished_run(tmp_path, "deterministic", 0)
-    (tmp_path / "of-another-track" / "seed-0-abc").mkdir(parents=True)
-    (found,) = read_benchmarks(tmp_path)
-    assert [method.label for method in found.methods] == ["deterministic"]
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2
-    assert f"passed over: {folder.path}: scores.csv was altered after the run" in said
-    assert any(line.startswith(f"passed over: {torn.path / 'spec.toml'}: ") for line in said)
-    shutil.rmtree(tmp_path / "synthetic" / "deterministic")
-    with pytest.raises(UserError, match=r"holds no finished run on photographs"):
-        read_benchmarks(tmp_path)
+def test_a_damaged_run_is_no_part_of_it_and_named(tmp_path):
+    finished_run(tmp_path, "radial", 0)
+    folder = finished_run(tmp_path, "mfvi", 0)
+    text = (folder.path / "environment.json").read_text().replace("photographs", "pictures")
+    names = [f"{name}.csv" for name in TABLES]
+    files = {name: (folder.path / name).read_text() for name in names}
+    folder.finish({**files, "environment.json": text})
+    found, (line,) = gather(tmp_path)
+    assert [run.method for run in found] == ["radial"]
+    assert "environment.json: the key 'photographs' is missing" in line
 
 
 # Tables
 
 
-def test_means_are_those_of_the_runs(benchmark, means):
-    runs = [one.table("scores") for one in benchmark.methods[2].seeds]
+def test_means_are_those_of_the_runs(methods, means):
+    runs = [run.tables["scores"] for run in methods["radial"]]
     at = {"metric": "auc", "uncertainty": "mutual_information", "referred": 0.2}
     values = [float(run.query(_is(at))["value"].iloc[0]) for run in runs]
     row = means[means["method"] == "radial"].query(_is(at)).iloc[0]
@@ -120,9 +111,14 @@ def _is(values):
     return " and ".join(f"{key} == {value!r}" for key, value in values.items())
 
 
-def test_table_1_has_the_shares_referred_and_the_paper_beside(benchmark, means):
-    text = tables.table_1(benchmark, means, "auc", beside=True)
-    head, _, *rows = map(cells, text.splitlines())
+def rows_of(table):
+    head, *rows = [column.heading for column in table.heads], *table.body
+    return head, [[cell.text for cell in row] for row in rows]
+
+
+def test_table_1_has_the_shares_referred_and_the_paper_beside(methods, means):
+    table = tables.table_1(methods, means, "auc", "AUC", beside=True)
+    head, rows = rows_of(table)
     assert head[6:10] == ["0% referred", "10% referred", "20% referred", "30% referred"]
     named = {row[0]: row for row in rows}
     assert named["radial"][1] == "MI"
@@ -130,13 +126,16 @@ def test_table_1_has_the_shares_referred_and_the_paper_beside(benchmark, means):
     of_radial = tables.ranked(means, "auc").query('method == "radial" and referred == 0.3')
     assert named["radial"][9].startswith(f"{of_radial['mean'].iloc[0]:.1f} ± ")
     # The numbers of the paper, as printed there.
-    assert named["*paper: Radial*"][6:10] == [
-        *("*94.3 (0.04)*", "*95.3 (0.06)*", "*96.1 (0.06)*", "*96.8 (0.04)*")
+    assert named["paper: Radial"][6:10] == [
+        *("94.3 (0.04)", "95.3 (0.06)", "96.1 (0.06)", "96.8 (0.04)")
     ]
-    assert named["*paper: MFVI*"][9] == "*62.6 (0.10)*"
-    assert "paper" not in tables.table_1(benchmark, means, "auc")
-    gains = tables.gains(benchmark, means)
-    assert cells(gains.splitlines()[-1])[2] == "+2.5"
+    assert named["paper: MFVI"][9] == "62.6 (0.10)"
+    assert {cell.published for row in table.body if "paper" in row[0].text for cell in row} == {
+        True
+    }
+    alone = rows_of(tables.table_1(methods, means, "auc", "AUC"))[1]
+    assert not any("paper" in row[0] for row in alone)
+    assert rows_of(tables.gains(methods, means))[1][-1][2] == "+2.5"
 
 
 @pytest.mark.parametrize(
@@ -175,11 +174,11 @@ def test_a_single_seed_has_no_error_over_seeds():
     assert tables.cell(row.assign(mean=math.nan)) == ""
 
 
-def test_pooled_calibration_is_that_of_all_photographs_together(benchmark):
-    method = benchmark.methods[1]
-    pooled = tables.pooled_calibration(method.table("calibration"))
-    every = method.table("predictions")
-    curve = calibration_curve(every["referable"].to_numpy(), every["probability"].to_numpy())
+def test_pooled_calibration_is_that_of_all_photographs_together(methods):
+    pooled = tables.pooled_calibration(tables.put_together(methods["mfvi"], "calibration"))
+    predictions = pd.concat([read_table(run.path, "predictions") for run in methods["mfvi"]])
+    said, happens = predictions["probability"].to_numpy(), predictions["referable"].to_numpy()
+    curve = calibration_curve(happens, said)
     some = curve.count > 0
     assert pooled["count"].tolist() == curve.count[some].tolist()
     np.testing.assert_allclose(pooled["predicted"], curve.predicted[some])
@@ -188,7 +187,7 @@ def test_pooled_calibration_is_that_of_all_photographs_together(benchmark):
 
 
 def test_what_uncertainty_finds_is_told_by_each_uncertainty(means):
-    head, _, *rows = map(cells, tables.detection(means).splitlines())
+    head, rows = rows_of(tables.detection(means))
     assert head == ["method", "by", "artefacts (test)"]
     assert [row[:2] for row in rows] == [
         ["deterministic", "entropy"],
@@ -230,8 +229,8 @@ def test_the_band_of_a_single_seed_is_that_of_its_patients_and_all_of_it_is_show
     assert "of a single seed the middle 90 %" in words
 
 
-def test_calibration_is_drawn_in_per_cent(benchmark, means):
-    pooled = tables.pooled_calibration(benchmark.table("calibration"))
+def test_calibration_is_drawn_in_per_cent(methods, means):
+    pooled = tables.pooled_calibration(every(methods, "calibration"))
     figure = pictures.calibration_curves(pooled, means, "title", [])
     own = pooled[pooled["method"] == "mfvi"]
     curve = figure.axes[1].lines[-1]
@@ -243,34 +242,35 @@ def test_calibration_is_drawn_in_per_cent(benchmark, means):
 
 
 def test_only_drawn_pictures_and_idrid_are_ever_shown(tmp_path):
-    found, missing = sheet.showable(DataSettings(patients=3), None)
+    found, missing = sheet.showable({"patients": 3}, None)
     assert [photographs.synthetic for photographs in found] == [True]
     assert missing == []
     for data in (
-        DataSettings(dataset="eyepacs-subset"),
-        DataSettings(dataset="kaggle-eyepacs"),
-        DataSettings(dataset="folder"),
+        {"dataset": "eyepacs-subset"},
+        {"dataset": "kaggle-eyepacs"},
+        {"dataset": "folder"},
     ):
         assert sheet.showable(data, tmp_path) == ([], [])
     for key in ("shifted", "then"):
-        data = DataSettings(dataset="eyepacs-subset", **{key: ["idrid"]})
+        data = {"dataset": "eyepacs-subset", key: ["idrid"]}
         found, missing = sheet.showable(data, tmp_path)
         assert found == []
         assert "no sheet of idrid" in missing[0]
 
 
-def test_the_sheet_shows_the_extremes_of_uncertainty(benchmark):
+def test_the_sheet_shows_the_extremes_of_uncertainty(methods):
     photographs = synthetic_photographs(SyntheticSettings(patients=40))
-    predictions = benchmark.methods[2].seeds[0].table("predictions")
+    predictions = read_table(methods["radial"][0].path, "predictions")
+    assert sheet.has_all(predictions, photographs)
     figure = sheet.sheet(predictions, photographs, "title")
-    shown = [axes.texts[0].get_text().split() for axes in figure.axes]
+    shown = [axes.get_xlabel().split() for axes in figure.axes]
     values = [float(words[words.index("MI") + 1]) for words in shown]
     ordered = 1000 * np.sort(predictions["mutual_information"])
     assert values[:6] == pytest.approx(ordered[::-1][:6], rel=5e-3)
     assert values[6:] == pytest.approx(ordered[:6], rel=5e-3)
     assert all(axes.images for axes in figure.axes)
-    assert sheet.sheet(predictions, table(), "other photographs") is None
-    assert sheet.sheet(predictions.head(11), photographs, "too few") is None
+    assert not sheet.has_all(predictions, table())  # other photographs
+    assert not sheet.has_all(predictions.head(11), photographs)  # too few
 
 
 # The whole
@@ -278,30 +278,28 @@ def test_the_sheet_shows_the_extremes_of_uncertainty(benchmark):
 
 @pytest.mark.slow
 def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys):
-    folder = runs / "synthetic" / "radial"
-    assert command(folder, "--to", tmp_path) == 0
-    assert "2 runs of radial" in capsys.readouterr().out
-    place = tmp_path / "synthetic"
-    page = (place / "README.md").read_text()
-    assert "SYNTHETIC" in page
-    assert f"vcl-radial refer-report {folder}" in page
+    folder = runs / "retinopathy-synthetic"
+    assert main(["report", str(folder), "--to", str(tmp_path)]) == 0
+    assert "AUC" not in capsys.readouterr().err
+    place = tmp_path / "retinopathy-synthetic"
+    page = (place / "summary.md").read_text()
+    assert "> SYNTHETIC" in page or "SYNTHETIC" in page
     for stem in ("referral-test", "calibration-test", "sheet-test-radial"):
-        assert f"![{stem}]({stem}.png)" in page
+        assert f"({stem}.png)" in page
         assert all((place / f"{stem}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
     scores = pd.read_csv(place / "scores.csv")
     assert {"auc", "accuracy", "finds_artefacts"} <= set(scores["metric"])
+    assert "SYNTHETIC" in (tmp_path / "index.html").read_text()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_sequence_is_told_site_by_site(tmp_path):
     for seed in (0, 1):
         finished_run(tmp_path, "radial", seed, sites=("camera-a", "camera-b"))
-    (found,) = read_benchmarks(tmp_path)
-    means = tables.means(found.table("scores"))
-    _, head, _, row, *_ = (
-        in_sequence.section(means, "stem").split("AUC in % with 0%")[1].split("\n")[1:6]
-    )
-    named = dict(zip(cells(head), cells(row), strict=True))
+    found, _ = gather(tmp_path)
+    means = tables.means(tables.put_together(found, "scores"))
+    (part,) = (p for p in sections(found, None) if p.title == "Sites in sequence")
+    head, (row,) = rows_of(part.blocks[2])
+    named = dict(zip(head, row, strict=True))
     auc = means.query('metric == "auc" and uncertainty == "mutual_information" and referred == 0')
     for name, text in named.items():
         if " after " in name:
@@ -309,12 +307,8 @@ def test_a_sequence_is_told_site_by_site(tmp_path):
             mean = auc[(auc["set"] == of_set) & (auc["after"] == after)]["mean"].iloc[0]
             assert text.startswith(f"{mean:.1f}")
     assert len(named) == 2 + 4
-    figure = in_sequence.picture(means, "title", [])
+    assert isinstance(part.blocks[1], Figure)
+    figure = part.blocks[1].draw()
     first = auc[auc["set"] == "camera-a"].set_index("after")["mean"]
     drawn = figure.axes[0].lines[0].get_ydata()
     assert list(drawn) == pytest.approx([first["camera-a"], first["camera-b"]])
-
-
-def test_a_folder_without_runs_is_said(tmp_path):
-    with pytest.raises(UserError, match=r"holds no finished run .* name the folder given to --out"):
-        command(tmp_path)

@@ -18,7 +18,6 @@ from vcl_radial.cli import (
     check,
     listing,
     papers,
-    refer_report,
     regress,
     report,
     run,
@@ -34,7 +33,6 @@ COMMANDS = (
     report,
     sweep,
     regress,
-    refer_report,
     papers,
     bandit,
     check,
@@ -42,7 +40,7 @@ COMMANDS = (
 )
 """Modules with `add(commands)`, in the order of the help."""
 
-RENAMED = {"refer": "run", "sweep-report": "report"}
+RENAMED = {"refer": "run", "refer-report": "report", "sweep-report": "report"}
 """Commands of before, and those of today."""
 
 

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, MAIN_METHODS, count
+from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, count
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def add(commands: Commands) -> None:
         default=MAIN_METHODS,
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
+    add_data_dir(parser)
     sweeps = parser.add_argument_group("sweeps")
     sweeps.add_argument(
         "--top",
@@ -72,6 +73,7 @@ def _report(options: argparse.Namespace) -> int:
     of_sweep = {name: value for name in _OF_SWEEPS if (value := getattr(options, name)) is not None}
     words = ["vcl-radial", "report", str(options.folder)]
     words += ["--to", str(options.to)] if options.to else []
+    words += ["--data-dir", str(options.data_dir)] if options.data_dir else []
     words += ["--first", *options.first] if tuple(options.first) != MAIN_METHODS else []
     for name, value in of_sweep.items():
         words += [f"--{name}", str(value)]
@@ -88,7 +90,8 @@ def _report(options: argparse.Namespace) -> int:
         )
     from vcl_radial.report.write import write_report
 
-    write_report(options.folder, to, first=options.first, command=command)
+    data_dir = options.data_dir
+    write_report(options.folder, to, first=options.first, command=command, data_dir=data_dir)
     return DONE
 
 

@@ -44,8 +44,10 @@ def write_files(
     standing = manifest.drawn_from(place, checksum)  # asked before the files are written anew
     for name, text in texts.items():
         write_atomically(place / name, text)
-    print(f"\n{report.title}")
-    if tables := [block for block in blocks if isinstance(block, Table)]:
+    tables = [block for block in blocks if isinstance(block, Table)]
+    words = [report.title, *(table.title for table in tables[:1] if table.title)]
+    print("\n" + ": ".join(words))
+    if tables:
         print(markdown.aligned(tables[0]))
     pictures = {figure.name: draw(figure, place, standing) for figure in shown}
     print("\n".join([*(f"  {place / name}.png  (and .svg)" for name in pictures)]))

@@ -14,6 +14,9 @@ from vcl_radial.report.gather import FinishedRun, gather, notices
 from vcl_radial.report.labels import file_name, unused
 from vcl_radial.report.provenance import behind
 from vcl_radial.report.sections import Report
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.spec import RunSpec
 
 if TYPE_CHECKING:
     from vcl_radial.report.html import Drawn
@@ -31,6 +34,21 @@ def prepare() -> None:
     html.html_page([], title="")
     with TemporaryDirectory() as folder:
         figures.save(figures.empty(), Path(folder, "nothing"))
+
+
+def report_of_command(runs: Sequence[RunSpec], place: Place) -> bool:
+    """Write the report of the benchmark of a command's runs, their methods first and in order.
+
+    Returns:
+        Whether it shows all of them that are finished.
+
+    Raises:
+        UserError: as `write_report`.
+    """
+    order = list(dict.fromkeys(run.method for run in runs))
+    to = place.out / "report"
+    missing = write_report(place.out, to, runs[0].benchmark, order, data_dir=place.data_dir)
+    return not any(RunFolder(place.out, run).path in missing for run in runs)
 
 
 def write_report(
@@ -76,10 +94,12 @@ def write_report(
         stems.add(stem)
         try:
             report = report_of(chosen, data_dir)
-            for line in report.notices:
+            for line in notices(chosen):
                 print(f"{name}: {line}", file=sys.stderr)
             of_runs = chosen[0].spec.benchmark
             drawn.append(write_files(report, to / stem, benchmark=of_runs, runs=folder))
+            for line in report.notices[len(notices(chosen)) :]:
+                print(f"  {line}")
         except DataError as error:
             passed_over.append(f"{name}: {error}")
             print(f"passed over: {passed_over[-1]}", file=sys.stderr)

@@ -90,11 +90,9 @@ class Continual(Track[Run]):
 
     def report(self, runs: Sequence[Run], place: Place) -> bool:
         """Tables, heatmaps and the page of the benchmark."""
-        from vcl_radial.report.write import write_report
+        from vcl_radial.report.write import report_of_command
 
-        order = list(dict.fromkeys(run.method for run in runs))
-        missing = write_report(place.out, place.out / "report", runs[0].benchmark, order)
-        return not any(RunFolder(place.out, run).path in missing for run in runs)
+        return report_of_command(runs, place)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """`accuracy`, and `layers` of a method with a posterior."""

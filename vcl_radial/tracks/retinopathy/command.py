@@ -1,16 +1,11 @@
-"""Runs under `torchrun`, and the scores of a command's runs as a table on the terminal."""
+"""Runs under `torchrun`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 
-import pandas as pd
 import torch
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from vcl_radial.errors import Diverged
 from vcl_radial.runs.attempt import Ended
@@ -21,59 +16,6 @@ from vcl_radial.runs.track import AnyTrack
 from vcl_radial.tracks.retinopathy.prepare import Prepared, prepare
 from vcl_radial.tracks.retinopathy.processes import Processes, joined
 from vcl_radial.tracks.retinopathy.settings import Run
-
-SHOWN = (0.0, 0.1, 0.2, 0.3)
-"""Shares that the paper's Table 1 has."""
-
-_WIDTH = 92
-"""Columns that the table needs; narrower terminals wrap its lines."""
-
-
-def show(folders: Sequence[RunFolder[Run]]) -> None:
-    """A table of AUC at the shares that are referred, means over seeds, for each test set.
-
-    Photographs are ranked by mutual information; by entropy where a method has a single draw.
-    """
-    console = Console(highlight=False, soft_wrap=True)
-    tables = []
-    for folder in folders:
-        table = pd.read_csv(folder.path / "scores.csv", dtype={"after": str, "set": str})
-        first = table["uncertainty"].dropna().iloc[0]
-        table = table[(table["metric"] == "auc") & (table["uncertainty"] == first)]
-        tables.append(table.assign(method=folder.run.method, seed=folder.run.seed))
-    scores = pd.concat(tables)
-    in_sequence = scores["after"].nunique() > 1
-    for (after, name), of_set in scores.groupby(["after", "set"], sort=False):
-        when = f" after {after}" if in_sequence else ""
-        shown = Table(
-            title=f"{name}{when}: AUC in % of what is kept, by the share referred",
-            title_justify="left",
-            box=SIMPLE_HEAD,
-            padding=(0, 1),
-        )
-        shown.add_column("method", no_wrap=True)
-        shown.add_column("by", no_wrap=True)
-        for column in (*(f"{share:.0%}" for share in SHOWN), "seeds"):
-            shown.add_column(column, justify="right", no_wrap=True)
-        for method, rows in of_set.groupby("method", sort=False):
-            cells = [_cell(rows[rows["referred"] == share]) for share in SHOWN]
-            by = "MI" if rows["uncertainty"].iloc[0] == "mutual_information" else "entropy"
-            shown.add_row(str(method), by, *cells, str(rows["seed"].nunique()))
-        wide = Console(file=console.file, width=max(console.width, _WIDTH), highlight=False)
-        wide.print(shown)
-    console.print("MI is mutual information; ± is the bootstrapped standard error over patients,")
-    console.print("averaged over seeds")
-    for notice in dict.fromkeys(notice for folder in folders for notice in _notices(folder)):
-        console.print(notice, markup=False)
-
-
-def _notices(folder: RunFolder[Run]) -> list[str]:
-    facts = json.loads((folder.path / "environment.json").read_text(encoding="utf-8"))
-    return list(facts["notices"])
-
-
-def _cell(rows: pd.DataFrame) -> str:
-    return f"{rows['value'].mean():.1f} ± {rows['standard_error'].mean():.1f}"
 
 
 def perform_together(track: AnyTrack, runs: Sequence[Run], place: Place) -> list[Ended] | None:

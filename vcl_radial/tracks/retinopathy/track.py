@@ -14,6 +14,10 @@ from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.report.gather import FinishedRun
+    from vcl_radial.report.sections import Section
     from vcl_radial.tracks.retinopathy.prepare import Prepared
 
 
@@ -78,12 +82,29 @@ class Retinopathy(Track[Run]):
 
         return perform_together(self, runs, place)
 
-    def report(self, runs: Sequence[Run], place: Place) -> bool:
-        """Print the scores of the finished runs."""
-        from vcl_radial.tracks.retinopathy.command import show
+    def prepare_report(self) -> None:
+        """Import figures and pages."""
+        from vcl_radial.report.write import prepare
 
-        show([folder for run in runs if (folder := RunFolder(place.out, run)).finished()])
-        return True
+        prepare()
+
+    def report(self, runs: Sequence[Run], place: Place) -> bool:
+        """Table 1 of the paper beside ours, and pictures."""
+        from vcl_radial.report.write import report_of_command
+
+        return report_of_command(runs, place)
+
+    def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
+        """`scores` and `calibration`."""
+        from vcl_radial.tracks.retinopathy.sections import read
+
+        return read(path, environment)
+
+    def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
+        """Each test set, sites in sequence, what uncertainty finds, the most and least certain."""
+        from vcl_radial.tracks.retinopathy.sections import sections
+
+        return sections(runs, data_dir)
 
     def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The validation AUC of the weights that would be kept, after each epoch of the run."""

@@ -11,26 +11,26 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vcl_radial.report.figures.layout import (
-    Grid,
+from vcl_radial.report.figures.panels import (
     balanced_per_line,
-    fill,
-    header_height,
-    text_height,
+    finish,
+    panel_title,
+    panels,
+    side_legend,
 )
 from vcl_radial.report.figures.style import (
+    DASHES,
     FAINT,
     PALE,
     QUIET_INK,
-    TEXT_SIZE,
     LineLook,
     house_style,
     line_looks,
 )
 from vcl_radial.tracks.retinopathy.report.tables import UNCERTAINTY_NAMES, main_uncertainty, ranked
 
-DASHES: Final = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))
-"""Of a `LineLook`."""
+SHOWN: Final = (0.0, 0.3)
+"""Shares referred of which a sequence is shown."""
 
 _MOST_PER_LINE: Final = 4
 
@@ -59,12 +59,12 @@ def referral_curves(
         *(["grey: the other methods"] if len(methods) > 1 else []),
         *notices,
     ]
-    figure, grid = _panels(title, parts, len(methods), width=1.55, height=1.45)
     bands = {method: _band(chosen[chosen["method"] == method]) for method in methods}
     low, high = _reach(list(bands.values()))
+    per_line = _per_line(len(methods))
     with house_style():
-        for panel, method in enumerate(methods):
-            axes = grid.axes(figure, panel)
+        figure, grid = panels(len(methods), per_line)
+        for place, (axes, method) in enumerate(zip(grid, methods, strict=True)):
             for other, group in chosen.groupby("method", sort=False):
                 if other != method:
                     axes.plot(100 * group["referred"], group["mean"], color=FAINT, linewidth=0.8)
@@ -75,11 +75,12 @@ def referral_curves(
             axes.axhline(own["mean"].iloc[0], color=QUIET_INK, linewidth=0.6, linestyle=(0, (1, 2)))
             _line(axes, referred.to_numpy(), own["mean"].to_numpy(), looks[method])
             by = UNCERTAINTY_NAMES.get(main_uncertainty(own), "")
-            axes.set_title(f"{method}, by {by}", fontsize=TEXT_SIZE, loc="left", pad=4)
+            panel_title(axes, f"{method}, by {by}", _size(len(methods))[0])
             axes.set_ylim(low, high)
             axes.set_xlim(0, 100 * float(chosen["referred"].max()))
             axes.grid(axis="y", color=FAINT, linewidth=0.4)
-            _edges(axes, grid, panel, "% referred", f"{words} (%)")
+            _edges(axes, place, per_line, len(methods), "% referred", f"{words} (%)")
+        finish(figure, _size(len(methods)), title, parts)
     return figure
 
 
@@ -102,11 +103,11 @@ def calibration_curves(
         "all seeds together",
         *notices,
     ]
-    figure, grid = _panels(title, parts, len(methods), width=1.45, height=1.45)
+    per_line = _per_line(len(methods))
     known = errors[errors["metric"] == "calibration_error"].set_index("method")["mean"]
     with house_style():
-        for panel, method in enumerate(methods):
-            axes = grid.axes(figure, panel)
+        figure, grid = panels(len(methods), per_line)
+        for place, (axes, method) in enumerate(zip(grid, methods, strict=True)):
             own = pooled[pooled["method"] == method]
             share = 100 * own["count"] / own["count"].sum()
             middle = 50 * (own["lower"] + own["upper"])
@@ -114,41 +115,74 @@ def calibration_curves(
             axes.plot([0, 100], [0, 100], color=QUIET_INK, linewidth=0.7, linestyle=(0, (4, 3)))
             predicted, observed = 100 * own["predicted"], 100 * own["observed"]
             _line(axes, predicted.to_numpy(), observed.to_numpy(), looks[method], markers=True)
-            axes.set_title(
-                f"{method}: {known[method]:.1f} % off", fontsize=TEXT_SIZE, loc="left", pad=4
-            )
+            panel_title(axes, f"{method}: {known[method]:.1f} % off", _size(len(methods))[0])
             axes.set_xlim(0, 100)
             axes.set_ylim(0, 100)
             axes.set_xticks([0, 25, 50, 75, 100])
             axes.set_yticks([0, 25, 50, 75, 100])
-            _edges(axes, grid, panel, "said to be referable (%)", "are referable (%)")
+            below, beside = "said to be referable (%)", "are referable (%)"
+            _edges(axes, place, per_line, len(methods), below, beside)
+        finish(figure, _size(len(methods)), title, parts)
     return figure
 
 
-def _panels(
-    title: str, parts: Sequence[str], panels: int, *, width: float, height: float
-) -> tuple[Figure, Grid]:
-    """A figure with its header, and where its panels are."""
-    per_line = max(balanced_per_line(panels, _MOST_PER_LINE), min(panels, 2))
-    left = 0.52
-    # A figure of one panel is as wide as its title needs.
-    width = 3.2 if panels == 1 else width
-    notes = fill(parts, per_line * (left + width) - left, TEXT_SIZE)
+def in_sequence(means: pd.DataFrame, title: str, notices: Sequence[str]) -> Figure:
+    """A column of panels for each test set, a line of them for each share referred.
+
+    Args:
+        means: what `tables.means` gave.
+        title: of the figure.
+        notices: what has to be said with the data.
+    """
+    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["set"]))
+    chosen = ranked(means, "auc")
+    methods = [str(name) for name in chosen["method"].unique()]
+    looks = line_looks(methods)
+    width = max(1.7, 3.4 / len(sets))
+    shown = chosen[chosen["referred"].isin(SHOWN)]
+    error = shown["se_seeds"].fillna(0.0)
+    low, high = float((shown["mean"] - error).min()), float((shown["mean"] + error).max())
+    margin = 0.06 * max(high - low, 1.0)
     with house_style():
-        grid = Grid(
-            panels=panels,
-            per_line=per_line,
-            width=width,
-            height=height,
-            left=left,
-            above=text_height(1, TEXT_SIZE) + 0.12,
-            below=0.42,
-            right=0.15,
-            header=header_height(len(notes)) + 0.08,
-        )
-        figure = grid.figure()
-        grid.write_header(figure, title, notes)
-    return figure, grid
+        figure, grid = panels(len(SHOWN) * len(sets), len(sets))
+        for place, axes in enumerate(grid):
+            share, name = SHOWN[place // len(sets)], sets[place % len(sets)]
+            of_panel = shown[(shown["set"] == name) & (shown["referred"] == share)]
+            for k, method in enumerate(methods):
+                aside = 0.05 * (k - (len(methods) - 1) / 2)
+                own = of_panel[of_panel["method"] == method].set_index("after").reindex(sites)
+                look = looks[method]
+                axes.errorbar(
+                    np.arange(len(sites)) + aside,
+                    own["mean"],
+                    own["se_seeds"].fillna(0.0),
+                    color=look.style.colour,
+                    marker=look.style.marker,
+                    linestyle=DASHES[look.dashes],
+                    markersize=3.5,
+                    linewidth=1.1,
+                    elinewidth=0.8,
+                    label=method,
+                )
+            panel_title(axes, f"{name}, {share:.0%} referred", width)
+            axes.set_xticks(range(len(sites)), sites)
+            axes.set_xlim(-0.35, len(sites) - 0.65)
+            axes.set_ylim(low - margin, min(high + margin, 100.5))
+            axes.grid(axis="y", color=FAINT, linewidth=0.4)
+            _edges(axes, place, len(sets), len(grid), "after", "AUC (%)")
+        side_legend(grid[len(sets) - 1], methods)
+        notes = ["AUC on each test set after each site", "mean ± standard error over seeds"]
+        finish(figure, (width, 1.4), f"{title}: in sequence", [*notes, *notices])
+    return figure
+
+
+def _per_line(count: int) -> int:
+    return max(balanced_per_line(count, _MOST_PER_LINE), min(count, 2))
+
+
+def _size(count: int) -> tuple[float, float]:
+    """Of a panel, in inches: one that stands alone is as wide as its title needs."""
+    return (3.2 if count == 1 else 1.55), 1.45
 
 
 def _line(
@@ -171,10 +205,11 @@ def _line(
     )
 
 
-def _edges(axes: Axes, grid: Grid, panel: int, below: str, beside: str) -> None:
-    if grid.is_lowest(panel):
+def _edges(axes: Axes, place: int, per_line: int, count: int, below: str, beside: str) -> None:
+    """Labels of the outer panels."""
+    if place + per_line >= count:
         axes.set_xlabel(below, labelpad=3)
-    if grid.is_first_of_line(panel):
+    if place % per_line == 0:
         axes.set_ylabel(beside)
 
 

@@ -16,8 +16,8 @@ from vcl_radial.data.fundus import Photograph, Photographs, SyntheticSettings, l
 from vcl_radial.data.fundus.prepare import squared
 from vcl_radial.data.fundus.table import Unreadable
 from vcl_radial.errors import UserError
-from vcl_radial.report.figures.layout import Grid, fill, header_height, text_height
-from vcl_radial.report.figures.style import QUIET_INK, SMALL_SIZE, TEXT_SIZE, house_style
+from vcl_radial.report.figures.panels import finish, panel_title, panels
+from vcl_radial.report.figures.style import QUIET_INK, SMALL_SIZE, house_style
 from vcl_radial.tracks.retinopathy.report.tables import UNCERTAINTY_NAMES
 from vcl_radial.tracks.retinopathy.scoring import uncertainties
 from vcl_radial.tracks.retinopathy.settings import DataSettings
@@ -29,8 +29,11 @@ _PIXELS: Final = 160
 _EDGE: Final = 1.0
 
 
-def showable(data: DataSettings, data_dir: Path | None) -> tuple[list[Photographs], list[str]]:
-    """The tables whose pictures may be shown, and in words why one is missing."""
+def showable(
+    table: Mapping[str, Any], data_dir: Path | None
+) -> tuple[list[Photographs], list[str]]:
+    """The photographs of a run's data that may be shown, and in words why some are missing."""
+    data = DataSettings.model_validate(table)
     found, missing = [], []
     for name in (data.dataset, *data.then, *data.shifted):
         if name not in SHOWABLE:
@@ -47,69 +50,44 @@ def showable(data: DataSettings, data_dir: Path | None) -> tuple[list[Photograph
     return found, missing
 
 
-def sheet(predictions: pd.DataFrame, photographs: Photographs, title: str) -> Figure | None:
+def has_all(predictions: pd.DataFrame, photographs: Photographs) -> bool:
+    """Whether the photographs of a test set are all in the table, and more than a row."""
+    names = {photograph.name for photograph in photographs.rows}
+    enough = len(predictions) >= 2 * _ROW and bool(uncertainties(predictions))
+    return enough and set(predictions["image"]) <= names
+
+
+def sheet(predictions: pd.DataFrame, photographs: Photographs, title: str) -> Figure:
     """The photographs that one run is least certain about, above those it is most certain about.
 
     Args:
-        predictions: of one run and one test set.
+        predictions: of one run and one test set, for which `has_all` holds.
         photographs: where its pictures are.
         title: of the figure.
-
-    Returns:
-        The figure; None unless the set's photographs are all in the table, and more than a row.
     """
     by_name = {photograph.name: photograph for photograph in photographs.rows}
-    names = uncertainties(predictions)
-    if not names or len(predictions) < 2 * _ROW or not set(predictions["image"]) <= set(by_name):
-        return None
-    by = names[0]
+    by = uncertainties(predictions)[0]
     ordered = predictions.sort_values([by, "image"], ascending=[False, True])
-    rows = [
-        ("least certain", ordered.head(_ROW)),
-        ("most certain", ordered.tail(_ROW).iloc[::-1]),
-    ]
-    below = text_height(3, SMALL_SIZE) + 0.04
-    left = 0.08
-    width = _ROW * (left + _EDGE) - left
-    parts = [
-        f"by {UNCERTAINTY_NAMES[by]}, in millinats",
-        "p: said to be referable; grades from 2 on are",
-        photographs.notice,
-    ]
-    notes = fill(parts, width, TEXT_SIZE)
-    grid = Grid(
-        panels=2 * _ROW,
-        per_line=_ROW,
-        width=_EDGE,
-        height=_EDGE,
-        left=left,
-        above=text_height(1, TEXT_SIZE) + 0.06,
-        below=below,
-        right=left,
-        header=header_height(len(notes)) + 0.04,
-    )
+    chosen = pd.concat([ordered.head(_ROW), ordered.tail(_ROW).iloc[::-1]])
     with house_style():
-        figure = grid.figure()
-        grid.write_header(figure, title, notes)
-        for line, (words, chosen) in enumerate(rows):
-            for column, row in enumerate(chosen.to_dict("records")):
-                axes = grid.axes(figure, line * _ROW + column)
-                axes.set_axis_off()
-                if column == 0:
-                    axes.set_title(words, fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=3)
-                picture = _picture(photographs, by_name[row["image"]])
-                if picture is not None:
-                    axes.imshow(picture, interpolation="lanczos")
-                axes.text(
-                    0.0,
-                    -0.03,
-                    _caption(row, by),
-                    transform=axes.transAxes,
-                    va="top",
-                    fontsize=SMALL_SIZE,
-                    color=QUIET_INK,
-                    linespacing=1.2,
-                )
+        figure, grid = panels(2 * _ROW, _ROW)
+        for place, (axes, row) in enumerate(zip(grid, chosen.to_dict("records"), strict=True)):
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            if place % _ROW == 0:
+                panel_title(axes, "most certain" if place else "least certain", 3 * _EDGE)
+            picture = _picture(photographs, by_name[row["image"]])
+            if picture is not None:
+                axes.imshow(picture, interpolation="lanczos")
+            axes.set_xlabel(
+                _caption(row, by), fontsize=SMALL_SIZE, color=QUIET_INK, loc="left", linespacing=1.2
+            )
+        notes = [
+            f"by {UNCERTAINTY_NAMES[by]}, in millinats",
+            "p: said to be referable; grades from 2 on are",
+            photographs.notice,
+        ]
+        finish(figure, (_EDGE, _EDGE), title, notes)
     return figure
 
 

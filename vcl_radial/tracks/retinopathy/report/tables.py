@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.report.gather import FinishedRun
+from vcl_radial.report.sections import Cell, Column, Table
 from vcl_radial.tracks.retinopathy.report.published import SHARES, Published, published
-from vcl_radial.tracks.retinopathy.report.read import Benchmark, Method
 from vcl_radial.tracks.retinopathy.settings import Recipe
+
+Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
+"""The runs of each method, in order."""
 
 _KEYS: Final = ["method", "after", "set", "metric", "uncertainty", "referred"]
 
@@ -30,6 +34,17 @@ DETECTION: Final = {
 """What uncertainty is asked to find."""
 
 UNCERTAINTY_NAMES: Final = {"mutual_information": "MI", "entropy": "entropy"}
+
+
+def put_together(runs: Sequence[FinishedRun], table: str) -> pd.DataFrame:
+    """One of their tables, of all runs, with `method` and `seed` in front."""
+    tables = []
+    for run in runs:
+        one = run.tables[table].copy()
+        one.insert(0, "method", run.method)
+        one.insert(1, "seed", run.spec.seed)
+        tables.append(one)
+    return pd.concat(tables, ignore_index=True)
 
 
 def means(scores: pd.DataFrame) -> pd.DataFrame:
@@ -101,84 +116,96 @@ def tweaks(recipe: Recipe) -> str:
     return ", ".join(named) or "none"
 
 
-def _network(method: Method) -> list[str]:
+def _network(runs: Sequence[FinishedRun]) -> list[str]:
     """Architecture, tweaks, parameters, and minutes of an epoch, of all members in turn."""
-    recipe, size = method.run.recipe, method.run.data.size
+    spec = runs[0].spec
+    recipe = Recipe.model_validate(spec.recipe)
     members = f"{recipe.members} x " if recipe.members > 1 else ""
-    seconds = [one.facts["seconds_per_epoch"] for one in method.seeds]
+    seconds = [run.environment["seconds_per_epoch"] for run in runs]
     return [
-        f"{members}VGG-16, {recipe.channels} channels, {size} px",
+        f"{members}VGG-16, {recipe.channels} channels, {spec.data['size']} px",
         tweaks(recipe),
-        f"{method.seeds[0].facts['parameters']:,}",
+        f"{runs[0].environment['parameters']:,}",
         f"{recipe.members * sum(seconds) / len(seconds) / 60:.2g}",
     ]
 
 
 def table_1(
-    benchmark: Benchmark,
+    methods: Methods,
     of_set: pd.DataFrame,
     metric: str,
+    title: str,
     *,
     facts: bool = True,
     beside: bool = False,
-) -> str:
-    """The paper's Table 1 of this benchmark: a score of what is kept, by the share referred.
+) -> Table:
+    """The paper's Table 1 of a benchmark: a score of what is kept, by the share referred.
 
     Args:
-        benchmark: the runs.
+        methods: the runs.
         of_set: what `means` gave, of one test set.
         metric: "auc", "accuracy" or "balanced_accuracy".
+        title: of the table.
         facts: whether network, parameters and time are among the columns.
         beside: whether the paper's rows stand below ours; they have the facts.
     """
-    shares = [f"{share:.0%} referred" for share in SHARES]
-    of_network = ["network", "tweaks", "parameters", "min / epoch"] if facts else []
-    rows = []
+    shares: list[Column | str] = [f"{share:.0%} referred" for share in SHARES]
+    of_network = [
+        Column("network", words=True, aside=True),
+        Column("tweaks", words=True, aside=True),
+        Column("parameters", aside=True),
+        Column("min / epoch", better="lower", aside=True),
+    ]
+    rows: list[list[Cell | str]] = []
     chosen = ranked(of_set, metric)
-    for method in benchmark.methods:
-        of_method = chosen[chosen["method"] == method.label]
+    for method, runs in methods.items():
+        of_method = chosen[chosen["method"] == method]
         cells = [cell(of_method[of_method["referred"] == share]) for share in SHARES]
         by = UNCERTAINTY_NAMES.get(main_uncertainty(of_method), "")
-        network = _network(method) if facts else []
-        rows.append([method.label, by, *network, *cells, str(len(method.seeds))])
-        if beside and (theirs := published().get(method.run.method)):
+        rows.append([method, by, *(_network(runs) if facts else []), *cells, str(len(runs))])
+        if beside and (theirs := published().get(runs[0].spec.method)):
             rows.append(_published_row(theirs))
-    return markdown(["method", "by", *of_network, *shares, "seeds"], rows)
+    heads = [*_words("method", "by"), *(of_network if facts else []), *shares, "seeds"]
+    return Table(heads, rows, title)
 
 
-def _published_row(theirs: Published) -> list[str]:
+def _words(*headings: str) -> list[Column | str]:
+    return [Column(heading, words=True) for heading in headings]
+
+
+def _published_row(theirs: Published) -> list[Cell | str]:
     cells = [f"{theirs.auc[s]:.1f} ({theirs.standard_error[s]:.2f})" for s in SHARES]
     row = [f"paper: {theirs.name}", "", theirs.network, "", f"~{theirs.parameters}"]
     row += [f"{theirs.epoch_minutes:.1f}", *cells, ""]
-    return [f"*{text}*" if text else "" for text in row]
+    return [Cell(text, published=True) for text in row]
 
 
-def gains(benchmark: Benchmark, of_set: pd.DataFrame) -> str | None:
+def gains(methods: Methods, of_set: pd.DataFrame) -> Table | None:
     """What referral adds to the AUC from 0 to 30 %, here and in the paper; None without a pair."""
     chosen = ranked(of_set, "auc")
     last = SHARES[-1]
     rows = []
-    for method in benchmark.methods:
-        value = chosen[chosen["method"] == method.label].set_index("referred")["mean"]
-        theirs = published().get(method.run.method)
+    for method, runs in methods.items():
+        value = chosen[chosen["method"] == method].set_index("referred")["mean"]
+        theirs = published().get(runs[0].spec.method)
         if theirs is not None:
             gain = theirs.auc[last] - theirs.auc[0.0]
-            rows.append([method.label, f"{value[last] - value[0.0]:+.1f}", f"{gain:+.1f}"])
-    if not rows:
-        return None
-    return markdown(["method", f"AUC points gained, 0 to {last:.0%}", "in the paper"], rows)
+            rows.append([method, f"{value[last] - value[0.0]:+.1f}", f"{gain:+.1f}"])
+    heads = [*_words("method"), f"AUC points gained, 0 to {last:.0%}", "in the paper"]
+    return Table(heads, rows) if rows else None
 
 
-def single_scores(of_set: pd.DataFrame) -> str:
+def single_scores(of_set: pd.DataFrame) -> Table:
     """NLL, Brier score and calibration errors of each method."""
     rows = []
     for method, group in of_set.groupby("method", sort=False):
         values = [cell(group[group["metric"] == m], d) for m, (_, d) in SINGLE.items()]
         rows.append([str(method), *values])
-    return markdown(["method", *(heading for heading, _ in SINGLE.values())], rows)
+    heads = [Column(heading, better="lower") for heading, _ in SINGLE.values()]
+    return Table([*_words("method"), *heads], rows, "Of all photographs")
 
 
-def detection(table: pd.DataFrame) -> str | None:
+def detection(table: pd.DataFrame) -> Table | None:
     """AUC with which uncertainty finds artefacts and other data; None where nothing was asked."""
     found = table[table["metric"].isin(list(DETECTION))]
     if found.empty:
@@ -191,17 +218,25 @@ def detection(table: pd.DataFrame) -> str | None:
             cells = [cell(own[(own["metric"] == m) & (own["set"] == s)]) for m, s in pairs]
             if any(cells):
                 rows.append([str(method), name, *cells])
-    return markdown(["method", "by", *(f"{DETECTION[m]} ({s})" for m, s in pairs)], rows)
+    return Table([*_words("method", "by"), *(f"{DETECTION[m]} ({s})" for m, s in pairs)], rows)
 
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, text to the left and numbers to the right."""
+def in_sequence(means: pd.DataFrame, share: float) -> Table:
+    """AUC on every set after every site, with a share referred.
 
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(text.replace('|', '/') for text in cells)} |\n"
-
-    sides = ["---" if name in ("method", "by", "network") else "---:" for name in head]
-    return "".join([line(head), line(sides), *map(line, rows)])
+    Args:
+        means: what `means` gave.
+        share: from 0 to 1.
+    """
+    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["set"]))
+    pairs = [(name, site) for name in sets for site in sites]
+    rows = []
+    for method, of_method in ranked(means, "auc").groupby("method", sort=False):
+        at = of_method[of_method["referred"] == share]
+        cells = [cell(at[(at["set"] == name) & (at["after"] == site)]) for name, site in pairs]
+        rows.append([str(method), UNCERTAINTY_NAMES.get(main_uncertainty(at), ""), *cells])
+    heads = [*_words("method", "by"), *(f"{name} after {site}" for name, site in pairs)]
+    return Table(heads, rows, f"AUC in % with {share:.0%} referred")
 
 
 def each_set(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
