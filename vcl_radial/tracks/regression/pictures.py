@@ -11,18 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from vcl_radial.report.figures.layout import (
-    Grid,
-    balanced_per_line,
-    fill,
-    header_height,
-    text_height,
-)
+from vcl_radial.report.figures.panels import balanced_per_line, finish, panel_title, panels
 from vcl_radial.report.figures.style import (
     FAINT,
     QUIET_INK,
     SMALL_SIZE,
-    TEXT_SIZE,
     MethodStyle,
     house_style,
     method_styles,
@@ -65,23 +58,10 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     parts = ["mean ± standard error over splits, nats per test row", "further right is better"]
     if shown:
         parts.append("grey: published (a: Farquhar et al., Table 2, b: Oh et al., Table 1)")
-    left, width = 1.05, 1.75 if per_line > 1 else _WIDTH_ALONE
-    notes = fill(parts, per_line * (left + width) - left, TEXT_SIZE)
+    width = 1.75 if per_line > 1 else _WIDTH_ALONE
     with house_style():
-        grid = Grid(
-            panels=len(sets),
-            per_line=per_line,
-            width=width,
-            height=_LINE * len(rows) + 0.1,
-            left=left,
-            above=text_height(1, TEXT_SIZE) + 0.08,
-            below=0.32,
-            right=0.15,
-            header=header_height(len(notes)) + 0.1,
-        )
-        figure = grid.figure()
-        for panel, name in enumerate(sets):
-            axes = grid.axes(figure, panel)
+        figure, grid = panels(len(sets), per_line)
+        for axes, name in zip(grid, sets, strict=True):
             of_set = scores[scores["set"] == name].set_index("method")
             ours = [
                 (float(of_set["mean"].get(m, math.nan)), float(of_set["standard_error"].get(m, 0)))
@@ -90,10 +70,10 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
             theirs = [cell(source, name, column, "log_likelihood") for source, column, _ in shown]
             pairs = [(p.mean, p.standard_error) if p else (math.nan, 0.0) for p in theirs]
             _rows(axes, ours, pairs, [styles[m] for m in methods])
-            axes.set_title(name, fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=4)
+            panel_title(axes, name, width)
             axes.set_yticks(range(len(rows)), rows)
             axes.set_ylim(len(rows) - 0.4, -0.6)
-        grid.write_header(figure, "Test log-likelihood", notes)
+        finish(figure, (width, _LINE * len(rows) + 0.1), "Test log-likelihood", parts)
     return figure
 
 
@@ -170,24 +150,11 @@ def over_slices(tidy: pd.DataFrame) -> Figure:
         "mean ± standard error over splits",
         "dashed: the posterior of all rows at once",
     ]
-    left, width = 0.7, 2.0 if per_line > 1 else _WIDTH_ALONE
-    notes = fill(parts, per_line * (left + width) - left, TEXT_SIZE)
+    width = 2.0 if per_line > 1 else _WIDTH_ALONE
     last = int(scores["slice"].max())
     with house_style():
-        grid = Grid(
-            panels=len(sets),
-            per_line=per_line,
-            width=width,
-            height=1.35,
-            left=left,
-            above=text_height(1, TEXT_SIZE) + 0.08,
-            below=0.42,
-            right=0.15,
-            header=header_height(len(notes) + 1) + 0.15,
-        )
-        figure = grid.figure()
-        for panel, name in enumerate(sets):
-            axes = grid.axes(figure, panel)
+        figure, grid = panels(len(sets), per_line)
+        for panel, (axes, name) in enumerate(zip(grid, sets, strict=True)):
             for k, method in enumerate(methods):
                 aside = _ASIDE * (k - (len(methods) - 1) / 2)
                 group = scores[(scores["set"] == name) & (scores["method"] == method)]
@@ -210,28 +177,16 @@ def over_slices(tidy: pd.DataFrame) -> Figure:
                 )
                 if 0 in mean.index:
                     axes.axhline(mean[0], color=style.colour, linewidth=0.9, linestyle=(0, (4, 2)))
-            axes.set_title(name, fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=4)
+            panel_title(axes, name, width)
             axes.set_xticks(range(1, last + 1))
             axes.grid(axis="y", color=FAINT, linewidth=0.4)
             _symlog_below(axes, scores[scores["set"] == name])
-            if grid.is_first_of_line(panel):
+            if panel % per_line == 0:
                 axes.set_ylabel("nats per test row")
-            if grid.is_lowest(panel):
+            if panel + per_line >= len(sets):
                 axes.set_xlabel("slices seen", labelpad=3)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        grid.write_header(figure, "Test log-likelihood in sequence", notes)
-        figure.legend(
-            handles,
-            labels,
-            loc="upper left",
-            ncols=len(labels),
-            frameon=False,
-            fontsize=SMALL_SIZE,
-            bbox_to_anchor=(
-                grid.left / grid.total_width - 0.01,
-                1 - header_height(len(notes)) / grid.total_height,
-            ),
-        )
+        key, _ = grid[0].get_legend_handles_labels()
+        finish(figure, (width, 1.35), "Test log-likelihood in sequence", parts, key)
     return figure
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.report.sections import number
+from vcl_radial.report import markdown
+from vcl_radial.report.sections import Column, Table, number, with_spread
 from vcl_radial.tracks.regression.published import COLUMNS as COLUMN_NAMES
 from vcl_radial.tracks.regression.published import SOURCES, best_log_likelihood, cell, published
 
@@ -46,18 +47,9 @@ def summary(tidy: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def cell_text(mean: float, error: float, decimals: int) -> str:
-    """`-2.58 ± 0.06`, or a dash."""
-    if math.isnan(mean):
-        return "–"
-    spread = "" if math.isnan(error) else f" ± {number(error, decimals)}"
-    return number(mean, decimals) + spread
-
-
-def markdown(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """A table whose first column is text and whose others are numbers."""
-    rule = ["---", *("---:" for _ in header[1:])]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *body))
+def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown, whose first column is text and whose others are numbers."""
+    return markdown.table(Table([Column(header[0], words=True), *header[1:]], body))
 
 
 def own_table(means: pd.DataFrame, metric: str) -> str:
@@ -68,13 +60,15 @@ def own_table(means: pd.DataFrame, metric: str) -> str:
         [
             name,
             *(
-                cell_text(*found.get((name, method), (math.nan, math.nan)), decimals(name, metric))
+                with_spread(
+                    *found.get((name, method), (math.nan, math.nan)), decimals(name, metric)
+                )
                 for method in methods
             ),
         ]
         for name in sets
     ]
-    return f"## {_HEADINGS[metric]}\n\n" + markdown(["set", *methods], body)
+    return f"## {_HEADINGS[metric]}\n\n" + _table(["set", *methods], body)
 
 
 def beside(
@@ -100,13 +94,15 @@ def beside(
             theirs = cell(source, name, column, metric)
             ours = found.get((name, method))
             places = decimals(name, metric)
-            row.append(cell_text(*(ours or (math.nan, math.nan)), places))
-            row.append("–" if theirs is None else cell_text(theirs.mean, theirs.standard_error, 2))
+            row.append(with_spread(*(ours or (math.nan, math.nan)), places))
+            row.append(
+                "–" if theirs is None else with_spread(theirs.mean, theirs.standard_error, 2)
+            )
         body.append(row)
     header = ["set"]
     for method, _ in pairs:
         header += [f"{method}: ours", "theirs"]
-    return f"### {SOURCES[source]}: {_HEADINGS[metric].lower()}\n\n" + markdown(header, body)
+    return f"### {SOURCES[source]}: {_HEADINGS[metric].lower()}\n\n" + _table(header, body)
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:
@@ -164,7 +160,7 @@ def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -
         if theirs is not None and (name, method) in ours:
             largest = math.exp(best_log_likelihood(1.0) - theirs.mean)
             places = decimals(name, "rmse")
-            mine = cell_text(*ours[name, method], places)
+            mine = with_spread(*ours[name, method], places)
             body.append([name, number(theirs.mean, 2), number(largest, places), mine])
     if not body:
         return None
@@ -174,7 +170,7 @@ def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -
         "needs an RMSE of at most",
         f"{method}: RMSE",
     ]
-    return markdown(header, body)
+    return _table(header, body)
 
 
 def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
@@ -195,7 +191,7 @@ def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
             better = int((gap > 0).sum() if metric == "log_likelihood" else (gap < 0).sum())
             mean, error = mean_and_standard_error(gap)
             cells += [
-                cell_text(mean, error, decimals(name, metric) + 1),
+                with_spread(mean, error, decimals(name, metric) + 1),
                 f"{better} of {len(gap)}",
             ]
         else:
@@ -206,7 +202,7 @@ def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
     return (
         f"## {method} minus {reference}\n\n"
         "Paired by split. Splits of one set share most of their rows: a standard error over them "
-        "says how far they agree, and less of other data.\n\n" + markdown(header, body)
+        "says how far they agree, and less of other data.\n\n" + _table(header, body)
     )
 
 
@@ -247,13 +243,13 @@ def gap_table(found: pd.DataFrame, metric: str) -> str:
         body.append(
             [
                 f"{row['set']}, {row['method']}",
-                cell_text(row["at_once"], row["at_once_error"], places),
-                cell_text(row["in_sequence"], row["in_sequence_error"], places),
-                cell_text(row["gap"], row["gap_error"], places),
+                with_spread(row["at_once"], row["at_once_error"], places),
+                with_spread(row["in_sequence"], row["in_sequence_error"], places),
+                with_spread(row["gap"], row["gap_error"], places),
             ]
         )
     header = ["set, method", "all rows at once", "in sequence", "gap"]
-    return f"## {_HEADINGS[metric]}\n\n" + markdown(header, body)
+    return f"## {_HEADINGS[metric]}\n\n" + _table(header, body)
 
 
 def decimals(name: str, metric: str) -> int:
