@@ -13,11 +13,11 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny
 from vcl_radial import __version__, native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.metrics import summary
+from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
-from vcl_radial.tracks.continual.execute import execute
-from vcl_radial.tracks.continual.lanes import execute_lanes
 from vcl_radial.tracks.continual.specification import RESULT_FILES, Run
+from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun
 
 TASKS = range(1, 6)
@@ -107,7 +107,7 @@ def test_a_run_that_another_commit_went_on_with_names_both(tmp_path: Path, monke
     carried_out(run, tmp_path, interrupt_at=("task", 2))
     monkeypatch.undo()
     monkeypatch.setattr("vcl_radial.runs.environment.loaded", lambda: "6543210")
-    execute(run, Place(tmp_path), lambda event: None)
+    execute(Continual(), run, Place(tmp_path))
     where = json.loads((RunFolder(tmp_path, run).path / "environment.json").read_text())
     assert where["commit"] == "0123456, 6543210"
     assert where["compiled"] is (native.unavailable() is None)
@@ -125,9 +125,9 @@ def test_a_run_that_goes_on_without_the_compiled_library_says_so(
     assert capsys.readouterr().out == ""
     monkeypatch.setattr(native, "unavailable", lambda: "switched off")
     if as_lanes:
-        execute_lanes([run], Place(tmp_path), lambda run, event: None)
+        execute_together(Continual(), [run], Place(tmp_path))
     else:
-        execute(run, Place(tmp_path), lambda event: None)
+        execute(Continual(), run, Place(tmp_path))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(
         f"{folder.checkpoint}: was computed on cpu with the compiled library; now on cpu without "

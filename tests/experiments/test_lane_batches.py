@@ -3,15 +3,15 @@ import json
 
 import pandas as pd
 import pytest
-from tiny_runs import MULTI_HEAD, carried_out, tiny_run
+from tiny_runs import MULTI_HEAD, Event, carried_out, event_of, tiny_run
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
-from vcl_radial.tracks.continual.execute import Event, execute
-from vcl_radial.tracks.continual.lanes import batches, execute_lanes
 from vcl_radial.tracks.continual.specification import RESULT_FILES
+from vcl_radial.tracks.continual.track import Continual
 
 
 def seeds(n, method="radial-vcl", **settings):
@@ -42,7 +42,7 @@ def assert_same_scores(run, out, other):
 def alone(tmp_path_factory):
     out = tmp_path_factory.mktemp("alone")
     for run in seeds(3):
-        execute(run, Place(out, command="the command"), lambda event: None)
+        execute(Continual(), run, Place(out, command="the command"))
     return out
 
 
@@ -50,9 +50,9 @@ def test_runs_go_together_where_stream_and_shape_allow():
     radial, gaussian = seeds(5), seeds(2, "gaussian-vcl")
     joint, other = seeds(2, "joint"), seeds(1, epochs=3, hidden=[4])
     longer = seeds(1, epochs=3)
-    work = batches([*radial, *joint, *gaussian, *other, *longer], 4)
+    work = Continual().batches([*radial, *joint, *gaussian, *other, *longer], 4)
     assert work == [radial[:4], [radial[4], *longer], [joint[0]], [joint[1]], gaussian, other]
-    assert batches(radial, 1) == [[run] for run in radial]
+    assert Continual().batches(radial, 1) == [[run] for run in radial]
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.processes)])
@@ -74,12 +74,12 @@ def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path,
 def test_an_interrupted_batch_is_resumed_and_its_runs_may_part(alone, tmp_path):
     runs = seeds(3)
 
-    def stop(run, event):
-        if (run.seed, event.kind, event.task) == (1, "task", 3):
+    def stop(run, step):
+        if (run.seed, step.score is not None, step.done) == (1, True, 3):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        execute_lanes(runs, Place(tmp_path), stop)
+        execute_together(Continual(), runs, Place(tmp_path), stop)
     assert RunFolder(tmp_path, runs[0]).load_checkpoint()["tasks_done"] == 3
     carried_out(runs[0], tmp_path)
     perform(runs[1:], Place(tmp_path), jobs=1, lanes=2)
@@ -114,7 +114,7 @@ def test_a_foreign_checkpoint_stops_its_own_run_only(alone, tmp_path):
 
 def test_a_diverged_lane_is_told_and_leaves_its_checkpoint_unfinished(tmp_path):
     runs = [tiny_run("radial-vcl"), tiny_run("radial-vcl", learning_rate=1e30)]
-    faults = execute_lanes(runs, Place(tmp_path), lambda run, event: None)
+    faults = execute_together(Continual(), runs, Place(tmp_path))
     assert faults[0] is None
     assert "the loss became" in faults[1] or "not numbers" in faults[1]
     assert RunFolder(tmp_path, runs[1]).fault() == "not finished"
@@ -134,7 +134,7 @@ def test_what_an_attempt_ended_with_is_kept_in_the_folders_of_the_runs_it_concer
 def test_a_fault_that_concerns_all_is_told_of_each(tmp_path):
     runs = seeds(2, batch_size=100_000)
     with pytest.raises(UserError, match="batch_size"):
-        execute_lanes(runs, Place(tmp_path), lambda run, event: None)
+        execute_together(Continual(), runs, Place(tmp_path))
     assert not (tmp_path / MULTI_HEAD).exists()
     outcomes = perform(runs, Place(tmp_path), jobs=1, lanes=2)
     assert all("batch_size" in (outcome.fault or "") for outcome in outcomes)
@@ -145,10 +145,11 @@ def test_events_count_as_those_of_a_run_alone(tmp_path):
     single = carried_out(run, tmp_path / "single")
     of_lane: list[Event] = []
     other = tiny_run("radial-vcl", seed=1, epochs=2)
-    execute_lanes(
-        [other, run],
-        Place(tmp_path / "lanes"),
-        lambda told, event: of_lane.append(event) if told == run else None,
-    )
-    strip = [(e.kind, e.task, e.tasks, e.epoch, e.total) for e in single]
-    assert [(e.kind, e.task, e.tasks, e.epoch, e.total) for e in of_lane] == strip
+
+    def report(of_run, step):
+        if of_run == run:
+            of_lane.append(event_of(step, first=not of_lane))
+
+    execute_together(Continual(), [other, run], Place(tmp_path / "lanes"), report)
+    strip = [(e.kind, e.task, e.epoch, e.total) for e in single]
+    assert [(e.kind, e.task, e.epoch, e.total) for e in of_lane] == strip

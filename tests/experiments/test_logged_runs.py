@@ -7,15 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, tiny_run
+from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, event_of, tiny_run
 
 from vcl_radial.cli import main
 from vcl_radial.cli.run import LOGGERS as OFFERED
 from vcl_radial.errors import UserError
+from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.loggers import LOGGERS
 from vcl_radial.runs.place import Place
-from vcl_radial.tracks.continual.execute import Event, execute
-from vcl_radial.tracks.continual.loggers import LOGGERS
+from vcl_radial.tracks.continual.track import Continual
 
 
 @pytest.fixture(autouse=True)
@@ -26,12 +27,16 @@ def _offline(monkeypatch):
 def perform(run, place: Place, stop_at: tuple[str, int, int] | None = None) -> None:
     """Execute a run, up to Ctrl-C at an event (kind, task, epoch)."""
 
-    def tell(event: Event) -> None:
+    steps = []
+
+    def report(step) -> None:
+        event = event_of(step, first=not steps)
+        steps.append(step)
         if (event.kind, event.task, event.epoch) == stop_at:
             raise KeyboardInterrupt
 
     try:
-        execute(run, place, tell)
+        execute(Continual(), run, place, report)
     except KeyboardInterrupt:
         assert stop_at is not None
     else:
@@ -69,7 +74,7 @@ def test_the_curves_are_the_scores_at_the_number_of_steps_made(tmp_path: Path):
     averages = []
     for metric in ("accuracy", "nll", "ece"):
         for task in range(1, 6):
-            name = f"{metric}_Exp/eval_phase/test_stream/Task{task - 1:03}/Exp{task - 1:03}"
+            name = f"{metric}/task-{task}"
             cells = tidy[(tidy.metric == metric) & (tidy.task_evaluated == task)]
             assert [value for _, value in drawn[name]] == pytest.approx(list(cells.value))
             steps = [step for step, _ in drawn[name]]
@@ -77,10 +82,10 @@ def test_the_curves_are_the_scores_at_the_number_of_steps_made(tmp_path: Path):
             assert steps == sorted(set(steps))
     seen = tidy[(tidy.metric == "accuracy") & (tidy.task_evaluated <= tidy.task_trained)]
     averages = list(seen.groupby("task_trained").value.mean())
-    assert [value for _, value in drawn["average_accuracy/eval_phase"]] == pytest.approx(averages)
-    in_training = drawn["NLL_Epoch/train_phase/train_stream/Task004"]
+    assert [value for _, value in drawn["average_accuracy"]] == pytest.approx(averages)
+    in_training = drawn["training_nll/task-5"]
     assert len(in_training) == 2
-    assert in_training[-1][0] == drawn["average_accuracy/eval_phase"][-1][0]
+    assert in_training[-1][0] == drawn["average_accuracy"][-1][0]
 
 
 def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
@@ -110,7 +115,7 @@ def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
     assert len(logs) == 2
     assert {path.name for path in logs} == {f"run-{identity}.wandb"}
     content = b"".join(path.read_bytes() for path in logs)
-    for words in (b"average_accuracy", b"accuracy_Exp", b"NLL_Epoch", MULTI_HEAD.encode()):
+    for words in (b"average_accuracy", b"accuracy/task-1", b"training_nll", MULTI_HEAD.encode()):
         assert words in content
 
 

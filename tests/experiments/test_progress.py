@@ -7,8 +7,8 @@ from tiny_runs import tiny_run
 
 from vcl_radial.runs import progress
 from vcl_radial.runs.progress import Progress
-from vcl_radial.tracks.continual.execute import Event
-from vcl_radial.tracks.continual.track import Continual, _step
+from vcl_radial.runs.track import Step
+from vcl_radial.tracks.continual.track import Continual
 
 RUNS = [tiny_run(method, seed=seed) for method in ("naive", "joint") for seed in (0, 1)]
 
@@ -27,6 +27,10 @@ def screen(monkeypatch) -> io.StringIO:
     return file
 
 
+def step(done: int, epoch: int, epochs: int, news: str | None = None) -> Step:
+    return Step(done, f"task {min(done + 1, 5)} of 5", epoch=epoch, epochs=epochs, news=news)
+
+
 def epochs_of(runs) -> list[int]:
     return [Continual().epochs(run) for run in runs]
 
@@ -36,12 +40,12 @@ def go_through(runs, shown: Progress) -> None:
     for pair in (runs[:2], runs[2:]):
         trainings = 1 if pair[0].method == "joint" else 5
         for run in pair:
-            shown.show(run, _step(Event("start", 0, 5, 0, trainings)))
+            shown.show(run, step(0, 0, trainings))
         for task in range(1, trainings + 1):
             for run in pair:
-                shown.show(run, _step(Event("epoch", task, 5, task, trainings)))
+                shown.show(run, step(task - 1, task, trainings))
                 done = 5 if trainings == 1 else task
-                shown.show(run, _step(Event("task", done, 5, task, trainings, accuracy=12.345)))
+                shown.show(run, step(done, task, trainings, f"task {done} of 5 is done"))
         for run in pair:
             shown.end(run, "finished")
 
@@ -52,7 +56,7 @@ def test_without_a_terminal_each_task_and_each_end_is_a_plain_line(capsys):
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert lines[0] == "split-digits-multi-head: 4 runs to do, 2 at a time, 3 kept from before"
-    assert lines[1] == "naive seed 0  task 1 of 5  average accuracy  12.35 %  0:00"
+    assert lines[1] == "naive seed 0  task 1 of 5 is done  0:00"
     assert lines[-1] == "joint seed 1  done in 0:00  [4 of 4]"
     assert len(lines) == 1 + 2 * 5 + 2 + 4
     assert "\x1b" not in out
@@ -71,8 +75,8 @@ def test_on_a_terminal_the_bars_reach_their_totals(screen: io.StringIO):
 def test_bars_fit_into_80_columns(screen: io.StringIO):
     run = tiny_run("radial-vcl-eq44", epochs=100, seed=99)
     with Progress([run], epochs_of([run]), how="1 at a time") as shown:
-        shown.show(run, _step(Event("start", 2, 5, 200, 500)))
-        shown.show(run, _step(Event("epoch", 3, 5, 233, 500)))
+        shown.show(run, step(2, 200, 500, "goes on after task 2 of 5"))
+        shown.show(run, step(2, 233, 500))
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     assert re.search(r"radial-vcl-eq44 seed 99  task 3 of 5 \S+ 233/500 epochs \S+ left", plain)
     assert "goes on after task 2 of 5" in plain
@@ -91,9 +95,9 @@ def test_a_run_that_fails_before_it_starts_ends_all_the_same(terminal, request, 
 def test_a_failed_run_counts_as_no_more_work_to_come(screen: io.StringIO):
     with Progress(RUNS[:2], epochs_of(RUNS[:2]), how="1 at a time") as shown:
         for run in RUNS[:2]:
-            shown.show(run, _step(Event("start", 0, 5, 0, 5)))
-        shown.show(RUNS[0], _step(Event("epoch", 1, 5, 1, 5)))
+            shown.show(run, step(0, 0, 5))
+        shown.show(RUNS[0], step(0, 1, 5))
         shown.end(RUNS[0], "failed")
-        shown.show(RUNS[1], _step(Event("epoch", 5, 5, 5, 5)))
+        shown.show(RUNS[1], step(4, 5, 5))
         shown.end(RUNS[1], "finished")
     assert re.search(r"10/10\S* epochs", screen.getvalue().rpartition("done in")[2])

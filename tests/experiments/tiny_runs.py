@@ -1,17 +1,20 @@
 """Runs on split-digits that take well under a second, and finished ones with made-up scores."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from vcl_radial.runs.catalogue import plan
+from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
-from vcl_radial.tracks.continual.execute import Event, execute
+from vcl_radial.runs.track import Step
 from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.tables import COLUMNS
+from vcl_radial.tracks.continual.track import Continual
 
 MULTI_HEAD, SINGLE_HEAD = "split-digits-multi-head", "split-digits-single-head"
 TINY: dict[str, Any] = {"epochs": 1, "hidden": [8], "eval_samples": 2}
@@ -23,17 +26,34 @@ def tiny_run(method: str = "naive", benchmark: str = MULTI_HEAD, **settings: Any
     return run
 
 
+@dataclass(frozen=True)
+class Event:
+    """A step, as "start", "epoch" (of the task at work) or "task" (that is done)."""
+
+    kind: str
+    task: int
+    epoch: int
+    total: int
+    accuracy: float | None
+
+
+def event_of(step: Step, first: bool) -> Event:
+    kind = "start" if first else "task" if step.score is not None else "epoch"
+    return Event(kind, step.done + (kind == "epoch"), step.epoch, step.epochs, step.score)
+
+
 def carried_out(run: Run, out: Path, interrupt_at: tuple[str, int] | None = None) -> list[Event]:
     """Execute a run and give what it told, up to Ctrl-C at an event (kind, task)."""
     events: list[Event] = []
 
-    def tell(event: Event) -> None:
+    def report(step: Step) -> None:
+        event = event_of(step, first=not events)
         events.append(event)
         if (event.kind, event.task) == interrupt_at:
             raise KeyboardInterrupt
 
     try:
-        execute(run, Place(out), tell)
+        execute(Continual(), run, Place(out), report)
     except KeyboardInterrupt:
         assert interrupt_at is not None
     return events

@@ -17,10 +17,15 @@ from vcl_radial.data.fundus import (
     split_by_patient,
     synthetic_photographs,
 )
+from vcl_radial.runs import execute as run_machine
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.peers import ALONE
+from vcl_radial.runs.place import Place
+from vcl_radial.tracks.retinopathy.execute import EpochTraining
 from vcl_radial.tracks.retinopathy.prepare import Prepared
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Recipe, Run
+from vcl_radial.tracks.retinopathy.track import Retinopathy
 
 
 class Drawn:
@@ -121,3 +126,32 @@ def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients
     texts = {f"{name}.csv": found.to_csv(index=False) for name, found in files.items()}
     folder.finish({**texts, "environment.json": json.dumps(facts)})
     return folder
+
+
+class _OnSites(Retinopathy):
+    """The track with photographs of a test's own."""
+
+    def __init__(self, sites):
+        self.sites = sites
+
+    def open(self, run, place, report):
+        return EpochTraining(run, self.sites, place.device, place.peers)
+
+
+def execute(folder, sites, on_epoch=lambda step: None, peers=ALONE):
+    """Carry a run out; `on_epoch` is called with the step of each of its epochs."""
+    threads = torch.get_num_threads()
+
+    def report(step):
+        if step.news is not None:
+            on_epoch(step)
+
+    out = folder.path.parents[2]
+    # What it starts with is no epoch.
+    steps = iter([True])
+    run_machine.execute(
+        _OnSites(sites),
+        folder.run,
+        Place(out, threads=threads, peers=peers),
+        lambda step: None if next(steps, False) else report(step),
+    )

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import referral_helpers
 import torch
+from referral_helpers import execute
 
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.execute import execute
-from vcl_radial.tracks.retinopathy.processes import ALONE, joined
+from vcl_radial.runs.peers import ALONE, joined
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 from vcl_radial.tracks.retinopathy.training import Training
 
@@ -22,7 +22,7 @@ def work(processes, out):
     recipe = referral_helpers.recipe(
         **keys, train_samples=2, pretrain_epochs=1, epochs=2, select="last"
     )
-    training = Training(recipe, site, seed=0, processes=processes)
+    training = Training(recipe, site, seed=0, peers=processes)
     seeds = []
     for _ in range(2):
         training.run_epoch(lambda: seeds.append(torch.initial_seed()))
@@ -39,7 +39,7 @@ def work(processes, out):
         data=DataSettings(),
         recipe=referral_helpers.recipe(epochs=1),
     )
-    execute(RunFolder(out, run), [site], processes=processes)
+    execute(RunFolder(out, run), [site], peers=processes)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from referral_helpers import recipe
+from referral_helpers import execute, recipe
 from torch import nn
 
 from vcl_radial.errors import UserError
@@ -10,7 +10,6 @@ from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHe
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.execute import execute
 from vcl_radial.tracks.retinopathy.networks import make_network
 from vcl_radial.tracks.retinopathy.prepare import on_data
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run

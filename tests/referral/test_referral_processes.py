@@ -13,7 +13,7 @@ import torch
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import finished_fault
-from vcl_radial.tracks.retinopathy.processes import ALONE, Processes, joined
+from vcl_radial.runs.peers import ALONE, Peers, joined
 from vcl_radial.tracks.retinopathy.training import Training
 
 HERE = Path(__file__).parent
@@ -68,4 +68,4 @@ def test_a_process_alone_joins_nobody(monkeypatch):
 
 def test_a_batch_that_cannot_be_shared_equally_is_refused(prepared):
     with pytest.raises(UserError, match="batch_size = 8 must be a multiple of the 3 processes"):
-        Training(referral_helpers.recipe(), prepared, seed=0, processes=Processes(0, 3))
+        Training(referral_helpers.recipe(), prepared, seed=0, peers=Peers(0, 3))

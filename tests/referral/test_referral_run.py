@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import referral_helpers
 import torch
-from referral_helpers import recipe
+from referral_helpers import execute, recipe
 
 from vcl_radial import native
 from vcl_radial.cli import run as run_command
@@ -20,7 +20,6 @@ from vcl_radial.runs import catalogue, runner
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy import execute as execute_module
-from vcl_radial.tracks.retinopathy.execute import execute
 from vcl_radial.tracks.retinopathy.settings import TABLES, DataSettings, Run
 
 SYNTHETIC, EYEPACS = "retinopathy-synthetic", "retinopathy-eyepacs"
@@ -46,7 +45,7 @@ class Stop(BaseException):
 def stop_after(epochs):
     left = iter(range(epochs))
 
-    def on_epoch(history):
+    def on_epoch(step):
         if next(left, None) is None:
             raise Stop
 
@@ -122,7 +121,7 @@ def test_a_damaged_checkpoint_is_named_and_one_of_another_run_refused(tmp_path, 
     assert (
         "checkpoint.pt: damaged (its checksum is wrong); this run starts" in capsys.readouterr().out
     )
-    assert [history[-1]["epoch"] for history in lines] == [1, 2]
+    assert [step.epoch for step in lines] == [1, 2]
     other = RunFolder(tmp_path, run_of(seed=1, epochs=2))
     other.path.mkdir()
     other.checkpoint.write_bytes(sound)

@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 import referral_helpers
 import torch
-from referral_helpers import recipe
+from referral_helpers import execute, recipe
 
 from vcl_radial.data.fundus import load_pixels
 from vcl_radial.errors import DataError
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.execute import execute
 from vcl_radial.tracks.retinopathy.parts import parts_of, sharper_half, sharpness
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
@@ -93,8 +92,8 @@ def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, 
     whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
     lines = []
     execute(whole, sites, on_epoch=lines.append)
-    last = [history[-1] for history in lines]
-    assert [(line["member"], line["site"]) for line in last] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [step.epoch for step in lines] == [1, 2, 3, 4]
+    assert ["member 2" in step.news for step in lines] == [False, False, True, True]
 
     def stop(_):
         raise Stop

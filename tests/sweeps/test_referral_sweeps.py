@@ -17,6 +17,7 @@ from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Floor, Job, attempt
 from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.runs.catalogue import plan as planned
+from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
@@ -26,7 +27,6 @@ from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.tracks.retinopathy import prepare
-from vcl_radial.tracks.retinopathy.execute import execute
 from vcl_radial.tracks.retinopathy.track import Retinopathy
 
 DATA = {"patients": 40, "size": 8, "validation": 0.25}
@@ -109,7 +109,7 @@ def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
     assert set(seen) == set(range(80)) - untouched
     # A run that is scored on test data does look at them.
     run = plan.base.model_copy(update={"evaluate_on": "test"})
-    execute(RunFolder(tmp_path, run), sites)
+    execute(Retinopathy(), run, Place(tmp_path))
     assert set(seen) >= untouched
 
 
@@ -128,13 +128,13 @@ def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
         (end,) = attempt(too_low, on_step, Retinopathy(), where[0])
         assert end.how == "pruned"
         assert end.fault.startswith("after epoch 1: ")
-        assert [step.done for step in steps] == [1] * epochs
+        assert [step.done for step in steps] == [0, 1][: 2 * epochs]
         steps.clear()
     for place in where:
         (end,) = attempt(Job((run,)), on_step, Retinopathy(), place)
         assert end.how == "finished"
     given_up, whole = (RunFolder(place.out, run) for place in where)
-    assert [step.done for step in steps] == [2, 1, 2]
+    assert [step.done for step in steps] == [1, 2, 0, 1, 2]
     assert {step.words for step in steps} == {"epoch 1 of 2", "epoch 2 of 2"}
     name = "predictions.csv"
     assert (given_up.path / name).read_bytes() == (whole.path / name).read_bytes()
@@ -181,7 +181,8 @@ def test_a_sweep_stopped_within_a_run_goes_on_to_the_same_table(
 
     def on_step(self, run, step):
         original(self, run, step)
-        raise KeyboardInterrupt
+        if step.done:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(driver.Driver, "on_step", on_step)

@@ -11,13 +11,14 @@ from vcl_radial import atomic
 from vcl_radial.data.streams import build_stream, datasets
 from vcl_radial.errors import UserError
 from vcl_radial.runs import folder as run_folder
+from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import read_spec
 from vcl_radial.runs.place import Place
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.results import read_results
-from vcl_radial.tracks.continual.execute import execute
+from vcl_radial.tracks.continual.track import Continual
 
 
 def swept_until(tasks: int, monkeypatch: pytest.MonkeyPatch, out: Path, **changes) -> None:
@@ -87,9 +88,9 @@ def test_nothing_of_a_sweep_depends_on_the_test_data(
     # A run on test data does see the difference.
     plan = plans_of(**changes)[0]
     run = plan.run({"learning_rate": 0.01}, 0).model_copy(update={"evaluate_on": "test"})
-    execute(run, Place(tmp_path / "poisoned"), lambda event: None)
+    execute(Continual(), run, Place(tmp_path / "poisoned"))
     monkeypatch.undo()
-    execute(run, Place(tmp_path / "true"), lambda event: None)
+    execute(Continual(), run, Place(tmp_path / "true"))
     assert files_of(tmp_path / "poisoned") != files_of(tmp_path / "true")
 
 

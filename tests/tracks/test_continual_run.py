@@ -79,7 +79,9 @@ def test_average_accuracy_is_over_the_tasks_trained_so_far():
 def test_epochs_are_told_task_by_task():
     told: list[tuple[int, int]] = []
     stream = StreamSettings(dataset="digits", tasks=2)
-    finished(stream, recipe(epochs=3), 0, on_epoch=lambda *epoch: told.append(epoch))
+    finished(
+        stream, recipe(epochs=3), 0, on_epoch=lambda task, epoch, means: told.append((task, epoch))
+    )
     assert told == [(task, epoch) for task in (1, 2) for epoch in (1, 2, 3)]
 
 
@@ -87,7 +89,7 @@ def test_the_first_task_may_have_epochs_of_its_own():
     told: list[tuple[int, int]] = []
     stream = StreamSettings(dataset="digits", tasks=2)
     longer = recipe(epochs=1, first_task_epochs=3)
-    finished(stream, longer, 0, on_epoch=lambda *epoch: told.append(epoch))
+    finished(stream, longer, 0, on_epoch=lambda *epoch: told.append(epoch[:2]))
     assert told == [(1, 1), (1, 2), (1, 3), (2, 1)]
     assert longer.epochs_until(2) == len(told)
 

@@ -48,7 +48,7 @@ class Training:
             planned.seed,
             data_dir=images.folder,
             device=device,
-            on_epoch=lambda task, epoch: self._epoch_ends.append(clock()),
+            on_epoch=lambda task, epoch, means: self._epoch_ends.append(clock()),
         )
         self.epoch_seconds: list[float] = []
         """Of every call of `train`: the seconds of one of its epochs."""

@@ -114,10 +114,13 @@ def _run(options: argparse.Namespace) -> int:
         command=in_words("run", options),
     )
     runs = [track.on_data(run, options.data_dir) for run in runs]
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # started by torchrun
-        ends = track.execute_in_processes(runs, place)
-        if ends is None:
+    if _under_torchrun():
+        from vcl_radial.runs.together import perform_together
+
+        together = perform_together(runs, place)
+        if together is None:
             return DONE
+        ends = together
     else:
         lanes = 1 if place.log else options.lanes
         ends = perform(
@@ -142,9 +145,12 @@ def _check_options(track: AnyTrack, options: argparse.Namespace) -> None:
     Raises:
         UserError: it has not.
     """
-    for logger in options.log:
-        if logger not in track.loggers:
-            raise UserError(f"--log {logger}: runs of {options.benchmark} log nothing to it")
+    if _under_torchrun() and not track.has_peers:
+        raise UserError(
+            f"torchrun: a run of {options.benchmark} is of one process; start it without torchrun"
+        )
+    if _under_torchrun() and (options.jobs or 1) > 1:
+        raise UserError("--jobs is for a single process: leave it out under torchrun")
     if options.log and (options.lanes or 1) > 1:
         raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
     if (options.lanes or 1) > 1 and not track.has_lanes:
@@ -153,6 +159,10 @@ def _check_options(track: AnyTrack, options: argparse.Namespace) -> None:
         raise UserError(
             f"--device {options.device}: runs of {options.benchmark} compute on a CPU only"
         )
+
+
+def _under_torchrun() -> bool:
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 def _print_faults(ends: Sequence[Ended]) -> int:

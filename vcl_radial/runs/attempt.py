@@ -11,6 +11,7 @@ from typing import Any, Literal
 from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.outside import in_words
 from vcl_radial.quiet import quiet
+from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import DIVERGED, FAILED, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.place import Place
@@ -155,7 +156,7 @@ def _alone(
     try:
         if floors:
             check(track.so_far(RunFolder(place.out, run)))
-        track.execute(run, place, on_step)
+        execute(track, run, place, on_step)
     except Hopeless as error:
         return Ended(run, "pruned", str(error))
     except Diverged as error:
@@ -167,7 +168,7 @@ def _together(
     runs: Sequence[RunSpec], report: Report, track: AnyTrack, place: Place
 ) -> list[Ended]:
     # A lane ends early where its loss is not finite, or where its checkpoint is another's.
-    faults = track.execute_together(runs, place, report)
+    faults = execute_together(track, runs, place, report)
     ends = zip(runs, faults, strict=True)
     return [Ended(run, "diverged" if fault else "finished", fault) for run, fault in ends]
 

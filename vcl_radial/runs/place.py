@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from vcl_radial.runs.peers import ALONE, Peers
+
 
 @dataclass(frozen=True)
 class Place:
@@ -17,6 +19,7 @@ class Place:
         threads: of one run.
         log: loggers to attach, by their names in `vcl_radial.tracks.continual.loggers`.
         command: what was asked for, in words, to stand with the results.
+        peers: this process among those that train a run together.
     """
 
     out: Path
@@ -25,3 +28,4 @@ class Place:
     threads: int = 1
     log: tuple[str, ...] = ()
     command: str | None = None
+    peers: Peers = ALONE

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import validated
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from vcl_radial.report.gather import FinishedRun
     from vcl_radial.report.sections import Section
-    from vcl_radial.runs.attempt import Ended
+    from vcl_radial.runs.training import Lanes, Training
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
 
@@ -45,7 +45,9 @@ class Step:
         score: after a step that is just done: in per cent, the higher the better.
         epoch: epochs done.
         epochs: of the whole run.
-        news: a line for a log, where there is something to log.
+        news: a line for the terminal, where there is something to say.
+        scalars: what a logger shows, by name.
+        at: training steps made so far, where a logger puts the scalars.
     """
 
     done: int
@@ -54,6 +56,8 @@ class Step:
     epoch: int = 0
     epochs: int = 0
     news: str | None = None
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    at: int = 0
 
 
 R = TypeVar("R", bound=RunSpec)
@@ -74,8 +78,8 @@ class Track(ABC, Generic[R]):
         worker_modules: that a worker imports before its first step.
         has_lanes: whether runs of one shape can be trained together.
         has_scores_between: whether `so_far` has a score before the last step.
+        has_peers: whether the processes of `torchrun` can train a run together.
         uses_all_cores: whether one run at a time has all cores, where nobody says how many.
-        loggers: that it can attach, by name.
         devices: that it can compute on.
     """
 
@@ -86,8 +90,8 @@ class Track(ABC, Generic[R]):
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt",)
     has_lanes: ClassVar[bool] = False
     has_scores_between: ClassVar[bool] = True
+    has_peers: ClassVar[bool] = False
     uses_all_cores: ClassVar[bool] = False
-    loggers: ClassVar[Sequence[str]] = ()
     devices: ClassVar[Sequence[str]] = ("cpu", "cuda")
 
     @property
@@ -157,17 +161,21 @@ class Track(ABC, Generic[R]):
         """Load the data of runs once: one message for all, and one download."""
 
     @abstractmethod
-    def execute(self, run: R, place: Place, tell: Callable[[Step], None]) -> None:
-        """Carry a run out, going on from its checkpoint. What `tell` raises leaves it resumable.
+    def open(self, run: R, place: Place, report: Callable[[Step], None]) -> Training:
+        """A run in progress at its start: its data are loaded, its network and method are made.
+
+        Args:
+            run: to be trained.
+            place: where.
+            report: called between steps; what it raises leaves the run resumable.
 
         Raises:
             UserError: something the user can mend.
-            Diverged: the loss stopped being a finite number.
         """
 
     @abstractmethod
     def so_far(self, folder: RunFolder[R]) -> dict[int, float]:
-        """What `execute` told as the scores after steps, of a run that is finished or not.
+        """What `Step.score` was after each step, of a run that is finished or not.
 
         Raises:
             UserError: its checkpoint is damaged.
@@ -195,19 +203,6 @@ class Track(ABC, Generic[R]):
     def epochs(self, run: R) -> int:
         """How many epochs a run has, as far as is known before it starts."""
         return 0
-
-    def execute_in_processes(self, runs: Sequence[R], place: Place) -> list[Ended] | None:
-        """Under `torchrun`: carry runs out in this process and its peers together.
-
-        Returns:
-            How the runs ended; None in all processes but the first.
-
-        Raises:
-            UserError: a run of this track is of one process.
-        """
-        raise UserError(
-            f"torchrun: a run of {runs[0].benchmark} is of one process; start it without torchrun"
-        )
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """The tables of a finished run's folder.
@@ -248,10 +243,10 @@ class Track(ABC, Generic[R]):
         """Runs that can go together, at most so many, in the order of the first of each batch."""
         return [[run] for run in runs]
 
-    def execute_together(
-        self, runs: Sequence[R], place: Place, tell: Callable[[R, Step], None]
-    ) -> list[str | None]:
-        """Carry a batch out; the fault of each run, which is that it diverged."""
+    def open_together(
+        self, runs: Sequence[R], place: Place, report: Callable[[int, Step], None]
+    ) -> Lanes:
+        """A batch in progress at its start; `report` is called between steps with the lane."""
         raise NotImplementedError
 
 

@@ -1,196 +1,212 @@
-"""Carrying one run out in its folder: resume, checkpoint after every task, finish."""
+"""A task sequence as the run machine sees it, alone or as lanes: a step is a task."""
 
 from __future__ import annotations
 
-import gc
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
-from vcl_radial.errors import UserError
-from vcl_radial.runs.environment import engines_with, loaded, tell_if_mixed
-from vcl_radial.runs.folder import DamagedCheckpoint, RunFolder, discard_damaged
+import pandas as pd
+
+from vcl_radial.metrics import summary
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.track import Step
+from vcl_radial.tracks.continual.lane_runs import LaneRuns
 from vcl_radial.tracks.continual.specification import Run
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from vcl_radial.tracks.continual.training import ContinualRun
+from vcl_radial.tracks.continual.training import ContinualRun
 
 
-@dataclass(frozen=True)
-class Event:
-    """How far a run has come.
+class InProgress(Protocol):
+    """What `ContinualRun` and a lane have in common."""
 
-    Attributes:
-        kind: "start" (`total` epochs are to come), "epoch", or "task" (trained and scored).
-        task: tasks done, or the task at work (from 1).
-        epoch: epochs done, over all tasks.
-        total: epochs of the whole run.
-        accuracy: after a task: the average over the tasks seen, in per cent.
-    """
-
-    kind: Literal["start", "epoch", "task"]
-    task: int
-    tasks: int
-    epoch: int
-    total: int
-    accuracy: float | None = None
-
-
-def execute(run: Run, place: Place, tell: Callable[[Event], None]) -> None:
-    """Carry a run out, going on from its checkpoint where there is one.
-
-    Raises:
-        UserError: something the user can mend; what was finished stays.
-        Diverged: the loss stopped being a finite number.
-    """
-    import torch
-
-    from vcl_radial.tracks.continual.training import ContinualRun
-
-    loaded()  # the commit, before anybody makes another
-    # More threads than cores would fight; the count is part of what makes the bytes the same.
-    torch.set_num_threads(place.threads)
-    # An ended run is a cycle of few objects that holds all its data: not collected by itself, the
-    # runs of a long search add up to gigabytes.
-    gc.collect()
-    folder = RunFolder(place.out, run)
-
-    def on_epoch(task: int, epoch: int) -> None:
-        tell(event("epoch", task, run.recipe.epochs_until(task - 1) + epoch))
-
-    track = ContinualRun(
-        run.stream,
-        run.recipe,
-        run.seed,
-        evaluate_on=run.evaluate_on,
-        data_dir=place.data_dir,
-        device=place.device,
-        on_epoch=on_epoch,
-    )
-    total = run.recipe.epochs_until(track.trainings)
-
-    def event(
-        kind: Literal["start", "epoch", "task"],
-        task: int,
-        epoch: int,
-        accuracy: float | None = None,
-    ) -> Event:
-        return Event(kind, task, track.tasks, epoch, total, accuracy)
-
-    def epochs_done() -> int:
-        return min(run.recipe.epochs_until(track.tasks_done), total)
-
-    folder.start()  # only now: a spec that does not fit its data leaves no folder behind
-    go_on(folder, track, track.device_name)
-    tell(event("start", track.tasks_done, epochs_done()))
-    with _logged(track, folder, place.log) as log_task:
-        for done in track.finish_tasks():
-            log_task()
-            folder.save_checkpoint(track.state_dict())
-            tell(event("task", done, epochs_done(), track.average_accuracy()))
-    finish(folder, track, place, track.stream.task_names)
-
-
-@contextmanager
-def _logged(
-    track: ContinualRun, folder: RunFolder[Run], loggers: Sequence[str]
-) -> Iterator[Callable[[], None]]:
-    """Log a run into its folder where there are loggers; gives what to call after a task."""
-    if not loggers:
-        yield lambda: None
-        return
-    from vcl_radial.tracks.continual.loggers import logged
-
-    run = folder.run
-    name = f"{run.benchmark}/{run.method}/seed-{run.seed}"
-    with logged(track, loggers, folder.path, name, run.settings()) as log_task:
-        yield log_task
-
-
-class Resumable(Protocol):
-    """A run in progress that can be stored, and whose scores are a tidy table."""
-
+    rows: list[tuple[int, int, str, float]]
+    tasks_done: int
     seconds: dict[str, float]
 
     @property
     def parameters(self) -> int:
         """How many numbers the network trains."""
 
+    @property
+    def iterations(self) -> int:
+        """Training steps made so far."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers from which it can go on."""
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a stored state."""
+        """Go on from what `state_dict` gave."""
 
     def accuracy(self) -> pd.DataFrame:
-        """The scores so far."""
+        """The tidy scores so far."""
 
     def movement(self) -> pd.DataFrame:
         """How far the posterior of each layer went in each task; empty where there is none."""
 
+    def average_accuracy(self) -> float:
+        """The mean accuracy over the tasks trained so far, in per cent."""
 
-def go_on(folder: RunFolder[Run], run: Resumable, device: str) -> None:
-    """Load the folder's checkpoint where there is one; a damaged one is thrown away.
+
+class TaskTraining:
+    """A run on a task sequence.
 
     Args:
-        folder: told what the run is computed with; so is the user where that is not one thing.
-        run: to go on with.
-        device: of this process, in words.
-
-    Raises:
-        UserError: it does not fit.
+        spec: of the run.
+        run: it in progress.
+        names: of the tasks.
+        trainings: how often the method trains: once a task, or once for all.
+        device_name: in words.
     """
-    try:
-        state = folder.load_checkpoint()
-    except DamagedCheckpoint:
-        discard_damaged(folder.checkpoint)
-        state = None
-    folder.engines = engines_with(folder.engines, device)
-    if state is None:
-        return
-    tell_if_mixed(folder.checkpoint, folder.engines)
-    try:
-        run.load_state_dict(state)
-    except Exception as error:  # the code of a user's strategy may have changed in any way
-        raise UserError(
-            f"{folder.checkpoint}: does not fit the code as it is now "
-            f"({' '.join(str(error).split())}); delete it to run this seed from its start"
-        ) from error
 
+    def __init__(
+        self, spec: Run, run: InProgress, names: Sequence[str], trainings: int, device_name: str
+    ) -> None:
+        self._spec, self._run, self._names = spec, run, names
+        self._total = spec.recipe.epochs_until(trainings)
+        self.device_name = device_name
 
-def finish(folder: RunFolder[Run], run: Resumable, place: Place, tasks: Sequence[str]) -> None:
-    """Write a finished run's result files."""
-    from vcl_radial.metrics import summary
-    from vcl_radial.runs import environment
+    def position(self) -> Step:
+        """After the last task that is done."""
+        done = self._run.tasks_done
+        news = f"goes on after task {done} of {len(self._names)}" if done else None
+        return self._step(done, news=news)
 
-    tidy = run.accuracy()
-    scores = summary(tidy, multi_head=folder.run.stream.multi_head)
-    where = environment.describe(place.device, place.threads, folder.commits)
-    layers = run.movement()
-    folder.finish(
-        ({} if layers.empty else {"layers.csv": layers.to_csv(index=False)})
-        | {
+    def state_dict(self) -> dict[str, Any]:
+        """As that of `ContinualRun`."""
+        return self._run.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on after the last task that is done."""
+        self._run.load_state_dict(state)
+
+    def steps(self) -> Iterator[Step]:
+        """Train and score task by task."""
+        assert isinstance(self._run, ContinualRun)  # lanes have the steps of `TaskLanes`
+        for _ in self._run.finish_tasks():
+            yield self.after_task()
+
+    def after_task(self) -> Step:
+        """The step of the task that is just done."""
+        done, accuracy = self._run.tasks_done, self._run.average_accuracy()
+        news = f"task {done} of {len(self._names)}  average accuracy {accuracy:6.2f} %"
+        scalars = {"average_accuracy": accuracy, **self._scores_after(done)}
+        return self._step(done, score=accuracy, news=news, scalars=scalars)
+
+    def untrained(self) -> Step:
+        """The scores before any training."""
+        return replace(self._step(0, 0, scalars=self._scores_after(0)), at=0)
+
+    def _scores_after(self, done: int) -> dict[str, float]:
+        return {
+            f"{metric}/task-{task}": value
+            for trained, task, metric, value in self._run.rows
+            if trained == done
+        }
+
+    def after_epoch(self, task: int, epoch: int, scalars: Mapping[str, float]) -> Step:
+        """The step of an epoch of a task, both from 1; it is not stored."""
+        done = self._spec.recipe.epochs_until(task - 1) + epoch
+        of_task = {f"training_{name}/task-{task}": value for name, value in scalars.items()}
+        return self._step(task - 1, done, scalars=of_task)
+
+    def _step(self, done: int, epoch: int | None = None, **more: Any) -> Step:
+        if epoch is None:
+            epoch = min(self._spec.recipe.epochs_until(done), self._total)
+        return Step(
+            done=done,
+            words=f"task {min(done + 1, len(self._names))} of {len(self._names)}",
+            epoch=epoch,
+            epochs=self._total,
+            at=self._run.iterations,
+            **more,
+        )
+
+    def files(self) -> dict[str, str]:
+        """Scores of all tasks after every task, what follows from them, and what layers did."""
+        tidy, layers = self._run.accuracy(), self._run.movement()
+        scores = summary(tidy, multi_head=self._spec.stream.multi_head)
+        files = {} if layers.empty else {"layers.csv": layers.to_csv(index=False)}
+        return {
+            **files,
             "accuracy.csv": tidy.to_csv(index=False),
             "metrics.json": json.dumps(scores, indent=2) + "\n",
-            "environment.json": json.dumps(
-                where
-                | environment.of_engines(folder.engines)
-                | {
-                    "tasks": list(tasks),
-                    "parameters": run.parameters,
-                    "seconds": run.seconds,
-                    "finished": _timestamp(),
-                    "command": place.command,
-                },
-                indent=2,
-            )
-            + "\n",
         }
+
+    def kept(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """Tasks, parameters, seconds."""
+        return {
+            "tasks": list(self._names),
+            "parameters": self._run.parameters,
+            "seconds": self._run.seconds,
+        }
+
+
+def open_run(spec: Run, place: Place, report: Callable[[Step], None]) -> TaskTraining:
+    """A run at its start."""
+
+    def on_epoch(task: int, epoch: int, scalars: Mapping[str, float]) -> None:
+        if place.log and (task, epoch) == (1, 1):
+            report(training.untrained())
+        report(training.after_epoch(task, epoch, scalars))
+
+    run = ContinualRun(
+        spec.stream,
+        spec.recipe,
+        spec.seed,
+        evaluate_on=spec.evaluate_on,
+        data_dir=place.data_dir,
+        device=place.device,
+        on_epoch=on_epoch,
+        watched=bool(place.log),
     )
+    training = TaskTraining(spec, run, run.stream.task_names, run.trainings, run.device_name)
+    return training
 
 
-def _timestamp() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+class TaskLanes:
+    """Runs on one stream, trained as one program.
+
+    Args:
+        specs: of one stream and one shape.
+        place: where they compute and read.
+        report: called with a lane and an epoch of it.
+    """
+
+    def __init__(
+        self, specs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+    ) -> None:
+        def on_epoch(lane: int, task: int, epoch: int) -> None:
+            report(lane, self.lanes[lane].after_epoch(task, epoch, {}))
+
+        self._runs = LaneRuns(
+            specs[0].stream,
+            [spec.recipe for spec in specs],
+            [spec.seed for spec in specs],
+            evaluate_on=specs[0].evaluate_on,
+            data_dir=place.data_dir,
+            device=place.device,
+            on_epoch=on_epoch,
+        )
+        names, device = self._runs.stream.task_names, self._runs.device_name
+        self.lanes = [
+            TaskTraining(spec, lane, names, self._runs.tasks, device)
+            for spec, lane in zip(specs, self._runs.lanes, strict=True)
+        ]
+
+    def leave_out(self, lane: int) -> None:
+        """Do nothing more in a lane."""
+        self._runs.leave_out(lane)
+
+    def fault(self, lane: int) -> Any:
+        """Why a lane has ended early."""
+        return self._runs.lanes[lane].fault
+
+    def steps(self) -> Iterator[dict[int, Step]]:
+        """Task by task."""
+        for finished in self._runs.finish_tasks():
+            yield {lane: self.lanes[lane].after_task() for lane in finished}

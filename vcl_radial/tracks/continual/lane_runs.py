@@ -82,6 +82,9 @@ class Lane:
         self.fault: Diverged | None = None
         self.left_out = False
 
+    iterations = 0
+    """Training steps are not counted."""
+
     @property
     def parameters(self) -> int:
         """How many numbers the network trains, as `ContinualRun` counts them."""

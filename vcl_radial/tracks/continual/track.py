@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,8 @@ from vcl_radial.data_files import image_files, required_root
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.runs.training import Lanes, Training
 from vcl_radial.tracks.continual import WORKER_MODULES
-from vcl_radial.tracks.continual.execute import Event, execute
-from vcl_radial.tracks.continual.lanes import batches, execute_lanes
 from vcl_radial.tracks.continual.preflight import check_data, check_runs
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER
 from vcl_radial.tracks.continual.specification import Run
@@ -46,7 +46,6 @@ class Continual(Track[Run]):
     }
     worker_modules = WORKER_MODULES
     has_lanes = True
-    loggers = ("tensorboard", "wandb")
 
     def check_runs(self, runs: Sequence[Run]) -> None:
         """As before `vcl-radial run`."""
@@ -78,9 +77,11 @@ class Continual(Track[Run]):
             if name == IMAGE_FOLDER:
                 _name_left_out(required_root(name, data_dir))
 
-    def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
-        """Carry a run out."""
-        execute(run, place, lambda event: tell(_step(event)))
+    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+        """A run at its start."""
+        from vcl_radial.tracks.continual.execute import open_run
+
+        return open_run(run, place, report)
 
     def prepare_report(self) -> None:
         """Import figures and pages."""
@@ -142,31 +143,27 @@ class Continual(Track[Run]):
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
         """Runs of one stream and one shape."""
-        return batches(runs, lanes)
+        if lanes == 1:
+            return [[run] for run in runs]
+        from vcl_radial.tracks.continual.lane_runs import shape
 
-    def execute_together(
-        self, runs: Sequence[Run], place: Place, tell: Callable[[Run, Step], None]
-    ) -> list[str | None]:
-        """Carry a batch out as lanes of one program."""
-        return execute_lanes(runs, place, lambda run, event: tell(run, _step(event)))
+        groups: dict[str, list[Run]] = {}
+        for number, run in enumerate(runs):
+            stream = json.dumps([run.stream.model_dump(), run.evaluate_on])
+            groups.setdefault(f"{stream}{shape(run.recipe) or number}", []).append(run)
+        return [
+            group[start : start + lanes]
+            for group in groups.values()
+            for start in range(0, len(group), lanes)
+        ]
 
+    def open_together(
+        self, runs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+    ) -> Lanes:
+        """A batch at its start."""
+        from vcl_radial.tracks.continual.execute import TaskLanes
 
-def _step(event: Event) -> Step:
-    at_work = event.task if event.kind == "epoch" else min(event.task + 1, event.tasks)
-    done = f"task {event.task} of {event.tasks}"
-    news = {
-        "start": f"goes on after {done}" if event.task else None,
-        "epoch": None,
-        "task": f"{done}  average accuracy {event.accuracy:6.2f} %" if event.accuracy else None,
-    }
-    return Step(
-        done=event.task - (event.kind == "epoch"),
-        words=f"task {at_work} of {event.tasks}",
-        score=event.accuracy if event.kind == "task" else None,
-        epoch=event.epoch,
-        epochs=event.total,
-        news=news[event.kind],
-    )
+        return TaskLanes(runs, place, report)
 
 
 def _name_left_out(root: Path) -> None:

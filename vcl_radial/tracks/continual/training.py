@@ -8,7 +8,7 @@ same bytes as one that was never interrupted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ import numpy as np
 import pandas as pd
 import torch
 from avalanche.core import SupervisedPlugin
+from avalanche.evaluation import PluginMetric
 from avalanche.training.determinism.rng_manager import RNGManager
 from avalanche.training.plugins import EvaluationPlugin
 from torch import nn
+from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.data.streams import TensorStream, to_avalanche
@@ -40,8 +42,8 @@ EVAL_BATCH = 16_384
 EVAL_NUMBERS = 2**23
 """Numbers of the inputs in an evaluation batch at most: a convolution makes many of each."""
 
-OnEpoch = Callable[[int, int], None]
-"""Called with the task (from 1) and the epoch (from 1) that has just ended."""
+OnEpoch = Callable[[int, int, Mapping[str, float]], None]
+"""Called with the task and the epoch (from 1) that has just ended, and means over its batches."""
 
 
 class ContinualRun:
@@ -54,7 +56,8 @@ class ContinualRun:
         evaluate_on: "test" or "validation".
         data_dir: where the data lie; see `vcl_radial.data.streams`.
         device: of the network and the data.
-        on_epoch: told about every finished epoch.
+        on_epoch: called after every epoch.
+        watched: whether it is called with `nll` (nats per point) and `accuracy` (per cent).
     """
 
     def __init__(
@@ -66,7 +69,8 @@ class ContinualRun:
         evaluate_on: str = "test",
         data_dir: Path | None = None,
         device: str = "cpu",
-        on_epoch: OnEpoch = lambda task, epoch: None,
+        on_epoch: OnEpoch = lambda task, epoch, scalars: None,
+        watched: bool = False,
     ) -> None:
         # A network trained to a loss near 0 meets denormal numbers, and they are slow.
         torch.set_flush_denormal(True)
@@ -79,14 +83,15 @@ class ContinualRun:
             benchmark.streams[{"validation": "valid"}.get(evaluate_on, evaluate_on)]
         )
         self.scores = Scores()
+        means = _EpochMeans() if watched else None
         self._seed_task(0)
         self.strategy = make_strategy(
             recipe,
             make_network(self.stream, recipe),
             tensor_stream=self.stream.to(device),
             device=device,
-            evaluator=EvaluationPlugin(self.scores, loggers=[]),
-            plugins=[_EpochCallback(on_epoch), Upkeep()],
+            evaluator=EvaluationPlugin(self.scores, *([means] if means else []), loggers=[]),
+            plugins=[_EpochCallback(on_epoch, means), Upkeep()],
         )
         self.rows: list[tuple[int, int, str, float]] = []
         self.layers: list[tuple[int, LayerMovement]] = []
@@ -196,14 +201,47 @@ def movement_table(layers: Sequence[tuple[int, LayerMovement]]) -> pd.DataFrame:
     return pd.DataFrame([(task, *layer) for task, layer in layers], columns=columns)
 
 
-class _EpochCallback(SupervisedPlugin):
-    def __init__(self, on_epoch: OnEpoch) -> None:
+class _EpochMeans(PluginMetric[float]):
+    """Means over the training batches of an epoch: a metric, which wants no gradients.
+
+    Avalanche's own mean of the loss shows what the loss holds, and that differs from method to
+    method: some give the gradient of their penalty without its value.
+    """
+
+    def __init__(self) -> None:
         super().__init__()
-        self.on_epoch = on_epoch
+        self.reset()
+
+    def reset(self, **kwargs: Any) -> None:
+        """Forget all batches."""
+        self.points, self.nll, self.right = 0, 0.0, 0
+
+    def result(self, **kwargs: Any) -> float | None:
+        """Nothing for Avalanche's loggers."""
+
+    def after_training_iteration(self, strategy: Any) -> None:
+        """Count a batch."""
+        output, y = strategy.mb_output.detach(), strategy.mb_y
+        self.points += len(y)
+        self.nll += float(cross_entropy(output, y, reduction="sum"))
+        self.right += int((output.argmax(-1) == y).sum())
+
+    def take(self) -> dict[str, float]:
+        """NLL in nats per point, accuracy in per cent; forgotten afterwards."""
+        means = {"nll": self.nll / self.points, "accuracy": 100 * self.right / self.points}
+        self.reset()
+        return means
+
+
+class _EpochCallback(SupervisedPlugin):
+    def __init__(self, on_epoch: OnEpoch, means: _EpochMeans | None) -> None:
+        super().__init__()
+        self.on_epoch, self.means = on_epoch, means
 
     def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         task = strategy.experience.current_experience + 1
-        self.on_epoch(task, strategy.clock.train_exp_epochs + 1)
+        means = {} if self.means is None else self.means.take()
+        self.on_epoch(task, strategy.clock.train_exp_epochs + 1, means)
 
 
 def task_seed(seed: int, task: int) -> int:

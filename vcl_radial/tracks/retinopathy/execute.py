@@ -1,11 +1,11 @@
-"""One run from its start, or from where it was left, to its result files."""
+"""A run on photographs as the run machine sees it: a step is an epoch of a member on a site."""
 
 from __future__ import annotations
 
 import csv
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,112 +13,208 @@ import pandas as pd
 import torch
 
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
-from vcl_radial.runs import environment
-from vcl_radial.runs.folder import DamagedCheckpoint, RunFolder, discard_damaged
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.peers import ALONE, Peers
+from vcl_radial.runs.track import Step
 from vcl_radial.tracks.retinopathy.networks import make_network
 from vcl_radial.tracks.retinopathy.prediction import predict, together
 from vcl_radial.tracks.retinopathy.prepare import Prepared, all_test_sets, all_validation_sets
-from vcl_radial.tracks.retinopathy.processes import ALONE, Processes
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.tracks.retinopathy.settings import Run
-from vcl_radial.tracks.retinopathy.training import (
-    HISTORY,
-    OnBatch,
-    Training,
-    derived,
-    trained_network,
-)
-
-OnEpoch = Callable[[Sequence[Mapping[str, float]]], None]
-"""Called after an epoch with the lines of the history up to it."""
+from vcl_radial.tracks.retinopathy.training import HISTORY, Training, derived, trained_network
 
 Weights = dict[str, Any]
 """A network's state dict."""
 
+History = list[dict[str, float]]
+"""A line for every epoch."""
 
-def execute(
-    folder: RunFolder[Run],
-    sites: Sequence[Prepared],
-    device: torch.device | str = "cpu",
-    *,
-    processes: Processes = ALONE,
-    on_epoch: OnEpoch = lambda history: None,
-    on_batch: OnBatch = lambda: None,
-    command: str | None = None,
-) -> None:
-    """Train all members of a run on one site after another, predict, score and write its files.
 
-    The state is stored after every epoch; a run that has a checkpoint goes on from it. Of several
-    processes, which all see the folder, the first one writes.
+class EpochTraining:
+    """All members of a run, trained on one site after another.
 
-    Raises:
-        UserError: the run does not fit into memory, or its folder cannot be read or written.
-        Diverged: the loss of a member stopped being a finite number, or its predictions are none.
+    Args:
+        run: its spec.
+        sites: the photographs, ready for training.
+        device: of the networks and the pixels.
+        peers: that share every batch.
     """
-    environment.loaded()  # the commit, before anybody makes another
-    # A network trained to a loss near 0 meets denormal numbers, and they are slow.
-    torch.set_flush_denormal(True)
-    run, device = folder.run, torch.device(device)
-    recipe = run.recipe
-    # Nobody reads while the first process still writes what another run left to be done.
-    processes.wait()
-    state = _left(folder, processes) or {"members": [], "training": None, "history": []}
-    commits = [*state.get("commits", []), environment.loaded()]
-    if state.setdefault("processes", processes.world) != processes.world:
-        raise UserError(
-            f"{folder.checkpoint}: was left by {state['processes']} processes; go on with as many, "
-            "or delete it"
-        )
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    engines = environment.engines_with(state.get("engines", []), name)
-    if processes.is_first:
-        environment.tell_if_mixed(folder.checkpoint, engines)
-    processes.wait()
-    # Of each member the weights after each site.
-    members: list[list[Weights]] = state["members"]
-    history: list[dict[str, float]] = state["history"]
-    if processes.is_first:
-        folder.start()
 
-    def save(training: dict[str, Any] | None) -> None:
-        if processes.is_first:
-            done = {"members": members, "history": history, "processes": processes.world}
-            behind = {"commits": commits, "engines": engines}
-            folder.save("checkpoint.pt", {**done, **behind, "training": training})
+    def __init__(
+        self, run: Run, sites: Sequence[Prepared], device: str = "cpu", peers: Peers = ALONE
+    ) -> None:
+        self.run, self.sites, self.device, self.peers = run, sites, torch.device(device), peers
+        self.members: list[list[Weights]] = []
+        """Of each member the weights after each site."""
+        self._history: History = []
+        self._training: Training | None = None
 
-    for member, site in product(range(recipe.members), range(len(sites))):
-        if member == len(members):
-            members.append([])
-        after = members[member]
-        if site < len(after):
-            continue
-        training = Training(
-            recipe,
-            sites[site],
-            run.seed,
+    @property
+    def device_name(self) -> str:
+        """The device, in words."""
+        is_gpu = self.device.type == "cuda"
+        return torch.cuda.get_device_name(self.device) if is_gpu else "cpu"
+
+    @property
+    def history(self) -> History:
+        """All epochs so far."""
+        return [*self._history, *(self._training.history if self._training else [])]
+
+    def position(self) -> Step:
+        """After the last epoch that is done."""
+        here, done = self._step(), len(self.history)
+        news = f"goes on after epoch {done}" if done else None
+        return replace(here, score=None, news=news, scalars={})
+
+    def _step(self) -> Step:
+        return step(self.run, [site.name for site in self.sites], self.history)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights of the networks that are trained, the one at work, and the history."""
+        return {
+            "members": self.members,
+            "history": self._history,
+            "processes": self.peers.world,
+            "training": self._training.state_dict() if self._training else None,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave.
+
+        Raises:
+            UserError: other processes than these have left it.
+        """
+        if state["processes"] != self.peers.world:
+            raise UserError(
+                f"the checkpoint was left by {state['processes']} processes; go on with as many, "
+                "or delete it"
+            )
+        self.members, self._history = state["members"], state["history"]
+        if state["training"] is not None:
+            member = len(self.members) - 1 if self.members else 0
+            site = len(self.members[-1]) if self.members else 0
+            self._training = self._begin(member, site)
+            self._training.load_state_dict(state["training"])
+
+    def steps(self) -> Iterator[Step]:
+        """Train what is left, epoch by epoch.
+
+        Raises:
+            UserError: a step does not fit into memory.
+            Diverged: the loss of a member stopped being a finite number.
+        """
+        for member, site in product(range(self.run.recipe.members), range(len(self.sites))):
+            if member == len(self.members):
+                self.members.append([])
+            if site < len(self.members[member]):
+                continue
+            if self._training is None:
+                self._training = self._begin(member, site)
+            while not self._training.finished:
+                with _memory_named(self.run.recipe.batch_size):
+                    self._training.run_epoch()
+                yield self._step()
+            self._end(self._training, self.members[member])
+
+    def files(self) -> dict[str, str]:
+        """Predictions, scores, calibration and history.
+
+        Raises:
+            Diverged: predictions are not numbers.
+        """
+        predictions = _predictions(self.run, self.sites, self.members, self.device)
+        tables = {
+            "predictions": predictions,
+            "scores": score_table(predictions),
+            "calibration": calibration_table(predictions),
+            "history": pd.DataFrame(self._history, columns=[*HISTORY, "selected"]).astype(
+                {"member": int, "site": int, "epoch": int}
+            ),
+        }
+        return {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
+
+    def kept(self) -> dict[str, Any]:
+        """The weights of all members after all sites, of a run that is scored on test data."""
+        return {"weights.pt": {"members": self.members}} if self.run.evaluate_on == "test" else {}
+
+    def facts(self) -> dict[str, Any]:
+        """Parameters, seconds, photographs, sites, and what has to be said with the results."""
+        recipe, sites, history = self.run.recipe, self.sites, self._history
+        parameters = sum(p.numel() for p in make_network(recipe, sites[0].data.size).parameters())
+        seconds = sum(line["seconds"] for line in history)
+        return {
+            "parameters": recipe.members * parameters,
+            "seconds": seconds,
+            "seconds_per_epoch": seconds / len(history),
+            "photographs": {
+                part: sum(len(getattr(site.split, part)) for site in sites)
+                for part in ("train", "validation", "test")
+            },
+            "sites": [site.name for site in sites],
+            "notices": list(sites[0].notices),
+            "processes": self.peers.world,
+        }
+
+    def _begin(self, member: int, site: int) -> Training:
+        after = self.members[member] if member < len(self.members) else []
+        return Training(
+            self.run.recipe,
+            self.sites[site],
+            self.run.seed,
             member,
-            device,
+            self.device,
             site=site,
             start=after[-1] if after else None,
-            processes=processes,
+            peers=self.peers,
         )
-        if state["training"] is not None:
-            training.load_state_dict(state["training"])
-        while not training.finished:
-            with _memory_named(recipe.batch_size):
-                training.run_epoch(on_batch)
-            save(training.state_dict())
-            on_epoch([*history, *training.history])
+
+    def _end(self, training: Training, after: list[Weights]) -> None:
         after.append(training.selected())
-        history += [{**line, "selected": _is_selected(training, line)} for line in training.history]
-        state["training"] = None
-        save(None)
-    if processes.is_first:
-        facts = _facts(folder, sites, history, name, commits)
-        facts |= environment.of_engines(engines)
-        facts |= {"processes": processes.world, "command": command}
-        _finish(folder, sites, members, history, device, facts)
-    processes.wait()
+        self._history += [
+            {**line, "selected": _is_selected(training, line)} for line in training.history
+        ]
+        self._training = None
+
+
+def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
+    """How far a run has come, from the names of its sites and the lines of its history."""
+    epochs = run.recipe.members * len(sites) * run.recipe.epochs
+    if not history:
+        return Step(0, f"epoch 1 of {epochs}", epochs=epochs)
+    line = history[-1]
+    member, site, epoch = (int(line[key]) for key in ("member", "site", "epoch"))
+    # Training that ended early leaves a gap.
+    done = (member * len(sites) + site) * run.recipe.epochs + epoch
+    name = f"{sites[site]}  " if len(sites) > 1 else ""
+    whose = f"member-{member + 1}" + (f"/{sites[site]}" if len(sites) > 1 else "")
+    return Step(
+        done=len(history),
+        words=f"epoch {done} of {epochs}",
+        score=worth(run, history).get(len(history)),
+        epoch=done,
+        epochs=epochs,
+        news=f"member {member + 1}  {name}epoch {epoch}: NLL {line['nll']:.4f} nats, "
+        f"validation AUC {line['validation_auc']:.2f} %",
+        scalars={f"{key}/{whose}": line[key] for key in ("loss", "nll", "kl", "validation_auc")},
+        at=len(history),
+    )
+
+
+def worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
+    """The validation AUC of the weights that would be kept after each epoch of the run.
+
+    Nothing of epochs of the means alone: they are no posterior, and are not kept.
+    """
+    recipe = run.recipe
+    best: dict[tuple[float, float], float] = {}
+    values = {}
+    for number, line in enumerate(lines, start=1):
+        if not line["site"] and line["epoch"] <= recipe.pretrain_epochs:
+            continue
+        network = line["member"], line["site"]
+        best[network] = max(line["validation_auc"], best.get(network, 0.0))
+        values[number] = best[network] if recipe.select == "best" else line["validation_auc"]
+    return values
 
 
 @contextmanager
@@ -147,72 +243,15 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
     return [*state["history"], *(state["training"] or {"history": []})["history"]]
 
 
-def _left(folder: RunFolder[Run], processes: Processes) -> dict[str, Any] | None:
-    """The checkpoint, or None where there is none, or a damaged one: the run starts anew."""
-    try:
-        return folder.load("checkpoint.pt")
-    except DamagedCheckpoint:
-        if processes.is_first:
-            discard_damaged(folder.checkpoint)
-        return None
-
-
-def _finish(
-    folder: RunFolder[Run],
-    sites: Sequence[Prepared],
-    members: Sequence[Sequence[Weights]],
-    history: Sequence[Mapping[str, float]],
-    device: torch.device,
-    facts: Mapping[str, Any],
-) -> None:
-    """Predict, score and write all files."""
-    if folder.run.evaluate_on == "test":
-        folder.save("weights.pt", {"members": members})
-    predictions = _predictions(folder, sites, members, device)
-    tables = {
-        "predictions": predictions,
-        "scores": score_table(predictions),
-        "calibration": calibration_table(predictions),
-        "history": pd.DataFrame(history, columns=[*HISTORY, "selected"]).astype(
-            {"member": int, "site": int, "epoch": int}
-        ),
-    }
-    files = {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
-    folder.finish({**files, "environment.json": json.dumps(facts, indent=2) + "\n"})
-
-
-def _facts(
-    folder: RunFolder[Run],
-    sites: Sequence[Prepared],
-    history: Sequence[Mapping[str, float]],
-    device: str,
-    commits: Sequence[str | None],
-) -> dict[str, Any]:
-    """What stands in `environment.json`."""
-    recipe = folder.run.recipe
-    parameters = sum(p.numel() for p in make_network(recipe, sites[0].data.size).parameters())
-    return environment.describe(device, torch.get_num_threads(), commits) | {
-        "parameters": recipe.members * parameters,
-        "seconds": sum(line["seconds"] for line in history),
-        "seconds_per_epoch": sum(line["seconds"] for line in history) / len(history),
-        "photographs": {
-            part: sum(len(getattr(site.split, part)) for site in sites)
-            for part in ("train", "validation", "test")
-        },
-        "sites": [site.name for site in sites],
-        "notices": list(sites[0].notices),
-    }
-
-
 def _predictions(
-    folder: RunFolder[Run],
+    run: Run,
     sites: Sequence[Prepared],
     members: Sequence[Sequence[Weights]],
     device: torch.device,
 ) -> pd.DataFrame:
     """What the members say together about all that is scored on, after every site."""
-    recipe, seed = folder.run.recipe, folder.run.seed
-    scored = all_test_sets if folder.run.evaluate_on == "test" else all_validation_sets
+    recipe, seed = run.recipe, run.seed
+    scored = all_test_sets if run.evaluate_on == "test" else all_validation_sets
     tables = []
     for k, site in enumerate(sites):
         networks = [trained_network(recipe, site.data.size, after[k], device) for after in members]

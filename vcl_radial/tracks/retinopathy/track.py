@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.runs.attempt import Ended
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.runs.training import Training
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Retinopathy(Track[Run]):
         "vcl_radial.tracks.retinopathy.execute",
     )
     uses_all_cores = True
+    has_peers = True
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """A run with the checksum of its photographs."""
@@ -59,28 +60,12 @@ class Retinopathy(Track[Run]):
                     flush=True,
                 )
 
-    def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
-        """Carry a run out."""
-        import torch
+    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+        """A run at its start."""
+        from vcl_radial.tracks.retinopathy.execute import EpochTraining
 
-        from vcl_radial.tracks.retinopathy.execute import execute
-
-        torch.set_num_threads(place.threads)
         sites = _prepared(run.needed.model_dump_json(), place.data_dir)
-        names = [site.name for site in sites]
-        execute(
-            RunFolder(place.out, run),
-            sites,
-            place.device,
-            on_epoch=lambda history: tell(step(run, names, history)),
-            command=place.command,
-        )
-
-    def execute_in_processes(self, runs: Sequence[Run], place: Place) -> list[Ended] | None:
-        """Under `torchrun`: every batch is shared among its processes."""
-        from vcl_radial.tracks.retinopathy.command import perform_together
-
-        return perform_together(self, runs, place)
+        return EpochTraining(run, sites, place.device, place.peers)
 
     def prepare_report(self) -> None:
         """Import figures and pages."""
@@ -108,9 +93,9 @@ class Retinopathy(Track[Run]):
 
     def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The validation AUC of the weights that would be kept, after each epoch of the run."""
-        from vcl_radial.tracks.retinopathy.execute import history_so_far
+        from vcl_radial.tracks.retinopathy.execute import history_so_far, worth
 
-        return _worth(folder.run, history_so_far(folder))
+        return worth(folder.run, history_so_far(folder))
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """Of the selected weights: of the best epoch, unless the recipe says otherwise."""
@@ -137,42 +122,6 @@ def _prepared(needed: str, data_dir: Path | None) -> Sequence[Prepared]:
     from vcl_radial.tracks.retinopathy.prepare import prepare
 
     return prepare(DataSettings.model_validate_json(needed), data_dir, tell=lambda line: None)
-
-
-def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
-    """How far a run has come, from the names of its sites and the lines of its history."""
-    line = history[-1]
-    member, site, epoch = (int(line[key]) for key in ("member", "site", "epoch"))
-    # Training that ended early leaves a gap.
-    done = (member * len(sites) + site) * run.recipe.epochs + epoch
-    epochs = run.recipe.members * len(sites) * run.recipe.epochs
-    name = f"{sites[site]}  " if len(sites) > 1 else ""
-    return Step(
-        done=len(history),
-        words=f"epoch {done} of {epochs}",
-        score=_worth(run, history).get(len(history)),
-        epoch=done,
-        epochs=epochs,
-        news=f"member {member + 1}  {name}epoch {epoch}: NLL {line['nll']:.4f} nats, "
-        f"validation AUC {line['validation_auc']:.2f} %",
-    )
-
-
-def _worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
-    """The validation AUC of the weights that would be kept after each epoch of the run.
-
-    Nothing of epochs of the means alone: they are no posterior, and are not kept.
-    """
-    recipe = run.recipe
-    best: dict[tuple[float, float], float] = {}
-    found = {}
-    for number, line in enumerate(lines, start=1):
-        if not line["site"] and line["epoch"] <= recipe.pretrain_epochs:
-            continue
-        network = line["member"], line["site"]
-        best[network] = max(line["validation_auc"], best.get(network, 0.0))
-        found[number] = best[network] if recipe.select == "best" else line["validation_auc"]
-    return found
 
 
 TRACK = Retinopathy

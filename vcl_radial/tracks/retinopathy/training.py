@@ -28,10 +28,10 @@ from vcl_radial.nn import (
 )
 from vcl_radial.objectives import categorical_nll, per_point
 from vcl_radial.predict import own_randomness
+from vcl_radial.runs.peers import ALONE, Peers, unsynchronised
 from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
-from vcl_radial.tracks.retinopathy.processes import ALONE, Processes, unsynchronised
 from vcl_radial.tracks.retinopathy.settings import Recipe
 
 OnBatch = Callable[[], None]
@@ -62,7 +62,7 @@ class Training:
         device: of the network.
         site: of a sequence, from 0.
         start: the weights of the site before; the posterior among them becomes the prior.
-        processes: that share every batch. Each draws weights of its own; gradients are averaged
+        peers: that share every batch. Each draws weights of its own; gradients are averaged
             over them, so that the KL counts once.
 
     Raises:
@@ -79,11 +79,11 @@ class Training:
         *,
         site: int = 0,
         start: dict[str, Any] | None = None,
-        processes: Processes = ALONE,
+        peers: Peers = ALONE,
     ) -> None:
-        if recipe.batch_size % processes.world:
+        if recipe.batch_size % peers.world:
             raise UserError(
-                f"batch_size = {recipe.batch_size} must be a multiple of the {processes.world} "
+                f"batch_size = {recipe.batch_size} must be a multiple of the {peers.world} "
                 "processes that share it"
             )
         if site:
@@ -91,7 +91,7 @@ class Training:
             recipe = recipe.model_copy(update={"pretrain_epochs": 0})
         self.recipe, self.prepared = recipe, prepared
         self.seed, self.member, self.site = seed, member, site
-        self.device, self.processes = torch.device(device), processes
+        self.device, self.peers = torch.device(device), peers
         # What a later site draws has seeds of its own.
         self._whose = (member, "site", site) if site else (member,)
         with own_randomness(derived(seed, "start", member), torch.device("cpu")):
@@ -100,7 +100,7 @@ class Training:
             self.network.load_state_dict(start)
             consolidate(self.network, [])
         self.network.to(self.device)
-        self._together = processes.together(self.network, some_unused=recipe.pretrain_epochs > 0)
+        self._together = peers.together(self.network, some_unused=recipe.pretrain_epochs > 0)
         self.optimizer = make_optimizer(recipe, self.network)
         self.batches = TrainingBatches(
             prepared.data,
@@ -109,7 +109,7 @@ class Training:
             normalisation=prepared.normalisation,
             augmentation=Augmentation() if recipe.augment else None,
             seed=derived(seed, "batches", *self._whose),
-            share=(processes.rank, processes.world),
+            share=(peers.rank, peers.world),
             device=self.device,
         )
         self.epoch = 0
@@ -138,7 +138,7 @@ class Training:
                 f"{self.where}: the loss of epoch {self.epoch} is {loss}: "
                 "choose a smaller learning_rate or initial_rho"
             )
-        found = self.processes.from_first(self._validation_auc, self.device)
+        found = self.peers.from_first(self._validation_auc, self.device)
         # Means alone are no posterior: the epochs before it begins cannot be chosen.
         if self.epoch > self.recipe.pretrain_epochs and found > self.best_auc:
             self.best_epoch, self.best_auc = self.epoch, found
@@ -197,7 +197,7 @@ class Training:
         samples = 1 if pretraining and not recipe.dropout else recipe.train_samples
         nll_of_all = torch.zeros((), dtype=torch.float64, device=self.device)
         self.network.train()
-        rank = self.processes.rank
+        rank = self.peers.rank
         seed = derived(
             self.seed, "epoch", *self._whose, self.epoch, *(("rank", rank) if rank else ())
         )
@@ -225,12 +225,12 @@ class Training:
             with torch.no_grad():
                 last_kl = kl_divergence(self.network, [])
                 kl_of_loss = float(per_point(last_kl, points, recipe.kl_weight)) if with_kl else 0.0
-        mean_nll = float(self.processes.mean(nll_of_all)) / len(self.batches)
+        mean_nll = float(self.peers.mean(nll_of_all)) / len(self.batches)
         return mean_nll + kl_of_loss, mean_nll, float(last_kl)
 
     def _closed_form(self) -> ClosedFormGradients | None:
         """Gradients without autograd through posterior and KL, where nothing else is wanted."""
-        served = self.recipe.truncation is None and self.processes.world == 1
+        served = self.recipe.truncation is None and self.peers.world == 1
         if not served or not ClosedFormGradients.serves(self.network):
             return None
         return ClosedFormGradients(self.network)

@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import torch
-import torch.distributed as dist
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
 
 _PATIENCE: Final = timedelta(hours=6)
 """How long processes wait while the first one predicts and scores."""
 
 
 @dataclass(frozen=True)
-class Processes:
+class Peers:
     """This process among those that train together.
 
     Attributes:
@@ -39,20 +38,28 @@ class Processes:
     def wait(self) -> None:
         """Go on when all are here."""
         if self.world > 1:
+            import torch.distributed as dist
+
             dist.barrier()
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean over all processes, in place."""
         if self.world > 1:
+            import torch.distributed as dist
+
             dist.all_reduce(values)
             values /= self.world
         return values
 
     def from_first(self, compute: Callable[[], float], device: torch.device) -> float:
         """A number that the first process computes and all have."""
+        if self.world == 1:
+            return compute()
+        import torch
+        import torch.distributed as dist
+
         value = torch.tensor(compute() if self.is_first else 0.0, dtype=torch.float64).to(device)
-        if self.world > 1:
-            dist.broadcast(value, 0)
+        dist.broadcast(value, 0)
         return float(value)
 
     def together(self, network: nn.Module, *, some_unused: bool) -> nn.Module:
@@ -64,6 +71,8 @@ class Processes:
         """
         if self.world == 1:
             return network
+        from torch.nn.parallel import DistributedDataParallel
+
         with warnings.catch_warnings():
             # The option's new name is unknown to older versions of PyTorch.
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
@@ -73,11 +82,13 @@ class Processes:
             )
 
 
-ALONE: Final = Processes()
+ALONE: Final = Peers()
 
 
 def unsynchronised(network: nn.Module) -> AbstractContextManager[None]:
     """Inside, gradients are added up in each process; the next backward pass outside averages."""
+    from torch.nn.parallel import DistributedDataParallel
+
     if isinstance(network, DistributedDataParallel):
         synchronised: AbstractContextManager[None] = network.no_sync()
         return synchronised
@@ -85,8 +96,8 @@ def unsynchronised(network: nn.Module) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[tuple[Processes, str]]:
-    """The processes that `torchrun` started, or this one alone, and the device of this one.
+def joined(device: str) -> Iterator[tuple[Peers, str]]:
+    """The peers that `torchrun` started, or this one alone, and the device of this one.
 
     Args:
         device: "cpu" or "cuda"; of several GPUs each process takes its own.
@@ -95,12 +106,15 @@ def joined(device: str) -> Iterator[tuple[Processes, str]]:
     if world == 1 or "RANK" not in os.environ:
         yield ALONE, device
         return
+    import torch
+    import torch.distributed as dist
+
     if device == "cuda":
         device = f"cuda:{int(os.environ.get('LOCAL_RANK', '0'))}"
         torch.cuda.set_device(device)
     backend = "gloo" if device == "cpu" else "nccl"
     dist.init_process_group(backend, timeout=_PATIENCE)
     try:
-        yield Processes(dist.get_rank(), world), device
+        yield Peers(dist.get_rank(), world), device
     finally:
         dist.destroy_process_group()

@@ -1,0 +1,151 @@
+"""A run's curves in TensorBoard and Weights & Biases, for every track.
+
+The scalars of every step are logged at the number of training steps made. A run that goes on from
+its checkpoint goes on in the same log: what it had logged beyond the checkpoint is logged again,
+with the same numbers. Nothing here draws from the run's random numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.track import Step
+
+Log = Callable[[Step], None]
+"""Logs the scalars of a step."""
+
+
+@contextmanager
+def logged(loggers: Sequence[str], folder: RunFolder[Any], at: int) -> Iterator[Log]:
+    """Log a run while it goes on.
+
+    Args:
+        loggers: names of `LOGGERS`.
+        folder: of the run; each logger has a folder in it.
+        at: training steps that were made before.
+
+    Raises:
+        UserError: a package is missing or a folder cannot be written.
+    """
+    with ExitStack() as stack:
+        logs = [stack.enter_context(LOGGERS[kind](folder, at)) for kind in loggers]
+
+        def log(step: Step) -> None:
+            for write in logs:
+                write(step)
+
+        yield log
+
+
+@contextmanager
+def _tensorboard(folder: RunFolder[Any], at: int) -> Iterator[Log]:
+    from torch.utils.tensorboard import SummaryWriter
+
+    path = folder.path / "tensorboard"
+    with _disk(path):
+        # What an interrupted run logged beyond its checkpoint is hidden: it is logged again.
+        writer = SummaryWriter(path, purge_step=at + 1 if at else 0)
+        if not at:
+            writer.add_text("spec", _as_markdown(folder), 0)
+
+    def log(step: Step) -> None:
+        with _disk(path):
+            for name, value in step.scalars.items():
+                writer.add_scalar(name, value, step.at)
+            writer.flush()
+
+    try:
+        yield log
+    finally:
+        with _disk(path):
+            writer.close()
+
+
+@contextmanager
+def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
+    """Offline unless $WANDB_MODE says otherwise: `wandb sync` sends it when the user wants it."""
+    from pydantic import ValidationError
+
+    run, path = folder.run, folder.path / "wandb"
+    mode = os.environ.get("WANDB_MODE", "offline")
+    if mode != "online":
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    try:
+        import wandb
+    except ImportError:
+        raise UserError("--log wandb: the package is missing; pip install wandb") from None
+    try:
+        session = wandb.init(
+            project="vcl-radial",
+            name=f"{run.benchmark}/{run.method}/seed-{run.seed}",
+            group=f"{run.benchmark}/{run.method}",
+            id=_identity(path),
+            mode=mode,  # type: ignore[arg-type]
+            resume="allow" if mode == "online" else None,
+            config=run.settings(),
+            dir=folder.path,
+            settings=wandb.Settings(console="off", silent=True, disable_git=True, save_code=False),
+        )
+    except ValidationError as error:  # wandb reads its variables as settings
+        fault = error.errors()[0]
+        key = "_".join(str(part).upper() for part in fault["loc"])
+        raise UserError(f"--log wandb: $WANDB_{key}: {fault['msg']}") from None
+    except (wandb.Error, OSError) as error:
+        raise UserError(f"--log wandb: {' '.join(str(error).split())}") from None
+
+    def log(step: Step) -> None:
+        if step.scalars:
+            session.log(dict(step.scalars), step=step.at)
+
+    failed = True
+    try:
+        yield log
+        failed = False
+    finally:
+        session.finish(exit_code=int(failed))
+
+
+LOGGERS: Mapping[str, Any] = {"tensorboard": _tensorboard, "wandb": _wandb}
+"""The loggers there are, by the name that `--log` knows them by."""
+
+
+@contextmanager
+def _disk(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{folder}: cannot be written: {error.strerror or error}; free space, or run without "
+            "--log"
+        ) from None
+
+
+def _identity(folder: Path) -> str:
+    """A run's id for wandb: made once, kept beside its logs, so that a resumed run keeps it."""
+    path = folder / "run-id"
+    with _disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            known = path.read_text(encoding="ascii", errors="replace").strip()
+        except FileNotFoundError:
+            known = ""
+        if not (known.isalnum() and known.isascii()):
+            known = secrets.token_hex(6)  # not of the run's random numbers
+            path.write_text(known + "\n", encoding="ascii")
+    return known
+
+
+def _as_markdown(folder: RunFolder[Any]) -> str:
+    import tomli_w
+
+    run = folder.run
+    lines = tomli_w.dumps(run.settings()).splitlines()
+    title = f"# {run.benchmark}/{run.method}/seed-{run.seed}"
+    return "\n".join([title, "", *(f"    {line}" for line in lines)])

@@ -1,0 +1,60 @@
+"""What a track gives the run machine: a run in progress, alone or as a lane of one program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from vcl_radial.errors import Diverged
+    from vcl_radial.runs.track import Step
+
+
+class Training(Protocol):
+    """A run in progress. Whatever it draws comes from the seed of its run."""
+
+    @property
+    def device_name(self) -> str:
+        """The device that its numbers are made on, in words."""
+
+    def position(self) -> Step:
+        """How far it is, before it goes on."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Plain tensors and numbers from which it can go on after the last step."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+
+    def steps(self) -> Iterator[Step]:
+        """Train and score what is left; yield after each step, when it can be stored.
+
+        Raises:
+            Diverged: the loss stopped being a finite number.
+        """
+
+    def files(self) -> Mapping[str, str]:
+        """The result files of the finished run by name, but for the spec and the environment."""
+
+    def kept(self) -> Mapping[str, Mapping[str, Any]]:
+        """Plain tensors and numbers that stay with the results, by the names of their files."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What stands in `environment.json` besides commit, versions and device."""
+
+
+class Lanes(Protocol):
+    """Runs of one shape in progress, trained as one program."""
+
+    @property
+    def lanes(self) -> Sequence[Training]:
+        """One for each run. `steps` of a lane is not called: this class has its own."""
+
+    def leave_out(self, lane: int) -> None:
+        """Do nothing more in a lane."""
+
+    def fault(self, lane: int) -> Diverged | None:
+        """Why a lane has ended early; the others go on."""
+
+    def steps(self) -> Iterator[Mapping[int, Step]]:
+        """Train what is left; yield the lanes that have finished a step."""
