@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -58,3 +59,46 @@ class Lanes(Protocol):
 
     def steps(self) -> Iterator[Mapping[int, Step]]:
         """Train what is left; yield the lanes that have finished a step."""
+
+
+class InOnePiece(ABC):
+    """A training that is not stored before it is done: where it was stopped, it starts anew.
+
+    Args:
+        epochs: of it, for the progress bar.
+    """
+
+    device_name = "cpu"
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    @abstractmethod
+    def train(self) -> None:
+        """Train and score.
+
+        Raises:
+            Diverged: the loss stopped being a finite number.
+        """
+
+    def position(self) -> Step:
+        """At its start."""
+        from vcl_radial.runs.track import Step
+
+        return Step(0, "start", epochs=self.epochs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: it is never stored."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027 - nothing to load
+        """Start anew."""
+
+    def steps(self) -> Iterator[Step]:
+        """All at once; nothing is yielded, for nothing can be stored."""
+        self.train()
+        return iter(())
+
+    def kept(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
@@ -24,11 +25,11 @@ from vcl_radial.papers.pruning.lenet_network import BayesianLeNet, Kept, PointLe
 from vcl_radial.papers.pruning.lenet_size import WHOLE
 from vcl_radial.papers.pruning.rdp_modes import all_log_modes, choose_cuts, scores, units_above
 from vcl_radial.papers.pruning.rdp_start import RDPStart
-from vcl_radial.papers.pruning.track import OnEpoch, Pruning, PruningSpec
+from vcl_radial.papers.pruning.track import Pruning, PruningSpec, numbers_file
 from vcl_radial.predict import log_predictive, own_randomness
-from vcl_radial.runs.folder import DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.runs.track import Step
 
 SIDE = 28
 _AT_A_TIME = 1000
@@ -95,15 +96,10 @@ class LeNetPruning(Pruning[LeNetSpec]):
         """Load the images."""
         load_images(runs[0].data, data_dir, torch.device("cpu"))
 
-    def prune(
-        self, folder: RunFolder[LeNetSpec], place: Place, on_epoch: OnEpoch
-    ) -> dict[str, Any]:
-        """See `prune`."""
-        device = torch.device(place.device)
-        images = load_images(folder.run.data, place.data_dir, device)
-        with own_randomness(folder.run.seed, device):
-            network, seconds = train(folder, images, on_epoch)
-            return {**prune(network, folder.run.recipe, images), "seconds": seconds}
+    def open(self, run: LeNetSpec, place: Place, report: Callable[[Step], None]) -> LeNetTraining:
+        """A network at its start."""
+        images = load_images(run.data, place.data_dir, torch.device(place.device))
+        return LeNetTraining(run.recipe, run.seed, images)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,73 +132,128 @@ def load_images(settings: LeNetData, data_dir: Path | None, device: torch.device
     )
 
 
-def train(
-    folder: RunFolder[LeNetSpec], images: Images, on_epoch: OnEpoch = lambda epoch, words: None
-) -> tuple[BayesianLeNet, float]:
-    """Train a network from its start, or on from where its checkpoint was left.
+class LeNetTraining:
+    """A network in training: minimises the mean NLL + KL(q || p) / N, then is pruned.
 
-    Minimises the mean NLL + KL(q || p) / N. The means start at He's initialisation.
+    The means start at He's initialisation.
 
     Args:
-        folder: of the run; the checkpoint is written after every epoch.
+        recipe: how it is trained and pruned.
+        seed: of all randomness.
         images: the training images are used, and the validation images looked at.
-        on_epoch: takes the number of an epoch and what came of it.
-
-    Returns:
-        The network, and the seconds of processor time that it took.
 
     Raises:
-        Diverged: the loss is no longer a finite number.
-        UserError: a batch is larger than the data, or the checkpoint cannot be written.
+        UserError: a batch is larger than the data.
     """
-    recipe = folder.run.recipe
-    x, y = images.x["train"], images.y["train"]
-    if recipe.batch_size > len(x):
-        raise UserError(
-            f"batch_size = {recipe.batch_size} is more than the {len(x)} training images: choose a "
-            "smaller one"
+
+    def __init__(self, recipe: LeNetRecipe, seed: int, images: Images) -> None:
+        self.recipe, self.images = recipe, images
+        x = images.x["train"]
+        if recipe.batch_size > len(x):
+            raise UserError(
+                f"batch_size = {recipe.batch_size} is more than the {len(x)} training images: "
+                "choose a smaller one"
+            )
+        self.device = x.device
+        with own_randomness(seed, self.device):
+            self.network = self._network()
+            self._states = _randomness()
+        self.optimizer = _optimizer(self.network, recipe)
+        self.epoch, self.seconds = 0, 0.0
+        self.numbers: dict[str, Any] = {}
+
+    @property
+    def device_name(self) -> str:
+        """The device, in words."""
+        is_gpu = self.device.type == "cuda"
+        return torch.cuda.get_device_name(self.device) if is_gpu else "cpu"
+
+    def position(self) -> Step:
+        """After the last epoch that is done."""
+        return self._step(f"goes on after epoch {self.epoch}" if self.epoch else None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Network, optimizer and generators."""
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "randomness": self._states,
+            "epoch": self.epoch,
+            "seconds": self.seconds,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._states = state["randomness"]
+        self.epoch, self.seconds = state["epoch"], state["seconds"]
+
+    def steps(self) -> Iterator[Step]:
+        """Train epoch by epoch, then prune and score.
+
+        Raises:
+            Diverged: the loss is no longer a finite number.
+        """
+        images, recipe = self.images, self.recipe
+        while self.epoch < recipe.epochs:
+            started = process_time()
+            with self._randomness():
+                x, y = images.x["train"], images.y["train"]
+                loss = _train_epoch(self.network, self.optimizer, recipe, x, y, self.epoch + 1)
+                centre = PrunedLeNet(self.network.means(), whole())
+                wrong = error(centre, images.x["validation"], images.y["validation"])
+            self.epoch += 1
+            self.seconds += process_time() - started
+            yield self._step(
+                f"epoch {self.epoch} of {recipe.epochs}: NLL {loss:.4f}, "
+                f"validation error {wrong:.2f} %",
+                {"nll": loss, "validation_error": wrong},
+            )
+        with self._randomness():
+            self.numbers = prune(self.network, recipe, images)
+
+    def files(self) -> dict[str, str]:
+        """What was pruned, and the errors before and after."""
+        return numbers_file(self.numbers)
+
+    def kept(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """Seconds of processor time of the training."""
+        return {"seconds": self.seconds}
+
+    def _network(self) -> BayesianLeNet:
+        point = PointLeNet().to(self.device)
+        start = {name: RDPStart("double", *_start(self.recipe)) for name in ("conv2", "fc1", "fc2")}
+        # The one input channel of conv1 is no group to speak of: all its weights are its column.
+        settings = {"conv1": RDPStart("row", *_start(self.recipe)), **start}
+        return BayesianLeNet(point, settings).to(self.device)
+
+    @contextmanager
+    def _randomness(self) -> Iterator[None]:
+        """Inside, the generators go on from where they were left."""
+        with own_randomness(0, self.device):
+            _set_randomness(self._states)
+            yield
+            self._states = _randomness()
+
+    def _step(self, news: str | None, scalars: Mapping[str, float] | None = None) -> Step:
+        words = f"epoch {min(self.epoch + 1, self.recipe.epochs)} of {self.recipe.epochs}"
+        return Step(
+            self.epoch,
+            words,
+            epoch=self.epoch,
+            epochs=self.recipe.epochs,
+            news=news,
+            scalars=scalars or {},
+            at=self.epoch,
         )
-    started = process_time()
-    point = PointLeNet().to(x.device)
-    start = {name: RDPStart("double", *_start(recipe)) for name in ("conv2", "fc1", "fc2")}
-    # The one input channel of conv1 is no group to speak of: all its weights are its column.
-    settings = {"conv1": RDPStart("row", *_start(recipe)), **start}
-    network = BayesianLeNet(point, settings).to(x.device)
-    optimizer = _optimizer(network, recipe)
-    first = 1
-    if (state := _left(folder)) is not None:
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
-        _set_randomness(state["randomness"])
-        first = state["epoch"] + 1
-        started -= state["seconds"]
-    for epoch in range(first, recipe.epochs + 1):
-        loss = _train_epoch(network, optimizer, recipe, x, y, epoch)
-        centre = PrunedLeNet(network.means(), whole())
-        wrong = error(centre, images.x["validation"], images.y["validation"])
-        folder.save_checkpoint(
-            {
-                "network": network.state_dict(),
-                "optimizer": optimizer.state_dict(),
-                "randomness": _randomness(),
-                "epoch": epoch,
-                "seconds": process_time() - started,
-            }
-        )
-        on_epoch(epoch, f": NLL {loss:.4f}, validation error {wrong:.2f} %")
-    return network, process_time() - started
 
 
-def _left(folder: RunFolder[LeNetSpec]) -> dict[str, Any] | None:
-    """The checkpoint, or None where there is none, or a damaged one: the run starts anew."""
-    try:
-        return folder.load_checkpoint()
-    except DamagedCheckpoint:
-        discard_damaged(folder.checkpoint)
-        return None
-
-
-def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[str, object]:
+def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[str, Any]:
     """Choose the cuts on the validation images, prune, and score on the test images.
 
     The pruned network has the posterior means for weights, as in the paper.

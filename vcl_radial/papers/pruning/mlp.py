@@ -21,12 +21,13 @@ from torch import nn
 from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
 from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings, variational_weights
 from vcl_radial.papers.pruning.mlp_pruning import Layer, Trained, accuracies
-from vcl_radial.papers.pruning.track import OnEpoch, Pruning, PruningSpec
+from vcl_radial.papers.pruning.track import Pruning, PruningSpec, numbers_file
 from vcl_radial.predict import own_randomness
 from vcl_radial.quiet import quiet
-from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import Settings
+from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import InOnePiece
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_strategy
 
@@ -73,17 +74,42 @@ class MLPPruning(Pruning[MLPSpec]):
         """Load the images."""
         load_stream(runs[0].data.dataset, data_dir)
 
-    def prune(self, folder: RunFolder[MLPSpec], place: Place, on_epoch: OnEpoch) -> dict[str, Any]:
-        """Test accuracy over the pruned share, by both orders."""
-        run = folder.run
-        started = time.perf_counter()
+    def open(self, run: MLPSpec, place: Place, report: Callable[[Step], None]) -> MLPTraining:
+        """A network at its start."""
         stream = load_stream(run.data.dataset, place.data_dir)
-        trained = train(run.recipe, stream, run.seed, lambda epoch: on_epoch(epoch, ""))
+        return MLPTraining(run, stream, report)
+
+
+class MLPTraining(InOnePiece):
+    """A network that is trained and pruned; it starts anew where it was stopped."""
+
+    def __init__(self, run: MLPSpec, stream: TensorStream, report: Callable[[Step], None]) -> None:
+        super().__init__(run.recipe.epochs)
+        self.run, self.stream, self.report = run, stream, report
+        self.numbers: dict[str, Any] = {}
+        self.seconds = 0.0
+
+    def train(self) -> None:
+        """Test accuracy over the pruned share, by both orders."""
+        started, stream = time.perf_counter(), self.stream
+        trained = train(self.run.recipe, stream, self.run.seed, self._on_epoch)
         x, labels = stream.inputs(0, "test"), stream.labels(0, "test")
-        numbers: dict[str, Any] = {"magnitude": accuracies(trained, None, x, labels)}
+        self.numbers = {"magnitude": accuracies(trained, None, x, labels)}
         if trained.scales is not None:
-            numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
-        return {**numbers, "seconds": time.perf_counter() - started}
+            self.numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
+        self.seconds = time.perf_counter() - started
+
+    def files(self) -> dict[str, str]:
+        """Accuracies by the order of pruning."""
+        return numbers_file(self.numbers)
+
+    def facts(self) -> dict[str, Any]:
+        """Seconds in all."""
+        return {"seconds": self.seconds}
+
+    def _on_epoch(self, epoch: int) -> None:
+        words = f"epoch {epoch} of {self.epochs}"
+        self.report(Step(0, words, epoch=epoch, epochs=self.epochs, news=words, at=epoch))
 
 
 def load_stream(dataset: str, data_dir: Path | None) -> TensorStream:

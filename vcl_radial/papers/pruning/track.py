@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic
-
-import torch
 
 from vcl_radial.errors import UserError
 from vcl_radial.papers.analysis import Setting
@@ -19,15 +16,12 @@ from vcl_radial.runs.folder import ENVIRONMENT, SPEC, RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import Objective, R, Step, Track
+from vcl_radial.runs.track import Objective, R, Track
 
 NUMBERS = "numbers.json"
 """What is kept of a run: plain numbers by name."""
 
 _HERE = Path(__file__).parent
-
-OnEpoch = Callable[[int, str], None]
-"""Called after an epoch with its number and what came of it, in words."""
 
 
 class PruningSpec(RunSpec):
@@ -49,31 +43,6 @@ class Pruning(Track[R]):
     }
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt", __name__)
     has_scores_between = False
-
-    @abstractmethod
-    def prune(self, folder: RunFolder[R], place: Place, on_epoch: OnEpoch) -> dict[str, Any]:
-        """Train, going on from the checkpoint, prune and score; plain numbers by name.
-
-        Those of training are among them: `seconds`.
-        """
-
-    def execute(self, run: R, place: Place, tell: Callable[[Step], None]) -> None:
-        """Carry a run out."""
-        torch.set_num_threads(place.threads)
-        torch.set_flush_denormal(True)
-        folder = RunFolder(place.out, run)
-        epochs = self.epochs(run)
-
-        def on_epoch(epoch: int, words: str) -> None:
-            at = f"epoch {epoch} of {epochs}"
-            tell(Step(epoch, at, epoch=epoch, epochs=epochs, news=f"{at}{words}"))
-
-        folder.start()
-        numbers = self.prune(folder, place, on_epoch)
-        facts = environment.describe(place.device, place.threads, folder.commits)
-        facts |= {"seconds": numbers.pop("seconds"), "command": place.command}
-        files = {NUMBERS: numbers, ENVIRONMENT: facts}
-        folder.finish({name: json.dumps(table, indent=1) + "\n" for name, table in files.items()})
 
     def so_far(self, folder: RunFolder[R]) -> dict[int, float]:
         """Nothing: a network is scored when it is pruned."""
@@ -100,6 +69,11 @@ class Pruning(Track[R]):
         """Name the command that makes the page."""
         print(f"the page: vcl-radial papers {runs[0].benchmark}")
         return True
+
+
+def numbers_file(numbers: Mapping[str, Any]) -> dict[str, str]:
+    """The result file with plain numbers by name."""
+    return {NUMBERS: json.dumps(numbers, indent=1) + "\n"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What every track has from the run machine, with the same words: one suite, all tracks."""

@@ -1,0 +1,92 @@
+"""A track of sixty lines: epoch by epoch it learns the mean of numbers that the seed draws."""
+
+import math
+from typing import ClassVar
+
+import pandas as pd
+import torch
+
+from vcl_radial.errors import Diverged
+from vcl_radial.report.sections import Section, Table
+from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.track import Objective, Step, Track
+
+
+class Data(Settings):
+    mean: float = 3.0
+
+
+class Recipe(Settings):
+    epochs: Count = 4
+    learning_rate: Positive = 0.5
+
+
+class Run(RunSpec):
+    TRACK: ClassVar[str] = "toy_track:Toy"
+    data: Data = Data()
+    recipe: Recipe
+    result_files = ("spec.toml", "scores.csv", "environment.json")
+
+
+class Learning:
+    device_name = "cpu"
+
+    def __init__(self, run):
+        self.run, self.guess, self.scores = run, 0.0, []
+
+    def position(self):
+        done, epochs = len(self.scores), self.run.recipe.epochs
+        return Step(done, f"epoch {done + 1} of {epochs}", epoch=done, epochs=epochs, at=done)
+
+    def state_dict(self):
+        return {"guess": self.guess, "scores": self.scores}
+
+    def load_state_dict(self, state):
+        self.guess, self.scores = state["guess"], state["scores"]
+
+    def steps(self):
+        while (done := len(self.scores)) < self.run.recipe.epochs:
+            noise = torch.Generator().manual_seed(1000 * self.run.seed + done)
+            target = self.run.data.mean + float(torch.randn((), generator=noise))
+            self.guess += self.run.recipe.learning_rate * (target - self.guess)
+            if not math.isfinite(self.guess) or abs(self.guess) > 1e6:
+                raise Diverged(f"the guess is {self.guess}: lower learning_rate")
+            self.scores.append(100 / (1 + abs(self.guess - self.run.data.mean)))
+            score, news = self.scores[-1], f"epoch {done + 1} is done"
+            yield Step(done + 1, news, score, done + 1, self.run.recipe.epochs, news, {"score": score}, done + 1)
+
+    def files(self):
+        return {"scores.csv": pd.DataFrame({"score": self.scores}).to_csv(index=False)}
+
+    def kept(self):
+        return {}
+
+    def facts(self):
+        return {"seconds": 0.0}
+
+
+class Toy(Track[Run]):
+    spec = Run
+    methods = ("guess.toml",)
+    step = "epoch"
+    objectives: ClassVar = {"closeness": Objective("maximize", "closeness (%)")}
+    worker_modules = ("vcl_radial.runs.attempt", "toy_track")
+
+    def open(self, run, place, report):
+        return Learning(run)
+
+    def so_far(self, folder):
+        state = folder.load_checkpoint() or {"scores": []}
+        scores = self.read(folder.path, {})["scores"]["score"] if folder.finished() else state["scores"]
+        return dict(enumerate(scores, start=1))
+
+    def score(self, folder, objective):
+        return float(self.read(folder.path, {})["scores"]["score"].iloc[-1])
+
+    def read(self, path, environment):
+        return {"scores": pd.read_csv(path / "scores.csv")}
+
+    def sections(self, runs, data_dir):
+        rows = [(r.method, str(r.spec.seed), f"{r.tables['scores']['score'].iloc[-1]:.2f}") for r in runs]
+        return [Section("Scores", [Table(["method", "seed", "closeness (%)"], rows)])]
