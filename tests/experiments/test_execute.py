@@ -16,7 +16,7 @@ from vcl_radial.metrics import summary
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
-from vcl_radial.tracks.continual.specification import RESULT_FILES, Run
+from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun
 
@@ -42,7 +42,8 @@ def tidy(folder: RunFolder) -> pd.DataFrame:
 
 def test_a_run_ends_with_the_files_of_the_run_folder_and_nothing_else(never_interrupted):
     folder = never_interrupted(tiny_run("radial-vcl"))
-    assert {path.name for path in folder.path.iterdir()} == {*RESULT_FILES, "layers.csv", "done"}
+    files = folder.run.result_files
+    assert {path.name for path in folder.path.iterdir()} == {*files, "layers.csv", "done"}
     assert re.fullmatch(r"seed-0-[0-9a-f]{8}", folder.path.name)
     assert folder.path.parts[-3:-1] == (MULTI_HEAD, "radial-vcl")
 

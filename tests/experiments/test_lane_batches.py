@@ -10,7 +10,6 @@ from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
-from vcl_radial.tracks.continual.specification import RESULT_FILES
 from vcl_radial.tracks.continual.track import Continual
 
 
@@ -66,7 +65,7 @@ def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path,
         folder = RunFolder(tmp_path, run)
         assert environment(run, tmp_path) == environment(run, alone)
         written = {path.name for path in folder.path.iterdir()}
-        assert written == {*RESULT_FILES, "layers.csv", "done"}
+        assert written == {*run.result_files, "layers.csv", "done"}
         assert folder.fault() is None
         assert_same_scores(run, tmp_path, alone)
 

@@ -13,7 +13,8 @@ from tiny_runs import tiny_run
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder, write_atomically
-from vcl_radial.tracks.continual.specification import RESULT_FILES
+
+RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ _STAMP = 32
 def result_files(setting: Setting) -> Iterator[str | None]:
     """Each file of a finished run at many offsets: the damage is seen, and its file is named."""
     from vcl_radial.runs.folder import finished_fault
-    from vcl_radial.tracks.continual.specification import RESULT_FILES
+    from vcl_radial.tracks.continual.specification import Run
 
     place = setting.place()
     out = place / "out"
@@ -33,7 +33,7 @@ def result_files(setting: Setting) -> Iterator[str | None]:
             whole = path.read_bytes()
             for what, content in _harmed(setting, whole, 3 * setting.moments):
                 path.write_bytes(content)
-                fault = finished_fault(folder, RESULT_FILES)
+                fault = finished_fault(folder, Run.FILES)
                 if fault is None and not (path.name == "done" and _same_marker(whole, content)):
                     yield f"{path.relative_to(out)}, {what}: not noticed"
                 elif fault is not None and not _named(fault, path, content):

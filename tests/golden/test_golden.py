@@ -5,16 +5,15 @@ two of each track, and hold to rounding, since processors round differently. Aft
 meant to alter numbers, `UPDATE_GOLDEN=1 pytest tests/golden` writes them anew.
 """
 
-import gzip
 import json
 import os
 import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+from small_data import small_mushrooms
 
 from vcl_radial import native
 from vcl_radial.cli import main
@@ -65,15 +64,6 @@ def golden(name, text):
     if UPDATE:
         path.write_text(text)
     return path.read_text()
-
-
-def small_mushrooms(folder):
-    """A table of the layout of UCI mushroom in which one odour is poisonous."""
-    folder.mkdir(parents=True)
-    odours = np.random.default_rng(0).choice(list("fna"), 120)
-    rows = [f"{'p' if odour == 'f' else 'e'},{odour},x,?" for odour in odours]
-    text = "\n".join(["edibility,odor,cap-shape,stalk-root", *rows, ""])
-    (folder / "mushroom.csv.gz").write_bytes(gzip.compress(text.encode()))
 
 
 @pytest.fixture(scope="module", params=COMMANDS)

@@ -8,7 +8,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import kl_divergence
 from vcl_radial.papers.analysis import Setting
 from vcl_radial.papers.pruning import lenet, pruning_lenet
-from vcl_radial.papers.pruning.lenet import LeNetRecipe, LeNetSpec, load_images, train
+from vcl_radial.papers.pruning.lenet import LeNetRecipe, LeNetSpec, LeNetTraining, load_images
 from vcl_radial.papers.pruning.track import Result
 from vcl_radial.runs.folder import RunFolder
 
@@ -34,6 +34,15 @@ def folder_of(out, **recipe):
         {"benchmark": "pruning-lenet", "method": "rdp", "seed": 1, **tables}
     )
     return RunFolder(out, run)
+
+
+def trained(folder, images, on_epoch=lambda step: None):
+    """The network after its epochs, before it is pruned."""
+    training = LeNetTraining(folder.run.recipe, folder.run.seed, images)
+    steps = training.steps()
+    for _ in range(folder.run.recipe.epochs):
+        on_epoch(next(steps))
+    return training.network
 
 
 def digits(folder):
@@ -95,7 +104,7 @@ def test_two_heaps_are_clusters_and_one_is_not(spread, agrees, done):
 
 def test_a_finished_seed_is_kept(done, monkeypatch):
     out, analysis = done
-    monkeypatch.setattr(lenet, "train", None)
+    monkeypatch.setattr(lenet, "LeNetTraining", None)
     assert pruning_lenet.analyse(setting(out)).curves == analysis.curves
 
 
@@ -127,15 +136,14 @@ def test_training_lowers_the_error_and_uses_no_test_image(tmp_path):
     assert [len(images.y[part]) for part in ("train", "validation")] == [1298, 144]
     images.x["test"], images.y["test"] = torch.empty(0), torch.empty(0)
     errors = []
-    torch.manual_seed(1)
-    train(folder, images, lambda epoch, words: errors.append(float(words.split()[-2])))
+    trained(folder, images, lambda step: errors.append(step.scalars["validation_error"]))
     assert errors[-1] < errors[0] < 90
 
 
 def test_cuts_are_chosen_on_validation_images_and_scored_on_test_images(tmp_path):
     folder = folder_of(tmp_path)
     images, recipe = digits(folder), LeNetRecipe(tolerance=5.0, eval_samples=2)
-    network, _ = train(folder, images)
+    network = trained(folder, images)
     first = lenet.prune(network, recipe, images)
     images.y["test"] = (images.y["test"] + 1) % 10
     relabelled = lenet.prune(network, recipe, images)
@@ -161,21 +169,12 @@ def test_the_kl_is_counted_once_for_all_training_images(tmp_path, monkeypatch):
         gradients.append([p.grad.clone() for p in group])
 
     monkeypatch.setattr(torch.optim.Adam, "step", keep)
-    network, _ = train(folder, digits(folder))
+    network = trained(folder, digits(folder))
     network.zero_grad()
     (kl_divergence(network, [0]) / 1298).backward()
     radii = lenet._optimizer(network, folder.run.recipe).param_groups[1]["params"]
     for kept, parameter in zip(gradients[0], radii, strict=True):
         torch.testing.assert_close(kept, parameter.grad)
-
-
-def test_a_damaged_checkpoint_is_reported_and_the_seed_starts_anew(tmp_path, capsys):
-    folder = folder_of(tmp_path)
-    folder.start()
-    folder.checkpoint.write_bytes(b"x" * 100)
-    assert lenet._left(folder) is None
-    assert f"{folder.checkpoint}: damaged" in capsys.readouterr().out
-    assert not folder.checkpoint.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,354 @@
-"""What every track has from the run machine, with the same words: one suite, all tracks."""
+"""What every track has from the run machine, in the same words: one suite for all of them."""
+
+import errno
+import os
+import shlex
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from small_data import small_mushrooms
+
+from vcl_radial import atomic
+from vcl_radial.cli import main
+from vcl_radial.errors import Diverged
+from vcl_radial.report.gather import gather
+from vcl_radial.runs import catalogue, tracks
+from vcl_radial.runs.execute import execute
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.lock import held
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import perform
+
+TOY = Path(__file__).with_name("toy_track.py")
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """The smallest command of a track.
+
+    Attributes:
+        benchmark: a name or a path.
+        method: that it runs; others go without saying.
+        settings: that make it short.
+        wild: a setting with which it diverges; None where nothing does it for sure.
+        search: a key with two values, for a sweep.
+    """
+
+    benchmark: str
+    method: str
+    settings: dict
+    search: tuple[str, str]
+    data_dir: str | None = None
+    options: list[str] = field(default_factory=list)
+
+    def runs(self, seeds=2, **settings):
+        return catalogue.plan(
+            self.benchmark, [self.method], range(seeds), {**self.settings, **settings}
+        )
+
+    def place(self, out: Path) -> Place:
+        return Place(out, None if self.data_dir is None else Path(self.data_dir))
+
+    def command(self, out: Path, *more: str) -> list[str]:
+        sets = [f"{key}={value!r}".replace("'", '"') for key, value in self.settings.items()]
+        data = [] if self.data_dir is None else ["--data-dir", self.data_dir]
+        base = ["run", self.benchmark, "--method", self.method, "--out", str(out), "--jobs", "1"]
+        return [*base, *data, "--device", "cpu", "--set", *sets, *more]
+
+
+TINY = {
+    "continual": Tiny(
+        "split-digits-multi-head",
+        "radial-vcl",
+        {"epochs": 1, "hidden": [8], "eval_samples": 2, "stream.tasks": 2},
+        ("learning_rate", "[1e-3, 1e-2]"),
+    ),
+    "retinopathy": Tiny(
+        "retinopathy-synthetic",
+        "deterministic",
+        {
+            "epochs": 2,
+            "channels": 1,
+            "batch_size": 8,
+            "eval_samples": 2,
+            "data.size": 8,
+            "data.patients": 40,
+            "data.validation": 0.2,
+        },
+        ("learning_rate", "[1e-3, 1e-2]"),
+    ),
+    "regression": Tiny(
+        "diabetes",
+        "mfvi",
+        {"steps": 20, "eval_samples": 4},
+        ("learning_rate", "[1e-3, 1e-2]"),
+    ),
+    "bandits": Tiny(
+        "bandit-mushroom",
+        "greedy",
+        {"data.rounds": 61, "steps": 2},
+        ("learning_rate", "[0.1, 0.01]"),
+        data_dir="data",
+    ),
+    "toy_track:Toy": Tiny("toy.toml", "guess.toml", {"epochs": 3}, ("learning_rate", "[0.5, 0.1]")),
+}
+
+
+def test_every_shipped_track_is_under_this_suite():
+    assert set(tracks.names()) <= set(TINY)
+
+
+@pytest.fixture(params=TINY)
+def tiny(request, tmp_path, monkeypatch):
+    if TINY[request.param].benchmark not in (*catalogue.names("benchmark"), "toy.toml"):
+        pytest.skip("is no track yet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(TOY.parent))
+    monkeypatch.delenv("VCL_RADIAL_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Path("toy.toml").write_text('description = "a mean"\ntrack = "toy_track:Toy"\n')
+    Path("guess.toml").write_text('description = "step by step"\nepochs = 3\n')
+    small_mushrooms(tmp_path / "data" / "bandits")
+    return TINY[request.param]
+
+
+def results(run, out: Path) -> dict[str, object]:
+    """The result files of a finished run, but for when and where."""
+    folder = RunFolder(out, run)
+    assert folder.fault() is None
+    tables = {}
+    for path in sorted(folder.path.glob("*.csv")):
+        table = pd.read_csv(path)
+        tables[path.name] = table.drop(columns="seconds", errors="ignore").to_csv()
+    return tables
+
+
+class Stopped(BaseException):
+    pass
+
+
+def test_a_run_stopped_at_any_report_ends_with_the_same_bytes(tiny, tmp_path):
+    (run,) = tiny.runs(seeds=1)
+    track, whole, parts = tracks.find(run.TRACK), tmp_path / "whole", tmp_path / "parts"
+    reports = []
+    execute(track, run, tiny.place(whole), reports.append)
+    for moment in range(1, len(reports) + 1, max(1, len(reports) // 3)):
+        calls = iter(range(moment))
+
+        def stop(step, calls=calls):
+            if next(calls, None) is None:
+                raise Stopped
+
+        try:
+            execute(track, run, tiny.place(parts / str(moment)), stop)
+        except Stopped:
+            assert RunFolder(parts / str(moment), run).fault() == "not finished"
+        execute(track, run, tiny.place(parts / str(moment)))
+        assert results(run, parts / str(moment)) == results(run, whole)
+        assert not RunFolder(parts / str(moment), run).checkpoint.exists()
+
+
+def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp_path, capsys):
+    first, second = tiny.runs()
+    assert [end.how for end in perform([first], tiny.place(tmp_path), 1)] == ["finished"]
+    ends = perform([first, second], tiny.place(tmp_path), 1)
+    assert [end.run for end in ends] == [second]
+    assert "1 run to do, 1 at a time, 1 kept from before" in capsys.readouterr().out
+    table = next(RunFolder(tmp_path, first).path.glob("*.csv"))
+    whole = results(first, tmp_path)
+    table.write_text(table.read_text() + "\n")
+    assert [end.run for end in perform([first, second], tiny.place(tmp_path), 1)] == [first]
+    assert f"{table} was altered after the run: this run is done" in capsys.readouterr().out
+    assert results(first, tmp_path) == whole
+    assert perform([first, second], tiny.place(tmp_path), 1) == []
+    assert "all 2 runs were finished before" in capsys.readouterr().out
+
+
+def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tiny, tmp_path, capsys):
+    busy, free = tiny.runs()
+    with held([RunFolder(tmp_path, busy).path]):
+        one, other = perform([busy, free], tiny.place(tmp_path), 1, lanes=1)
+    assert (one.how, other.how) == ("elsewhere", "finished")
+    assert one.fault.startswith("another command is at work on this run")
+    assert "left to another command" in capsys.readouterr().out
+
+
+def test_a_diverged_run_is_recorded_and_the_others_go_on(tiny, tmp_path, monkeypatch):
+    wild, tame = tiny.runs()
+    track = tracks.find(wild.TRACK)
+    opened = type(track).open
+
+    def open_one(self, run, place, report):
+        training = opened(self, run, place, report)
+        if run == wild:
+
+            def steps():
+                raise Diverged("the loss is nan: lower learning_rate")
+
+            training.steps = steps
+        return training
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(track), "open", open_one)
+        one, other = perform([wild, tame], tiny.place(tmp_path), 1, lanes=1)
+    assert (one.how, other.how) == ("diverged", "finished")
+    left = RunFolder(tmp_path, wild).path / "failed.txt"
+    assert left.read_text() == "the loss is nan: lower learning_rate\n"
+    (end,) = perform([wild, tame], tiny.place(tmp_path), 1, lanes=1)
+    assert end.how == "finished"
+    assert not left.exists()
+
+
+def test_a_full_disk_is_one_line_and_nothing_is_lost(tiny, tmp_path, monkeypatch):
+    first, second = tiny.runs()
+    perform([first], tiny.place(tmp_path), 1)
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, "write", full)
+        (end,) = perform([first, second], tiny.place(tmp_path), 1)
+    assert end.how == "blocked"
+    assert "cannot be written: No space left on device; free space or choose" in end.fault
+    assert len(end.fault.splitlines()) == 1
+    assert [end.how for end in perform([first, second], tiny.place(tmp_path), 1)] == ["finished"]
+
+
+def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, capsys):
+    (run,) = tiny.runs(seeds=1)
+    folder = RunFolder(tmp_path, run)
+    folder.save_checkpoint({})
+    folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-1])
+    assert [end.how for end in perform([run], tiny.place(tmp_path), 1)] == ["finished"]
+    assert (
+        f"{folder.checkpoint}: damaged (its checksum is wrong); this run" in capsys.readouterr().out
+    )
+
+
+@pytest.mark.processes
+def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
+    tiny, tmp_path, monkeypatch, capsys
+):
+    from vcl_radial.runs import processes
+
+    runs, killed = tiny.runs(), []
+    hear = processes.WorkerProcess.hear
+
+    def hear_and_kill(self):
+        message = hear(self)
+        if not killed and self.alive:
+            killed.append(self._process.pid)
+            os.kill(self._process.pid, signal.SIGKILL)
+        return message
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processes.WorkerProcess, "hear", hear_and_kill)
+        patch.setattr(type(tracks.find(runs[0].TRACK)), "may_be_damaged", lambda *_: False)
+        ends = perform(runs, tiny.place(tmp_path / "killed"), 2, lanes=1)
+    assert killed
+    assert {end.how for end in ends} == {"finished"}
+    assert "its process died (exit code -9" in capsys.readouterr().out
+    perform(runs, tiny.place(tmp_path / "alone"), 1, lanes=1)
+    for run in runs:
+        assert results(run, tmp_path / "killed") == results(run, tmp_path / "alone")
+
+
+@pytest.mark.slow
+def test_curves_are_logged_and_change_no_number(tiny, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    (run,) = tiny.runs(seeds=1)
+    track = tracks.find(run.TRACK)
+    execute(track, run, tiny.place(tmp_path / "without"))
+    place = Place(tmp_path / "with", tiny.place(tmp_path).data_dir, log=("tensorboard",))
+    execute(track, run, place)
+    assert results(run, tmp_path / "with") == results(run, tmp_path / "without")
+    events = EventAccumulator(str(RunFolder(place.out, run).path / "tensorboard"))
+    events.Reload()
+    assert events.Tags()["scalars"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_command_runs_reports_and_keeps(tiny, tmp_path, capsys):
+    out = tmp_path / "runs"
+    assert main(tiny.command(out)) == 0
+    (finished,), passed_over = gather(out)
+    assert passed_over == []
+    assert main(["report", str(out)]) == 0
+    page = (out / "report" / "index.html").read_text()
+    assert finished.method in page
+    capsys.readouterr()
+    assert main(tiny.command(out)) == 0
+    assert "all 1 runs were finished before" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_sweep_tries_settings_on_validation_data(tiny, tmp_path, capsys):
+    key, values = tiny.search
+    fixed = [f"{k} = {v!r}".replace("'", '"') for k, v in tiny.settings.items()]
+    fixed = [f'"{line.split(" = ")[0]}" = {line.split(" = ")[1]}' for line in fixed]
+    Path("tiny.toml").write_text(
+        "\n".join(
+            [
+                'kind = "grid"',
+                f'benchmark = "{tiny.benchmark}"',
+                f'method = "{tiny.method}"',
+                "[fixed]",
+                *fixed,
+                "[search]",
+                f"{key} = {values}",
+            ]
+        )
+    )
+    data = [] if tiny.data_dir is None else ["--data-dir", tiny.data_dir]
+    command = ["sweep", "tiny.toml", "--jobs", "1", "--device", "cpu", *data]
+    assert main(command) == 0
+    (trials,) = tmp_path.rglob("trials.csv")
+    table = pd.read_csv(trials)
+    assert len(table) == 2
+    assert (table["outcome"] == "finished").all()
+    specs = [path.read_text() for path in tmp_path.rglob("spec.toml")]
+    assert all('evaluate_on = "validation"' in spec for spec in specs)
+    before = trials.read_bytes()
+    assert main(command) == 0
+    assert trials.read_bytes() == before
+
+
+MISTAKES = [
+    (["--set", "lerning_rate=1"], "unknown key 'lerning_rate'; the nearest known one is"),
+    (["--set", "learning_rate=-1"], "learning_rate = -1: input should be"),
+    (["--set", "evaluate_on=train"], "evaluate_on = 'train': input should be"),
+    (["--method", "nobody"], "'nobody'"),
+    (["--device", "cuda"], "--device cuda: "),
+]
+
+
+@pytest.mark.parametrize(("more", "words"), MISTAKES, ids=[words for _, words in MISTAKES])
+def test_a_mistake_is_one_line_with_its_mend(tiny, tmp_path, capsys, more, words):
+    if "cuda" in more:
+        import torch
+
+        if torch.cuda.is_available():
+            pytest.skip("there is a CUDA device")
+    assert main([*tiny.command(tmp_path / "runs"), *more]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_command_of_before_says_its_new_name(capsys):
+    for command, name in (
+        ("refer synthetic", "run retinopathy-synthetic"),
+        ("sweep-report runs", "report runs"),
+        ("analyse radial", "papers radial"),
+        ("prune lenet", "papers pruning-lenet"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(shlex.split(command))
+        assert left.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"vcl-radial {name}" in line

@@ -1,6 +1,7 @@
 """A track of sixty lines: epoch by epoch it learns the mean of numbers that the seed draws."""
 
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 import pandas as pd
@@ -24,9 +25,9 @@ class Recipe(Settings):
 
 class Run(RunSpec):
     TRACK: ClassVar[str] = "toy_track:Toy"
+    FILES: ClassVar = ("scores.csv",)
     data: Data = Data()
     recipe: Recipe
-    result_files = ("spec.toml", "scores.csv", "environment.json")
 
 
 class Learning:
@@ -54,7 +55,8 @@ class Learning:
                 raise Diverged(f"the guess is {self.guess}: lower learning_rate")
             self.scores.append(100 / (1 + abs(self.guess - self.run.data.mean)))
             score, news = self.scores[-1], f"epoch {done + 1} is done"
-            yield Step(done + 1, news, score, done + 1, self.run.recipe.epochs, news, {"score": score}, done + 1)
+            here = replace(self.position(), words=news, news=news, score=score)
+            yield replace(here, scalars={"score": score})
 
     def files(self):
         return {"scores.csv": pd.DataFrame({"score": self.scores}).to_csv(index=False)}
@@ -78,8 +80,8 @@ class Toy(Track[Run]):
 
     def so_far(self, folder):
         state = folder.load_checkpoint() or {"scores": []}
-        scores = self.read(folder.path, {})["scores"]["score"] if folder.finished() else state["scores"]
-        return dict(enumerate(scores, start=1))
+        scores = self.read(folder.path, {})["scores"]["score"] if folder.finished() else None
+        return dict(enumerate(state["scores"] if scores is None else scores, start=1))
 
     def score(self, folder, objective):
         return float(self.read(folder.path, {})["scores"]["score"].iloc[-1])
@@ -88,5 +90,6 @@ class Toy(Track[Run]):
         return {"scores": pd.read_csv(path / "scores.csv")}
 
     def sections(self, runs, data_dir):
-        rows = [(r.method, str(r.spec.seed), f"{r.tables['scores']['score'].iloc[-1]:.2f}") for r in runs]
+        last = [run.tables["scores"]["score"].iloc[-1] for run in runs]
+        rows = [(r.method, str(r.spec.seed), f"{s:.2f}") for r, s in zip(runs, last, strict=True)]
         return [Section("Scores", [Table(["method", "seed", "closeness (%)"], rows)])]

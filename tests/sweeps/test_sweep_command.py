@@ -5,7 +5,7 @@ import pytest
 import tomli_w
 from tiny_sweeps import table_of, trials_bytes
 
-from vcl_radial.cli import main, report, sweep
+from vcl_radial.cli import report, sweep
 from vcl_radial.cli.arguments import DONE, FAILED
 from vcl_radial.errors import UserError
 
@@ -78,10 +78,3 @@ def test_a_level_that_is_no_finite_number_is_refused(option: str, capsys) -> Non
     with pytest.raises(SystemExit):
         call("report", "d2-grid", option, "nan")
     assert f"{option}: 'nan' is not a finite number" in capsys.readouterr().err
-
-
-def test_the_command_that_is_gone_says_its_new_name(capsys) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["sweep-report", "runs"])
-    assert end.value.code == 2
-    assert "sweep-report is gone; its new name is `vcl-radial report`" in capsys.readouterr().err

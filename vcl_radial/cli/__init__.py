@@ -40,8 +40,16 @@ COMMANDS = (
 )
 """Modules with `add(commands)`, in the order of the help."""
 
-RENAMED = {"refer": "run", "refer-report": "report", "sweep-report": "report"}
-"""Commands of before, and those of today."""
+RENAMED = {
+    "refer": "run retinopathy-{}",
+    "regress": "run {}",
+    "bandit": "run bandit-{}",
+    "refer-report": "report {}",
+    "sweep-report": "report {}",
+    "analyse": "papers {}",
+    "prune": "papers pruning-{}",
+}
+"""Commands of before, and those of today with their first argument."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,8 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given and given[0] in RENAMED:
-        parser.error(f"{given[0]} is gone; its new name is `vcl-radial {RENAMED[given[0]]}`")
+    commands = {command.__name__.rpartition(".")[2].replace("_", "-") for command in COMMANDS}
+    if given and given[0] in RENAMED and given[0] not in commands:
+        first = given[1] if len(given) > 1 and not given[1].startswith("-") else "NAME"
+        today = RENAMED[given[0]].format(first)
+        parser.error(f"{given[0]} is gone; today it is `vcl-radial {today}`")
     options = parser.parse_args(given)
     signal.signal(signal.SIGTERM, _interrupt)
     try:

@@ -142,10 +142,8 @@ def _path(kind: Kind, name: str, track: str) -> Path:
         )
     known = [*names(kind, track), *(other.name for other in offered_names if other.recipe)]
     of_track = f" of {track}" if kind == "method" and track != DEFAULT_TRACK else ""
-    raise UserError(
-        f"unknown {kind}{of_track} {name!r}; the nearest is {nearest(name, known)!r} (see "
-        "`vcl-radial list`, or give the path of a .toml file)"
-    )
+    near = f"the nearest is {nearest(name, known)!r} (see `vcl-radial list`, or " if known else "("
+    raise UserError(f"unknown {kind}{of_track} {name!r}; {near}give the path of a .toml file)")
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -224,7 +222,7 @@ def plan(
     given = _by_table(settings or {}, table_of_data)
     data = {**section(bench, table_of_data), **given[table_of_data]}
     evaluate_on = given["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
-    entries = _methods(methods or bench.table.get("methods", track.methods), track)
+    entries = _methods(methods or _methods_of(bench, track), track)
     runs: list[RunSpec] = []
     for method in entries:
         recipe = method.recipe
@@ -266,6 +264,18 @@ def _with_chosen(
     options = {**recipe.get("options", {}), **chosen.get("options", {}), **given["options"]}
     recipe = {**recipe, **chosen, **given["recipe"], **({"options": options} if options else {})}
     return {**tables, "recipe": recipe}
+
+
+def _methods_of(bench: Entry, track: AnyTrack) -> list[str]:
+    """What a benchmark compares where no method is named; files are sought beside its own.
+
+    Raises:
+        UserError: it is no list of names.
+    """
+    methods = bench.table.get("methods", list(track.methods))
+    if not (isinstance(methods, list) and methods and all(isinstance(m, str) for m in methods)):
+        raise UserError(f"{bench.path}: methods = {methods!r}: give a list of names")
+    return [str(bench.path.parent / m) if m.endswith(".toml") else m for m in methods]
 
 
 def recipe_of(benchmark: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class RunSpec(Settings):
     Attributes:
         TRACK: the name of its track.
         DATA: the name of the table of its data; the other one is `recipe`.
+        FILES: the result files of a finished run, besides `spec.toml` and `environment.json`.
         benchmark: its name.
         method: its name.
         seed: of all randomness, and of what a track chooses by it (a split, a game).
@@ -30,6 +31,7 @@ class RunSpec(Settings):
 
     TRACK: ClassVar[str] = DEFAULT_TRACK
     DATA: ClassVar[str] = "data"
+    FILES: ClassVar[tuple[str, ...]] = ()
 
     benchmark: str
     method: str
@@ -50,7 +52,7 @@ class RunSpec(Settings):
     @property
     def result_files(self) -> tuple[str, ...]:
         """The files of its folder that a finished run has at least, the spec among them."""
-        raise NotImplementedError
+        return ("spec.toml", *self.FILES, "environment.json")
 
     def settings(self) -> dict[str, Any]:
         """All keys that were set, as the `spec.toml` of its folder holds them."""

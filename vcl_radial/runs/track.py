@@ -154,11 +154,14 @@ class Track(ABC, Generic[R]):
 
     def may_be_damaged(self, runs: Sequence[R]) -> bool:
         """Whether `check_data` could find something."""
-        return True
+        return type(self).check_data is not Track.check_data
 
-    @abstractmethod
     def check_data(self, runs: Sequence[R], data_dir: Path | None) -> None:
-        """Load the data of runs once: one message for all, and one download."""
+        """Load the data of runs once: one message for all, and one download.
+
+        Raises:
+            UserError: they are missing or damaged.
+        """
 
     @abstractmethod
     def open(self, run: R, place: Place, report: Callable[[Step], None]) -> Training:
@@ -173,25 +176,26 @@ class Track(ABC, Generic[R]):
             UserError: something the user can mend.
         """
 
-    @abstractmethod
     def so_far(self, folder: RunFolder[R]) -> dict[int, float]:
         """What `Step.score` was after each step, of a run that is finished or not.
 
         Raises:
             UserError: its checkpoint is damaged.
         """
+        return {}
 
     @abstractmethod
     def score(self, folder: RunFolder[R], objective: str) -> float | None:
         """A score of a finished run; None if it is not defined."""
 
-    @abstractmethod
     def chance(self, folder: RunFolder[R]) -> float | None:
         """What the first of the objectives would be without training, in per cent."""
+        return None
 
-    @abstractmethod
     def seconds(self, environment: Mapping[str, Any]) -> float:
         """What a finished run cost, from its `environment.json`."""
+        seconds = environment["seconds"]
+        return float(sum(seconds.values()) if isinstance(seconds, dict) else seconds)
 
     def split_of(self, seed: int) -> dict[str, Any]:
         """The key that holds out other validation data, and the same test data, for each seed.
@@ -228,16 +232,8 @@ class Track(ABC, Generic[R]):
         """
         raise DataError(f"there is no report of the track {self.name!r}")
 
-    def prepare_report(self) -> None:
-        """Import what the report needs, while there is something to wait for."""
-
-    @abstractmethod
-    def report(self, runs: Sequence[R], place: Place) -> bool:
-        """Write and print the report of a command's runs; whether it shows all that are finished.
-
-        Raises:
-            UserError: a file cannot be written, or there is nothing to show.
-        """
+    def report(self, runs: Sequence[R], place: Place) -> None:
+        """Print what comes of a command's runs, in a track without `sections`."""
 
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Runs that can go together, at most so many, in the order of the first of each batch."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic
 from vcl_radial.errors import UserError
 from vcl_radial.papers.analysis import Setting
 from vcl_radial.runs import catalogue, environment
-from vcl_radial.runs.folder import ENVIRONMENT, SPEC, RunFolder
+from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.runs.spec import RunSpec
@@ -27,10 +27,7 @@ _HERE = Path(__file__).parent
 class PruningSpec(RunSpec):
     """One network, trained and pruned."""
 
-    @property
-    def result_files(self) -> tuple[str, ...]:
-        """The spec, the numbers and where they come from."""
-        return SPEC, NUMBERS, ENVIRONMENT
+    FILES: ClassVar[tuple[str, ...]] = (NUMBERS,)
 
 
 class Pruning(Track[R]):
@@ -61,14 +58,9 @@ class Pruning(Track[R]):
         """As the recipe has them."""
         return int(getattr(run, "recipe").epochs)  # noqa: B009
 
-    def seconds(self, environment: Mapping[str, Any]) -> float:
-        """Of training."""
-        return float(environment["seconds"])
-
-    def report(self, runs: Sequence[R], place: Place) -> bool:
+    def report(self, runs: Sequence[R], place: Place) -> None:
         """Name the command that makes the page."""
         print(f"the page: vcl-radial papers {runs[0].benchmark}")
-        return True
 
 
 def numbers_file(numbers: Mapping[str, Any]) -> dict[str, str]:

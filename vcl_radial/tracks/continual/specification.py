@@ -27,14 +27,12 @@ from vcl_radial.installed import offer
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
 
-RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
-"""What the folder of a finished run holds at least."""
-
 
 class Run(RunSpec):
     """A run of a task sequence."""
 
     DATA: ClassVar[str] = "stream"
+    FILES: ClassVar[tuple[str, ...]] = ("accuracy.csv", "metrics.json")
 
     stream: StreamSettings
     recipe: Recipe
@@ -44,11 +42,6 @@ class Run(RunSpec):
         if self.evaluate_on == "validation" and self.stream.validation == 0:
             raise ValueError("evaluate_on = 'validation' needs stream.validation above 0")
         return self
-
-    @property
-    def result_files(self) -> tuple[str, ...]:
-        """What the folder of the finished run holds at least."""
-        return RESULT_FILES
 
     def on_data(self, data_dir: Path | None) -> Run:
         """This run with checksums of its data and its classes, where these are the user's own.

@@ -83,18 +83,6 @@ class Continual(Track[Run]):
 
         return open_run(run, place, report)
 
-    def prepare_report(self) -> None:
-        """Import figures and pages."""
-        from vcl_radial.report.write import prepare
-
-        prepare()
-
-    def report(self, runs: Sequence[Run], place: Place) -> bool:
-        """Tables, heatmaps and the page of the benchmark."""
-        from vcl_radial.report.write import report_of_command
-
-        return report_of_command(runs, place)
-
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """`accuracy`, and `layers` of a method with a posterior."""
         from vcl_radial.tracks.continual.tables import read
@@ -132,10 +120,6 @@ class Continual(Track[Run]):
             if row["task_trained"] == "0" and row["metric"] == "accuracy"
         ]
         return statistics.fmean(untrained) if untrained else None
-
-    def seconds(self, environment: Mapping[str, Any]) -> float:
-        """Training and evaluation."""
-        return float(sum(environment["seconds"].values()))
 
     def epochs(self, run: Run) -> int:
         """Of all tasks."""

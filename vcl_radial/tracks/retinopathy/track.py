@@ -67,18 +67,6 @@ class Retinopathy(Track[Run]):
         sites = _prepared(run.needed.model_dump_json(), place.data_dir)
         return EpochTraining(run, sites, place.device, place.peers)
 
-    def prepare_report(self) -> None:
-        """Import figures and pages."""
-        from vcl_radial.report.write import prepare
-
-        prepare()
-
-    def report(self, runs: Sequence[Run], place: Place) -> bool:
-        """Table 1 of the paper beside ours, and pictures."""
-        from vcl_radial.report.write import report_of_command
-
-        return report_of_command(runs, place)
-
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """`scores` and `calibration`."""
         from vcl_radial.tracks.retinopathy.sections import read
@@ -110,10 +98,6 @@ class Retinopathy(Track[Run]):
     def epochs(self, run: Run) -> int:
         """Of all members and sites; photographs say how many sites there are."""
         return run.recipe.members * run.recipe.epochs
-
-    def seconds(self, environment: Mapping[str, Any]) -> float:
-        """All epochs, with their validation."""
-        return float(environment["seconds"])
 
 
 @lru_cache(maxsize=1)  # a process carries out many runs, all of the same photographs
