@@ -23,13 +23,9 @@ from work import BENCHMARK, Setting
 
 from vcl_radial.cli import COMMANDS
 from vcl_radial.cli.arguments import Parser
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import catalogue, tracks
+from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps import specification as sweeps
-from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.regression import plan as regression
-from vcl_radial.tracks.regression.settings import Recipe as RegressionRecipe
-from vcl_radial.tracks.retinopathy import catalogue as referral
-from vcl_radial.tracks.retinopathy import settings as referral_settings
 
 _ANY = st.recursive(
     st.none().map(lambda _: "")
@@ -50,25 +46,38 @@ _LIKELY = st.sampled_from(
         *(BENCHMARK, "a:b", ":", "..", "/", "\0", [], {}),
     ]
 )
-_RECIPE = tuple(Recipe.model_fields)
-_STREAM = tuple(StreamSettings.model_fields)
-_REGRESSION = tuple(RegressionRecipe.model_fields)
-_REFERRAL = tuple(referral_settings.Recipe.model_fields)
-_INNER = (*_STREAM, *_RECIPE, *_REGRESSION, "low", "high", "log", "step", "choices", "when")
+
+
+def _benchmarks() -> dict[str, str]:
+    """A shipped benchmark of each track, by the track's name."""
+    shipped = (catalogue.load("benchmark", name) for name in catalogue.names("benchmark"))
+    return {**{entry.track: entry.name for entry in shipped}, tracks.DEFAULT_TRACK: BENCHMARK}
+
+
+def _keys(track: AnyTrack, table: str) -> tuple[str, ...]:
+    """The keys of a table of the track's runs."""
+    return tuple(track.spec.model_fields[table].annotation.model_fields)  # type: ignore[union-attr]
+
+
+_TRACKS = [tracks.find(name) for name in _benchmarks()]
+_RECIPES = sorted({key for track in _TRACKS for key in _keys(track, "recipe")})
+_DATA = sorted(
+    {f"{track.spec.DATA}.{key}" for track in _TRACKS for key in _keys(track, track.spec.DATA)}
+)
+_OF_DATA = [name.partition(".")[2] for name in _DATA]
+_INNER = (*_OF_DATA, *_RECIPES, "low", "high", "log", "step", "choices", "when")
 
 _SETTABLE = {
-    "run": (*_RECIPE, *(f"stream.{key}" for key in _STREAM), "evaluate_on", "options.x"),
-    "check": (*_RECIPE, "options.x"),
-    "regress": _REGRESSION,
-    "refer": (*_REFERRAL, *(f"data.{key}" for key in referral_settings.DataSettings.model_fields)),
+    "run": (*_RECIPES, *_DATA, "evaluate_on", "options.x"),
+    "check": (*_RECIPES, "options.x"),
+    "papers": (*_RECIPES, *_DATA),
 }
 """Keys that the `--set` of a command takes."""
 _SENSIBLE = (
-    *(["run", BENCHMARK], ["sweep", "d2-grid"], ["sweep", "tune-radial"], ["check", "naive"]),
-    *(["regress"], ["regress", "diabetes-sequence"], ["regress", "uci"], ["refer"]),
-    *(["refer", "eyepacs-idrid"], ["papers", "all"], ["papers", "soap-bubble"], ["bench", "kl"]),
-    *(["papers", "pruning-lenet"], ["papers", "cost"], ["bandit"], ["bandit", "mushroom"]),
-    *(["report", "runs"], ["list"]),
+    *(["run", name] for name in _benchmarks().values()),
+    *(["sweep", "d2-grid"], ["sweep", "tune-radial"], ["sweep", "tune-retinopathy"]),
+    *(["papers", "all"], ["papers", "soap-bubble"], ["papers", "pruning-lenet"]),
+    *(["check", "naive"], ["bench", "kl"], ["report", "runs"]),
 )
 """How command lines begin that have a meaning."""
 _VALUES = (
@@ -104,54 +113,31 @@ def tomls(setting: Setting) -> Iterator[str | None]:
 
 
 def _kinds() -> Iterator[_Kind]:
-    benchmarks, methods = catalogue.folder("benchmark"), catalogue.folder("method")
-    diabetes = regression.load_benchmark("diabetes")
+    benchmarks = catalogue.folder("benchmark")
+    tables = ("description", "track", "methods", *{key.partition(".")[0] for key in _DATA})
 
-    def regression_benchmark(file: str) -> object:
-        found = regression.load_benchmark(file)
-        return regression.load_methods(found.methods, found, {})
+    def plan_benchmark(file: str) -> object:
+        return catalogue.plan(file, [], [0])
 
-    yield _Kind(
-        "benchmark",
-        benchmarks,
-        ("stream", "recipe", "evaluate_on"),
-        lambda file: catalogue.plan(file, ["naive"], [0]),
-    )
-    yield _Kind("recipe", methods, _RECIPE, lambda file: catalogue.plan(BENCHMARK, [file], [0]))
-    yield _Kind(
-        "sweep",
-        benchmarks / "sweeps",
-        tuple(sweeps.Sweep.model_fields),
-        sweeps.read,
-    )
-    yield _Kind(
-        "regression benchmark",
-        benchmarks / "regression",
-        tuple(regression.Benchmark.model_fields),
-        regression_benchmark,
-    )
-    yield _Kind(
-        "regression recipe",
-        methods / "regression",
-        (*_REGRESSION, "grid"),
-        lambda file: regression.load_methods([file], diabetes, {}),
-    )
-    yield _Kind(
-        "referral recipe",
-        methods / "referral",
-        _REFERRAL,
-        lambda file: referral.plan("synthetic", [file], [0], {}),
-    )
+    yield _Kind("benchmark", benchmarks, (*tables, "recipe", "evaluate_on"), plan_benchmark)
+    yield _Kind("sweep", benchmarks / "sweeps", tuple(sweeps.Sweep.model_fields), sweeps.read)
+    for track, benchmark in _benchmarks().items():
+        keys = _keys(tracks.find(track), "recipe")
+
+        def plan_recipe(file: str, benchmark: str = benchmark) -> object:
+            return catalogue.plan(benchmark, [file], [0])
+
+        yield _Kind(f"{track} recipe", catalogue.folder("method", track), keys, plan_recipe)
 
 
 def command_lines(setting: Setting) -> Iterator[str | None]:
     """Random words, and commands with their own options and keys."""
     place = setting.place()
     options = _options()
-    yield from (f"{name} is not tried" for name in sorted({w[0] for w in _SENSIBLE} ^ set(options)))
     every = sorted({*options, *_VALUES, *(word for own in options.values() for word in own)})
     random_words = st.lists(st.sampled_from(every) | st.text(max_size=8), max_size=8)
-    sensible = st.sampled_from(_SENSIBLE).flatmap(
+    begun = [*_SENSIBLE, *([name] for name in options)]
+    sensible = st.sampled_from(begun).flatmap(
         lambda words: st.lists(_clauses(words[0], options[words[0]]), max_size=3).map(
             lambda clauses: [*words, *(word for clause in clauses for word in clause)]
         )
@@ -254,10 +240,7 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.report.write.write_report",
         "vcl_radial.sweeps.command.sweep",
         "vcl_radial.tracks.regression.command.make_folder",
-        "vcl_radial.tracks.retinopathy.command.prepare",
         "vcl_radial.papers.compute.compute_all",
-        "vcl_radial.papers.pruning.lenet.perform",
-        "vcl_radial.papers.pruning.mlp.perform",
         "vcl_radial.tracks.bandits.runner.perform",
         "vcl_radial.conformance.check",
         "vcl_radial.bench.measuring.measure_all",
@@ -273,7 +256,7 @@ def _nothing_begins() -> Iterator[None]:
 
 def _tables(keys: Sequence[str]) -> st.SearchStrategy[dict[str, Any]]:
     inner = st.dictionaries(st.sampled_from(_INNER), _LIKELY | _ANY, max_size=4)
-    searched = st.dictionaries(st.sampled_from(_RECIPE), inner | _LIKELY | _ANY, max_size=3)
+    searched = st.dictionaries(st.sampled_from(_RECIPES), inner | _LIKELY | _ANY, max_size=3)
     values = _LIKELY | _ANY | inner | searched | st.lists(inner, max_size=2)
     return st.dictionaries(st.sampled_from(keys) | st.text(max_size=8), values, max_size=8)
 
