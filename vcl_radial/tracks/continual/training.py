@@ -33,8 +33,9 @@ from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
-from vcl_radial.tracks.continual.networks import initial_noise, make_network, stream_for
+from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
+from vcl_radial.tracks.networks import initial_noise
 
 EVAL_BATCH = 16_384
 """Rows of an evaluation batch at most; predictions do not depend on it."""

@@ -14,7 +14,7 @@ from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.nn.with_heads import WithHeads
-from vcl_radial.tracks.continual.networks import own_body, posterior_of
+from vcl_radial.tracks.networks import own_body, posterior_of
 from vcl_radial.tracks.retinopathy.settings import Recipe
 
 CLASSES = 2

@@ -1,0 +1,55 @@
+"""What recipes say of networks, made: in every track that trains networks of any kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from torch import nn
+
+from vcl_radial import outside
+from vcl_radial.errors import UserError
+from vcl_radial.nn import PosteriorSettings
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.tracks.recipe import RecipeSettings
+
+
+def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
+    """The variational family of a recipe's weights, and where it starts; None for points."""
+    if recipe.posterior == "none":
+        return None
+    if recipe.posterior == "rdp":
+        return RDPSettings(
+            grouping=recipe.grouping,
+            initial_noise=initial_noise(recipe),
+            prior_scale=recipe.prior_scale,
+        )
+    return PosteriorSettings(
+        family=recipe.posterior,
+        grouping=recipe.grouping,
+        initial_rho=recipe.initial_rho,
+        initial_noise=recipe.initial_noise,
+        prior_scale=recipe.prior_scale,
+    )
+
+
+def own_body(name: str, shape: Sequence[int]) -> nn.Module:
+    """The network of features that `network = "package.module:function"` names.
+
+    Args:
+        name: what stands there.
+        shape: of one input.
+
+    Raises:
+        UserError: it is not found, fails, or gives no network.
+    """
+    body = outside.call("network", name, shape)
+    if not isinstance(body, nn.Module):
+        raise UserError(f"network = {name!r} gives {type(body).__name__}, not a torch.nn.Module")
+    return body
+
+
+def initial_noise(recipe: RecipeSettings) -> float:
+    """The noise of one weight that a recipe starts with, where the family does not scale it."""
+    return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))
