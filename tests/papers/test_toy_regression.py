@@ -71,7 +71,7 @@ def test_laplaces_variance_is_that_of_the_whole_posterior():
     toy.predict_with(keeping, recipe(steps=200), 4, x, y, PLACES)
     job, mixture = kept["job"], kept["mixture"]
     network, noise = job.point_network(), job.noise()
-    toy.fit(network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings)
+    job.fit(network, noise)
     module = toy.lane_module(network, 0)
     names = [name for name, _ in module.named_parameters()]
     values = tuple(p.detach() for p in module.parameters())

@@ -57,7 +57,8 @@ def trained(make, settings, *, compiled):
     data, net = lane_data(POINTS), make()
     noise = NoisePrecision(data.points, (1.0, 1e-3))
     rates = torch.tensor([1e-2, 1e-3, 3e-3])
-    adam = fit(net, noise, data, rates, settings, compiled=compiled)
+    weights = torch.tensor([1.0, 0.3, 5.0])
+    adam = fit(net, noise, data, rates, settings, kl_weights=weights, compiled=compiled)
     return {
         "parameters": net.parameters,
         "first": adam.first,
@@ -106,7 +107,7 @@ def test_the_library_has_these_layers(name):
     net, data = NETWORKS[name](), lane_data(POINTS)
     adam = LaneAdam(net.parameters, torch.ones(3))
     noise = NoisePrecision(data.points, (1.0, 1e-3))
-    assert CompiledLanes.of(net, adam, noise, data, 0.01) is not None
+    assert CompiledLanes.of(net, adam, noise, data, torch.ones(3), 0.01) is not None
     # ... and one that it does not have keeps all of them in PyTorch.
     net.layers[-1].compiled = lambda: None
-    assert CompiledLanes.of(net, adam, noise, data, 0.01) is None
+    assert CompiledLanes.of(net, adam, noise, data, torch.ones(3), 0.01) is None

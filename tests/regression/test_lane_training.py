@@ -5,6 +5,7 @@ import pytest
 import torch
 from regression_helpers import generators, lane_data, network, toy
 
+from vcl_radial import native
 from vcl_radial.tracks.regression.adam import LaneAdam
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit, gradient
@@ -13,7 +14,7 @@ from vcl_radial.tracks.regression.methods.variational import make_network
 from vcl_radial.tracks.regression.network import LaneNetwork, outputs
 from vcl_radial.tracks.regression.noise import NoisePrecision
 from vcl_radial.tracks.regression.settings import Recipe
-from vcl_radial.tracks.regression.track import train_and_score
+from vcl_radial.tracks.regression.training import train_and_score
 from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 
 
@@ -42,6 +43,9 @@ RECIPES = {
     "laplace": {"method": "laplace"},
     "badam": {"method": "badam"},
     "linear": {"method": "linear"},
+    "rdp": {"method": "variational", "posterior": "rdp"},
+    "two layers": {"method": "variational", "posterior": "radial", "hidden": [6, 5]},
+    "rdp, two layers": {"method": "variational", "posterior": "rdp", "hidden": [6, 5]},
 }
 
 
@@ -50,19 +54,31 @@ def test_a_lane_is_the_single_run(name):
     data = toy()
     tiny = {"steps": 70, "batch_size": 16, "eval_samples": 9, "train_samples": 2}
     recipe = Recipe(**RECIPES[name], **tiny)
-    other = Recipe(**RECIPES[name], **tiny, learning_rate=1e-2, prior_scale=0.3)
+    other = Recipe(**RECIPES[name], **tiny, learning_rate=1e-2, initial_precision=0.3)
     together = train_and_score(data, [0, 1, 1, 3], [recipe, recipe, other, recipe])
+    # To the last bit where the compiled library makes the steps; it has not those of rdp.
+    exact = "rdp" not in name and native.unavailable() is None
     for lane, (split, own) in ((1, (1, recipe)), (2, (1, other)), (3, (3, recipe))):
         (alone,) = train_and_score(data, [split], [own])
-        assert together[lane] == pytest.approx(alone, rel=2e-3)
+        assert together[lane] == (alone if exact else pytest.approx(alone, rel=2e-3))
     assert together[0] != pytest.approx(together[1], rel=2e-3)
 
 
-def test_a_run_is_the_same_every_time_and_another_with_another_seed():
+def test_a_run_is_the_same_every_time_whatever_was_drawn_before():
     recipe = Recipe(method="variational", posterior="rdp", steps=20, eval_samples=5)
-    first, again = (train_and_score(toy(), [0, 1], [recipe] * 2) for _ in range(2))
-    assert first == again
-    assert first != train_and_score(toy(), [0, 1], [recipe] * 2, seed=1)
+    first = train_and_score(toy(), [0, 1], [recipe] * 2)
+    torch.manual_seed(9)
+    assert train_and_score(toy(), [0, 1], [recipe] * 2) == first
+
+
+def test_validation_scores_do_not_depend_on_the_test_rows():
+    data, recipe = toy(), Recipe(method="variational", steps=40, batch_size=16, eval_samples=5)
+    y, x = data.y.clone(), data.x.clone()
+    y[data.splits[1].test], x[data.splits[1].test] = 1e6, -1e6
+    poisoned = replace(data, x=x, y=y)
+    one, other = (train_and_score(d, [1], [recipe], validation=0.2) for d in (data, poisoned))
+    assert one == other
+    assert train_and_score(data, [1], [recipe]) != train_and_score(poisoned, [1], [recipe])
 
 
 @pytest.mark.parametrize("family", ["gaussian", "radial"])
@@ -71,14 +87,15 @@ def test_the_scale_of_the_divergence_depends_on_the_points_and_not_on_the_batch(
     net, data = network(family), lane_data()
     silent = torch.zeros(3)
 
-    def slope(batch, samples, points):
+    def slope(batch, samples, points, weight=1.0):
         rows = torch.zeros(3, batch, dtype=torch.long)
         noise = net.noise(1, samples)[0]
-        return gradient(net, silent, points, data.rows(rows), noise)[0]
+        return gradient(net, silent, weight / points, data.rows(rows), noise)[0]
 
     one = slope(2, 1, data.points)
     torch.testing.assert_close(slope(16, 3, data.points), one)
     torch.testing.assert_close(slope(2, 1, 10 * data.points), one / 10)
+    torch.testing.assert_close(slope(2, 1, data.points, weight=3.0), 3 * one)
     assert one.abs().max() > 0
 
 
@@ -86,9 +103,9 @@ def test_the_fit_term_is_the_mean_over_the_batch_whatever_its_size():
     net, data = network(), lane_data()
     noise = net.noise(1, 2)[0]
     rows = torch.arange(6).expand(3, 6)
-    one, error = gradient(net, torch.ones(3), data.points, data.rows(rows), noise)
+    one, error = gradient(net, torch.ones(3), 1 / data.points, data.rows(rows), noise)
     twice, same = gradient(
-        net, torch.ones(3), data.points, data.rows(torch.cat([rows, rows], 1)), noise
+        net, torch.ones(3), 1 / data.points, data.rows(torch.cat([rows, rows], 1)), noise
     )
     torch.testing.assert_close(one, twice)
     torch.testing.assert_close(error, same)
@@ -156,18 +173,32 @@ def test_progress_is_told_up_to_the_last_step():
     assert told[-1] == 150
 
 
-def test_directions_of_a_prediction_do_not_depend_on_how_long_training_was():
+@pytest.mark.parametrize("posterior", ["radial", "rdp"])
+def test_draws_of_a_prediction_do_not_depend_on_how_long_training_was(posterior):
     """Nor does a prediction disturb what training draws after it."""
-    recipe = Recipe(method="variational", posterior="rdp")
     data = lane_data()
-    job = Job([recipe] * 3, [4, 5, 6], data, data.x[:, :7], hidden=5)
+    recipe = Recipe(method="variational", posterior=posterior)
+    job = Job([recipe] * 3, [4, 5, 6], data, data.x[:, :7], hidden=[5])
     net = make_network(job)
     first = job.draws(net, 9)
-    state = net.layers[0].generator.get_state()
+    state = net.generators[0].get_state()
     assert torch.equal(job.draws(net, 9), first)
-    assert torch.equal(net.layers[0].generator.get_state(), state)
-    net.draw(net.noise(1)[0])  # a step of training
-    assert not torch.equal(net.layers[0].generator.get_state(), state)
+    assert torch.equal(net.generators[0].get_state(), state)
+    net.noise(1)  # a step of training
     assert torch.equal(job.draws(net, 9), first)
     other = replace(job, seeds=[7, 8, 9])
     assert not torch.equal(other.draws(net, 9), first)
+
+
+def test_the_weight_of_the_divergence_is_that_of_each_lane():
+    """A weight of 0 leaves the posterior to the data; a large one gives the prior back."""
+    data = lane_data((40, 40))
+    recipes = [
+        Recipe(method="variational", kl_weight=w, steps=600, learning_rate=1e-2, train_samples=4)
+        for w in (0.0, 100.0)
+    ]
+    job = Job(recipes, [1, 1], data, data.x, hidden=[5])
+    net = make_network(job)
+    job.fit(net, job.noise())
+    narrow, wide = net.kl().tolist()
+    assert narrow > 3 * wide

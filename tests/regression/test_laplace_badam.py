@@ -15,7 +15,7 @@ from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.methods.laplace import laplace, maximise_evidence
 from vcl_radial.tracks.regression.network import LaneNetwork, initial_means, outputs
 from vcl_radial.tracks.regression.settings import Recipe
-from vcl_radial.tracks.regression.track import LaneSplits
+from vcl_radial.tracks.regression.training import LaneSplits
 
 
 def point_network(widths=(3, 5, 1), lanes=2):
@@ -117,7 +117,7 @@ def test_badams_variance_is_bounded_by_that_of_its_prior_and_its_noise(prior_sca
     data = toy()
     lanes = LaneSplits(data, [0, 1])
     recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=prior_scale)
-    job = Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=6)
+    job = Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=[6])
     mixture = badam(job)
     squares = mixture.scale[0].square()
     assert mixture.mean.shape == squares[None].shape
@@ -133,15 +133,15 @@ def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(m
     """sum_i J_i^2 / (N sqrt(v_i) + 1 / prior_scale^2) + 1 / E tau, N of each lane's own rows."""
     trained = {}
 
-    def spied(network, noise, *arguments):
-        trained["adam"] = fit(network, noise, *arguments)
+    def spied(network, noise, *arguments, **keys):
+        trained["adam"] = fit(network, noise, *arguments, **keys)
         trained["network"], trained["noise"] = network, noise
         return trained["adam"]
 
-    monkeypatch.setattr("vcl_radial.tracks.regression.methods.badam.fit", spied)
+    monkeypatch.setattr("vcl_radial.tracks.regression.methods.job.fit", spied)
     lanes = LaneSplits(toy(), [0, 1])
     recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=0.5)
-    mixture = badam(Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=6))
+    mixture = badam(Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=[6]))
     adam, net = trained["adam"], trained["network"]
     v = adam.second / (1 - 0.999**60)
     for lane in range(2):

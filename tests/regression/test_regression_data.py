@@ -3,7 +3,14 @@ import pytest
 import torch
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.tracks.regression.data import UCI_FOLDERS, Split, Standardiser, load_data
+from vcl_radial.tracks.regression import files
+from vcl_radial.tracks.regression.data import Split, Standardiser
+from vcl_radial.tracks.regression.data import load_data as load
+from vcl_radial.tracks.regression.settings import DataSettings
+
+
+def load_data(name, data_dir=None):
+    return load(DataSettings(set=name), data_dir)
 
 
 @pytest.fixture
@@ -67,6 +74,16 @@ def test_a_set_that_is_nowhere_is_refused(tmp_path):
         load_data("boston")
 
 
+def test_a_checksum_is_that_of_the_bytes_wherever_the_folder_lies(folder, tmp_path):
+    mine = DataSettings(set="mine")
+    before, moved = files.checksum(mine, tmp_path), tmp_path / "data"
+    moved.mkdir()
+    folder.parent.rename(moved / "uci")
+    assert files.checksum(mine, moved) == before
+    (moved / "uci" / "mine" / "index_test_0.txt").write_text("1\n0\n")
+    assert files.checksum(mine, moved) != before
+
+
 def test_diabetes_needs_no_files_and_its_splits_divide_the_rows():
     data = load_data("diabetes")
     assert data.x.shape == (442, 10)
@@ -88,7 +105,10 @@ def test_the_nine_sets_have_the_published_sizes(real_data):
         "wine": (1599, 11, 20, 50),
         "yacht": (308, 6, 20, 50),
     }
-    assert sizes.keys() == UCI_FOLDERS.keys()
+    assert sizes.keys() == files.FOLDERS.keys()
+    for name, (*_, splits, _) in sizes.items():
+        assert files.PUBLISHED_SPLITS[name] == splits
+        assert files.count_splits(DataSettings(set=name), real_data) == splits
     for name in ("boston", "energy", "yacht"):  # the large ones take seconds to parse
         data = load_data(name)
         assert (*data.x.shape, len(data.splits), data.hidden) == sizes[name]

@@ -24,8 +24,7 @@ def scales(*values):
 
 def directional(lanes=LANES, gamma=0.5):
     weight, bias = start(lanes)
-    generator = torch.Generator().manual_seed(0)
-    return DirectionalLayer(weight, bias, torch.full((lanes,), gamma), 0.05, generator)
+    return DirectionalLayer(weight, bias, torch.full((lanes,), gamma), 0.05)
 
 
 def moved(layer: LaneLayer, by=0.05):
@@ -119,11 +118,10 @@ def single_rdp(layer, weight, bias, lane, gamma=0.5):
 def test_rdp_lanes_have_the_divergence_and_the_mean_of_single_layers():
     torch.manual_seed(0)
     weight, bias = start()
-    generator = torch.Generator().manual_seed(0)
-    layer = DirectionalLayer(weight, bias, torch.full((LANES,), 0.5), 0.05, generator)
+    layer = DirectionalLayer(weight, bias, torch.full((LANES,), 0.5), 0.05)
     parameters = moved(layer)
-    (epsilon,) = (torch.zeros(LANES, 4000, 5),)
-    drawn = layer.draw(parameters, (epsilon,)).weight
+    noise = zip(*(layer.noise(4000, 1, k, g) for k, g in enumerate(generators(LANES))), strict=True)
+    drawn = layer.draw(parameters, [torch.stack(part) for part in noise]).weight
     bias_kl = layer.factors(parameters)[1].kl(layer.bias_prior)
     for lane in range(LANES):
         single = single_rdp(layer, weight, bias, lane)
@@ -137,8 +135,7 @@ def test_rdp_lanes_have_the_divergence_and_the_mean_of_single_layers():
 def test_a_carried_rdp_is_the_carried_single_one():
     torch.manual_seed(0)
     weight, bias = start()
-    generator = torch.Generator().manual_seed(0)
-    layer = DirectionalLayer(weight, bias, torch.full((LANES,), 0.5), 0.05, generator)
+    layer = DirectionalLayer(weight, bias, torch.full((LANES,), 0.5), 0.05)
     parameters = moved(layer)
     layer.carry(parameters)
     torch.testing.assert_close(layer.kl(parameters).float(), torch.zeros(LANES), atol=1e-4, rtol=0)

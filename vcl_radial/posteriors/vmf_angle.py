@@ -48,49 +48,83 @@ def sample_angle(
         D: the dimension, at least 2.
         generator: of the draws.
     """
-    angle: Tensor = _Angle.apply(concentration, _wood(shape, concentration, D, generator), D)
-    return angle
+    return with_gradient(draw_angle(shape, concentration, D, generator), concentration, D)
+
+
+def with_gradient(angle: Tensor, concentration: Tensor, D: int) -> Tensor:
+    """Angles that `draw_angle` drew, differentiable in the concentration."""
+    differentiable: Tensor = _Angle.apply(concentration, angle, D)
+    return differentiable
 
 
 @torch.no_grad()
-def _wood(
-    shape: Sequence[int], concentration: Tensor, D: int, generator: torch.Generator | None
+def draw_angle(
+    shape: Sequence[int],
+    concentration: Tensor,
+    D: int,
+    generator: torch.Generator | Sequence[torch.Generator] | None = None,
 ) -> Tensor:
+    """Draw as `sample_angle`, without a gradient; each draw takes as many numbers as it needs.
+
+    Args:
+        shape: see `sample_angle`, and so are the others.
+        concentration: kappa.
+        D: the dimension.
+        generator: or one for each entry of the first axis, whose draws do not depend on the others.
+    """
     kappa = concentration.double().expand(*shape).reshape(-1, 1)
     # No proposal would ever be accepted: nan, for whoever looks whether training has diverged.
     kappa = kappa.where(kappa.isfinite(), math.nan)
     b = (D - 1) / (2 * kappa + (4 * kappa.square() + (D - 1) ** 2).sqrt())
     angle = torch.empty_like(kappa).squeeze(1)
     pending = torch.arange(len(kappa), device=kappa.device)
+    generators = generator if isinstance(generator, Sequence) else [generator]
+    counts = [len(kappa) // len(generators)] * len(generators)
+    lane = torch.arange(len(generators), device=kappa.device).repeat_interleave(max(1, counts[0]))
     while len(pending):
-        uniform2 = _squared_half_tangent((len(pending), _PROPOSALS), D, kappa.device, generator)
+        uniform2, exponential = _proposals(counts, D, kappa.device, generators)
         stretched2 = b * uniform2
         # cos theta - (1 - b) / (1 + b), where proposals are accepted most often, and the log of
         # the accepted share of them at theta.
         beyond = 2 * b / (1 + b) - 2 * stretched2 / (1 + stretched2)
         factor = (1 + b) / 2 + (1 - b.square()) / 2 * uniform2 / (1 + stretched2)
         log_share = kappa * beyond + (D - 1) * factor.log()
-        accepted = torch.empty_like(log_share).exponential_(generator=generator) > -log_share
+        accepted = exponential > -log_share
         first = accepted.to(torch.uint8).argmax(1, keepdim=True)
         angle[pending] = 2 * stretched2.gather(1, first).squeeze(1).sqrt().atan()
         again = ~(accepted.any(1) | kappa.isnan().squeeze(1))
         pending, kappa, b = pending[again], kappa[again], b[again]
+        counts = torch.bincount(lane[pending], minlength=len(generators)).tolist()
     return angle.view(*shape)
 
 
-def _squared_half_tangent(
-    shape: tuple[int, int], D: int, device: torch.device, generator: torch.Generator | None
-) -> Tensor:
-    """tan(theta_0 / 2)^2 for the angle theta_0 between a normal vector and an axis, float64."""
-    along = torch.randn(shape, generator=generator, dtype=torch.float64, device=device)
+def _proposals(
+    counts: Sequence[int],
+    D: int,
+    device: torch.device,
+    generators: Sequence[torch.Generator | None],
+) -> tuple[Tensor, Tensor]:
+    """For so many draws of each generator, `[draws, proposals]` in float64.
+
+    Returns:
+        tan(theta_0 / 2)^2 for the angle theta_0 between a normal vector and an axis, and a standard
+        exponential variable.
+    """
+    parts = []
+    for count, generator in zip(counts, generators, strict=True):
+        shape = count, _PROPOSALS
+        along = torch.randn(shape, generator=generator, dtype=torch.float64, device=device)
+        chi = torch._standard_gamma(torch.full_like(along, (D - 1) / 2), generator=generator)
+        parts.append((along, chi, torch.empty_like(along).exponential_(generator=generator)))
+    along, half_square, exponential = (torch.cat(lanes) for lanes in zip(*parts, strict=True))
     # Half a chi-square number with D - 1 degrees of freedom; it can underflow for D = 2.
-    half_square = torch._standard_gamma(torch.full_like(along, (D - 1) / 2), generator=generator)
     across2 = 2 * half_square.clamp(min=1e-30)
     length = (along.square() + across2).sqrt()
     # The two forms are equal; each is exact where the other cancels.
-    return torch.where(
+    uniform2 = torch.where(
         along > 0, across2 / (length + along).square(), (length - along).square() / across2
     )
+    return uniform2, exponential
 
 
 def angle_slope(angle: Tensor, concentration: Tensor, D: int) -> Tensor:

@@ -16,7 +16,7 @@ from vcl_radial.posteriors.bessel import (
     ratio_excess,
     ratio_over_x,
 )
-from vcl_radial.posteriors.vmf_angle import sample_angle
+from vcl_radial.posteriors.vmf_angle import draw_angle, with_gradient
 
 
 class VonMisesFisher:
@@ -61,15 +61,25 @@ class VonMisesFisher:
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times x = cos(theta) mu + sin(theta) u, reparameterised; shape [n, ..., D].
 
-        The angle is `sample_angle`. The tangent u is uniform on the sphere orthogonal to mu and
-        turns with mu, so that the gradient is that of a rotation of the draw.
+        The angle is that of `sample_angle`. The tangent u is uniform on the sphere orthogonal to mu
+        and turns with mu, so that the gradient is that of a rotation of the draw.
         """
         mu = self.mean_direction
-        angle = sample_angle(
-            (n, *mu.shape[:-1]), self.concentration, self.group_size, generator
-        ).to(mu.dtype)
+        shape = n, *mu.shape[:-1]
+        angle = draw_angle(shape, self.concentration, self.group_size, generator)
         normal = torch.randn((n, *mu.shape), generator=generator, dtype=mu.dtype, device=mu.device)
-        draw: Tensor = _AtAngle.apply(mu, angle.unsqueeze(-1), _tangent(normal, mu.detach()))
+        return self.at(angle, normal)
+
+    def at(self, angle: Tensor, normal: Tensor) -> Tensor:
+        """The draws of given randomness, see `sample`; shape [n, ..., D].
+
+        Args:
+            angle: from `draw_angle`, [n, ...].
+            normal: standard normal, [n, ..., D], which the tangents come from; it is used up.
+        """
+        mu = self.mean_direction
+        theta = with_gradient(angle, self.concentration, self.group_size).to(mu.dtype)
+        draw: Tensor = _AtAngle.apply(mu, theta.unsqueeze(-1), _tangent(normal, mu.detach()))
         return draw
 
     def log_prob(self, x: Tensor) -> Tensor:

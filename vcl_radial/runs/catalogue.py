@@ -223,6 +223,7 @@ def plan(
     data = {**section(bench, table_of_data), **given[table_of_data]}
     evaluate_on = given["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
     entries = _methods(methods or _methods_of(bench, track), track)
+    beside = bench.path if benchmark.endswith(".toml") else None
     runs: list[RunSpec] = []
     for method in entries:
         recipe = method.recipe
@@ -239,7 +240,7 @@ def plan(
         tables = {"benchmark": bench.name, "method": method.name, "evaluate_on": evaluate_on}
         tables |= {table_of_data: data, "recipe": recipe}
         for seed in seeds:
-            for variant in track.variants({**tables, "seed": seed}):
+            for variant in track.variants({**tables, "seed": seed}, beside):
                 runs.append(track.validated(_with_chosen(variant, method, track, given)))
     return runs
 

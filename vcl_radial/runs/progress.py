@@ -78,12 +78,18 @@ class Progress(Lines):
         epochs: of each of them, as far as is known before it starts.
         how: they are carried out, in words.
         kept: how many were finished before.
+        unit: what stands in the place of epochs.
     """
 
     def __init__(
-        self, runs: Sequence[RunSpec], epochs: Sequence[int], how: str, kept: int = 0
+        self,
+        runs: Sequence[RunSpec],
+        epochs: Sequence[int],
+        how: str,
+        kept: int = 0,
+        unit: str = "epochs",
     ) -> None:
-        super().__init__("epochs")
+        super().__init__(unit)
         self._width = max(len(run.label) for run in runs)
         self._started: dict[str, float] = {}
         self._ended, self._total = 0, len(runs)

@@ -41,7 +41,8 @@ def perform(
         runs: the runs of the command, all of one track.
         place: where they compute, read and write.
         jobs: worker processes; None for one per core, but one on a GPU.
-        lanes: runs of one shape that a worker trains together; None for 1, but many on a GPU.
+        lanes: runs of one shape that a worker trains together; None for as many as the track has,
+            but more on a GPU.
         executor: what makes another executor than worker processes on this machine.
         in_workers: whether one job, too, works in a worker and not in this process.
         meanwhile: what this process does while the server of the workers imports PyTorch.
@@ -68,7 +69,7 @@ def perform(
     if track.uses_all_cores:
         place = replace(place, threads=max(1, available_cores() // min(jobs, len(todo))))
     if lanes is None:
-        lanes = LANES_ON_GPU if place.device == "cuda" and track.has_lanes else 1
+        lanes = LANES_ON_GPU if place.device == "cuda" and track.has_lanes else track.lanes
     work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
     jobs = min(jobs, len(work))
     alone = (jobs == 1 and not in_workers) or executor is not None
@@ -84,7 +85,8 @@ def perform(
     make = executor or partial(LocalExecutor, workers=0 if alone else jobs)
     ends = []
     epochs = [track.epochs(run) for run in todo]
-    with Progress(todo, epochs, how, len(runs) - len(todo)) as progress:
+    kept = len(runs) - len(todo)
+    with Progress(todo, epochs, how, kept, track.counts) as progress:
         for end in carry_out(make(track, place, on_step=progress.show), work):
             progress.end(end.run, end.how)
             words = f"run the same command again to go on from its last finished {track.step}"

@@ -77,6 +77,8 @@ class Track(ABC, Generic[R]):
             per cent, and has a chance level.
         worker_modules: that a worker imports before its first step.
         has_lanes: whether runs of one shape can be trained together.
+        lanes: at most so many of them, where nobody says how many; a GPU has more.
+        counts: what `epochs` counts.
         has_scores_between: whether `so_far` has a score before the last step.
         has_peers: whether the processes of `torchrun` can train a run together.
         uses_all_cores: whether one run at a time has all cores, where nobody says how many.
@@ -89,6 +91,8 @@ class Track(ABC, Generic[R]):
     objectives: ClassVar[Mapping[str, Objective]]
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt",)
     has_lanes: ClassVar[bool] = False
+    lanes: ClassVar[int] = 1
+    counts: ClassVar[str] = "epochs"
     has_scores_between: ClassVar[bool] = True
     has_peers: ClassVar[bool] = False
     uses_all_cores: ClassVar[bool] = False
@@ -104,8 +108,14 @@ class Track(ABC, Generic[R]):
         """The one that is searched for where none is named."""
         return next(iter(self.objectives))
 
-    def variants(self, tables: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def variants(
+        self, tables: Mapping[str, Any], benchmark: Path | None = None
+    ) -> list[Mapping[str, Any]]:
         """The runs of one benchmark, method and seed, as plain tables: one, unless data are many.
+
+        Args:
+            tables: of the run, its data as the benchmark has them.
+            benchmark: the TOML file, where it is the user's own: data may lie beside it.
 
         Raises:
             UserError: the tables do not say which.

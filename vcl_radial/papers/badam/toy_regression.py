@@ -29,12 +29,10 @@ from vcl_radial.report.figures.style import INK, QUIET_INK
 from vcl_radial.report.sections import Claim
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
-from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_module
 from vcl_radial.tracks.regression.layers import DropoutLayer
 from vcl_radial.tracks.regression.methods import Job, badam, variational
 from vcl_radial.tracks.regression.methods.job import derived
-from vcl_radial.tracks.regression.network import initial_means
 from vcl_radial.tracks.regression.predictive import Mixture
 from vcl_radial.tracks.regression.settings import Recipe
 
@@ -78,15 +76,6 @@ class Prediction(NamedTuple):
 
     mean: Tensor
     sd: Tensor
-
-
-class TwoHiddenLayers(Job):
-    """A job of the regression track with two hidden layers of equal size."""
-
-    def initial_means(self) -> list[tuple[Tensor, Tensor]]:
-        """Of each layer: means of weights `[R, out, in]` and biases `[R, out]`."""
-        widths = [self.x.shape[-1], self.hidden, self.hidden, 1]
-        return initial_means(widths, [derived(seed, "start") for seed in self.seeds])
 
 
 def truth(x: Tensor, noise: Tensor | float = 0.0) -> Tensor:
@@ -202,12 +191,12 @@ def predict_with(
     """
     scaled = Standardiser.of(x[:, None], y)
     inputs = scaled.inputs(places[:, None]).float()
-    job = TwoHiddenLayers(
+    job = Job(
         [recipe],
         [0],
         LaneData.of([(scaled.inputs(x[:, None]), scaled.targets(y))]),
         inputs[None],
-        hidden,
+        [hidden, hidden],
     )
     mixture = predict(job)
     means = mixture.mean.double()[:, 0]
@@ -227,7 +216,7 @@ def predict_by_laplace(job: Job) -> Mixture:
     y | x ~ N(f(x; w*), J (E tau sum_n J_n' J_n + I / prior_scale^2)^-1 J' + 1 / E tau)
     """
     network, noise = job.point_network(), job.noise()
-    fit(network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings, job.on_step)
+    job.fit(network, noise)
     module, tau = lane_module(network, 0), float(noise.mean)
     weights = sum(p.numel() for p in module.parameters())
     precision = torch.eye(weights, dtype=torch.float64) / job.recipe.prior_scale**2
@@ -249,7 +238,7 @@ def predict_by_dropout(job: Job) -> Mixture:
     kept = DropoutLayer(*first, scale, torch.zeros_like(rate))
     network = job.network([kept, *(DropoutLayer(w, b, scale, rate) for w, b in others)])
     noise = job.noise()
-    fit(network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings, job.on_step)
+    job.fit(network, noise)
     return Mixture.under_noise(job.draws(network, job.recipe.eval_samples), noise)
 
 

@@ -28,6 +28,7 @@ class CompiledLanes:
         adam: its optimiser.
         noise: changed in place.
         data: the training data.
+        kl_factor: of the KL in a step's loss, `[R]`.
         noise_step: of the noise's updates.
     """
 
@@ -38,6 +39,7 @@ class CompiledLanes:
         adam: LaneAdam,
         noise: NoisePrecision,
         data: LaneData,
+        kl_factor: Tensor,
         noise_step: float,
     ) -> None:
         self.adam, self.noise = adam, noise
@@ -54,7 +56,7 @@ class CompiledLanes:
                 exp_avg_sq=_row(adam.second, lane),
                 x=_row(data.x, lane),
                 y=_row(data.y, lane),
-                kl_factor=1 / points,
+                kl_factor=factor,
                 beta1=BETAS[0],
                 beta2=BETAS[1],
                 epsilon=EPSILON,
@@ -64,8 +66,8 @@ class CompiledLanes:
                 half_points=points / 2,
                 noise_step=noise_step,
             )
-            for lane, (structures, points) in enumerate(
-                zip(self._layers, data.points.tolist(), strict=True)
+            for lane, (structures, points, factor) in enumerate(
+                zip(self._layers, data.points.tolist(), kl_factor.tolist(), strict=True)
             )
         ]
         self._scratch = torch.zeros(c.scratch(self._lanes[0]))
@@ -79,6 +81,7 @@ class CompiledLanes:
         adam: LaneAdam,
         noise: NoisePrecision,
         data: LaneData,
+        kl_factor: Tensor,
         noise_step: float,
     ) -> CompiledLanes | None:
         """None where there is no library, or a layer is none that it has."""
@@ -86,7 +89,7 @@ class CompiledLanes:
         known = [layer for layer in layers if layer is not None]
         if len(known) < len(layers) or not native.serves(network.parameters, data.x, data.y):
             return None
-        return cls(network, known, adam, noise, data, noise_step)
+        return cls(network, known, adam, noise, data, kl_factor, noise_step)
 
     def steps(
         self,

@@ -1,10 +1,4 @@
-"""Regression tables with their train/test splits: the nine UCI sets, diabetes, and a user's own.
-
-A set is a folder in the layout of Gal and Ghahramani's published experiments, with the splits of
-Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.txt` and
-`index_target.txt` (columns), `index_train_K.txt` and `index_test_K.txt` (rows of split K, from 0),
-`n_hidden.txt` (units of the hidden layer; 50 where it is not there).
-"""
+"""Regression tables with their train/test splits, from the files of `files`."""
 
 from __future__ import annotations
 
@@ -17,63 +11,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vcl_radial.data.tables import RegressionData, Split, random_splits
-from vcl_radial.data_files import DATA_VARIABLE, user_root
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.data.tables import RegressionData, Split, load_table, random_splits
+from vcl_radial.errors import DataError
+from vcl_radial.tracks.regression.files import DIABETES, PUBLISHED_SPLITS, set_folder
+from vcl_radial.tracks.regression.settings import DataSettings
 
-__all__ = [
-    "DIABETES",
-    "UCI_FOLDERS",
-    "RegressionData",
-    "Split",
-    "Standardiser",
-    "load_data",
-]
-
-UCI_FOLDERS = {
-    "boston": "bostonHousing",
-    "concrete": "concrete",
-    "energy": "energy",
-    "kin8nm": "kin8nm",
-    "naval": "naval-propulsion-plant",
-    "power": "power-plant",
-    "protein": "protein-tertiary-structure",
-    "wine": "wine-quality-red",
-    "yacht": "yacht",
-}
-"""The nine sets by the names that the papers' tables have for them."""
-
-DIABETES = "diabetes"
-"""scikit-learn's 442 patients: needs no files."""
-
-_DIABETES_SPLITS = 20
+__all__ = ["RegressionData", "Split", "Standardiser", "load_data"]
 
 
-def load_data(name: str, data_dir: Path | None = None) -> RegressionData:
-    """A set by its name: one of `UCI_FOLDERS`, "diabetes", or a folder of the user's in `uci/`.
-
-    The sets are sought in `uci/` in `data_dir`, else in the folder that `VCL_RADIAL_DATA` names.
+def load_data(data: DataSettings, data_dir: Path | None = None) -> RegressionData:
+    """The table of a run.
 
     Raises:
-        UserError: the name is not known, or no data folder is named.
+        UserError: no data folder is named.
         DataError: a file is missing, damaged or does not fit the others.
     """
-    if name == DIABETES:
+    if data.table is not None:
+        return load_table(Path(data.table), data.target or "", data.splits or 1)
+    assert data.set is not None
+    if data.set == DIABETES:
         return _load_diabetes()
-    root = user_root(data_dir)
-    if root is None:
-        known = ", ".join(UCI_FOLDERS)
-        raise UserError(
-            f"{name}: name the data folder that holds uci/ with --data-dir or {DATA_VARIABLE} "
-            f"(sets: {known}; {DIABETES} needs none)"
-        )
-    folder = root / "uci" / UCI_FOLDERS.get(name, name)
-    if not folder.is_dir():
-        raise DataError(
-            f"{folder}: there is no such folder; put the set's data.txt and index files there, or "
-            f"choose from {', '.join([*UCI_FOLDERS, DIABETES])}"
-        )
-    return _load_folder(name, folder)
+    return _load_folder(data.set, set_folder(data.set, data_dir))
 
 
 def _load_folder(name: str, folder: Path) -> RegressionData:
@@ -138,7 +96,7 @@ def _load_diabetes() -> RegressionData:
     from sklearn.datasets import load_diabetes
 
     x, y = load_diabetes(return_X_y=True, scaled=False)
-    splits = random_splits(len(y), _DIABETES_SPLITS)
+    splits = random_splits(len(y), PUBLISHED_SPLITS[DIABETES])
     return RegressionData(DIABETES, torch.from_numpy(x), torch.from_numpy(y), splits)
 
 

@@ -2,9 +2,11 @@
 
 Of each lane, in nats per training point,
 
-    L = E_q(w) E_q(tau) [-log N(y; f(x; w), 1/tau)] averaged over points + KL(q(w) || p(w)) / N
+    L = E_q(w) E_q(tau) [-log N(y; f(x; w), 1/tau)] averaged over points + b KL(q(w) || p(w)) / N
 
-of which the weights see  E tau / 2 * mean (y - f)^2 + KL / N.
+with the weight b of the KL, 1 but for a tempered posterior, of which the weights see
+
+    E tau / 2 * mean (y - f)^2 + b KL / N.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _CHUNK_STEPS, _CHUNK_ROWS = 64, 16_384
 """Random numbers are made for so many steps at once, fewer where batches are large."""
 
 OnStep = Callable[[int], None]
-"""Told how many steps have just been made."""
+"""Called with the number of steps that are done."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class FitSettings:
 def gradient(
     network: LaneNetwork,
     precision: Tensor,
-    points: Tensor,
+    kl_factor: Tensor,
     batch: tuple[Tensor, Tensor],
     noise: Noise,
 ) -> tuple[Tensor, Tensor]:
@@ -61,7 +63,7 @@ def gradient(
     Args:
         network: the lanes.
         precision: E tau of each lane, `[R]`.
-        points: N of each lane, `[R]`.
+        kl_factor: b / N of each lane, `[R]`.
         batch: inputs `[R, B, d]` and targets `[R, B]`.
         noise: of the draws, from `LaneNetwork.noise`.
 
@@ -71,7 +73,7 @@ def gradient(
     x, y = batch
     parameters = network.parameters.requires_grad_()
     with torch.enable_grad():
-        drawn, divergence = network.draw_with_kl(noise, 1 / points)
+        drawn, divergence = network.draw_with_kl(noise, kl_factor)
         squared_error = (outputs(drawn, x) - y.unsqueeze(1)).square().mean((1, 2))
         loss = precision / 2 * squared_error + divergence
         (of_all,) = torch.autograd.grad(loss.sum(), parameters)
@@ -87,6 +89,7 @@ def fit(
     settings: FitSettings,
     on_step: OnStep = lambda steps: None,
     *,
+    kl_weights: Tensor | None = None,
     compiled: bool = True,
 ) -> LaneAdam:
     """Train the lanes, and set the noise to its optimum for what they have become.
@@ -99,14 +102,18 @@ def fit(
         data: the training data.
         rates: the learning rate of each lane, `[R]`.
         settings: steps, batches and samples.
-        on_step: told of progress.
+        on_step: called with the steps that are done.
+        kl_weights: b of each lane, `[R]`; None for 1.
         compiled: whether the compiled library may make the steps, where it can.
 
     Returns:
         The optimiser, with its moments.
     """
     adam = LaneAdam(network.parameters, rates)
-    lanes = CompiledLanes.of(network, adam, noise, data, _NOISE_STEP) if compiled else None
+    kl_factor = (torch.ones(network.lanes) if kl_weights is None else kl_weights) / data.points
+    lanes = None
+    if compiled:
+        lanes = CompiledLanes.of(network, adam, noise, data, kl_factor, _NOISE_STEP)
     batches = LaneBatches(data.points, settings.batch_size, network.generators)
     chunk = max(1, min(_CHUNK_STEPS, _CHUNK_ROWS // batches.batch_size))
     done = 0
@@ -122,7 +129,7 @@ def fit(
             draws = network.noise(chunk, samples, batches.batch_size)
             for share, of_step, draw in zip(shares, rows, draws, strict=False):
                 batch = data.rows(of_step)
-                slope, squared_error = gradient(network, noise.mean, data.points, batch, draw)
+                slope, squared_error = gradient(network, noise.mean, kl_factor, batch, draw)
                 adam.step(slope, share)
                 noise.update(squared_error, _NOISE_STEP)
         done = until
@@ -135,7 +142,7 @@ def fit(
 def expected_squared_error(network: LaneNetwork, data: LaneData) -> Tensor:
     """E_q mean_n (y_n - f(x_n; w))^2 of each lane over all its points, `[R]`."""
     total = torch.zeros(network.lanes)
-    for draw in network.noise(_FINAL_DRAWS):
-        residual = outputs(network.draw(draw), data.x).squeeze(1) - data.y
-        total += data.mean_over_points(residual.square())
+    for outputs_of_draws in network.functions(_FINAL_DRAWS, data.x):
+        for f in outputs_of_draws:
+            total += data.mean_over_points((f - data.y).square())
     return total / _FINAL_DRAWS

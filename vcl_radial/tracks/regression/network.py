@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import torch
@@ -11,6 +11,9 @@ from torch import Tensor
 from vcl_radial.nn.linear import he_normal
 from vcl_radial.predict import own_randomness
 from vcl_radial.tracks.regression.layers import Drawn, LaneLayer
+
+_AT_ONCE = 2**22
+"""Hidden units of rows and draws that `functions` holds at a time."""
 
 Noise = list[Sequence[Tensor]]
 """What is random in the draws of each layer, `[R, S, ...]` each."""
@@ -93,6 +96,35 @@ class LaneNetwork:
             layer.draw(part, epsilon)
             for layer, part, epsilon in zip(self.layers, self.parts(), noise, strict=True)
         ]
+
+    def functions(
+        self, samples: int, x: Tensor, generators: Sequence[torch.Generator] | None = None
+    ) -> Iterator[Tensor]:
+        """f(x; w) under draws of the weights that all rows share, some at a time, `[S, R, n]`.
+
+        It is computed lane by lane, so that it is the same to the last bit whichever lanes are
+        beside one another: what is left at the end of vector instructions is rounded otherwise, and
+        so are products of matrices that begin elsewhere in memory.
+
+        Args:
+            samples: how many draws.
+            x: inputs of each lane, `[R, n, d]`.
+            generators: in place of the lanes' own.
+        """
+        random = self.random(samples, generators=generators)
+        widest = max(layer.shape[0] for layer in self.layers)
+        at_once = max(1, _AT_ONCE // (x.shape[1] * widest))
+        for start in range(0, samples, at_once):
+            found, count = [], min(at_once, samples - start)
+            for lane in range(self.lanes):
+                one, some = slice(lane, lane + 1), slice(start, start + at_once)
+                drawn = [
+                    layer.draw(part[one].clone(), [epsilon[one, some] for epsilon in of_layer])
+                    for layer, part, of_layer in zip(self.layers, self.parts(), random, strict=True)
+                ]
+                # Where nothing is random, all draws are one.
+                found.append(outputs(drawn, x[one].clone())[0].expand(count, -1))
+            yield torch.stack(found, dim=1)
 
     def draw_with_kl(self, noise: Noise, factor: Tensor) -> tuple[list[Drawn], Tensor | float]:
         """`draw`, and what to add to the objective for factor * KL; see `LaneLayer`."""

@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from vcl_radial.runs.environment import distinct
-from vcl_radial.runs.folder import not_written, write_atomically
+from vcl_radial.runs.folder import RunFolder, not_written, write_atomically
+from vcl_radial.runs.place import Place
 from vcl_radial.tracks.regression import tables
-from vcl_radial.tracks.regression.units import Planned, finished_result
+from vcl_radial.tracks.regression.settings import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_report(
-    planned: Sequence[Planned],
-    out: Path,
-    to: Path,
-    *,
-    search_shares: Mapping[str, float] | None,
-    command: str,
-) -> None:
+def write_report(runs: Sequence[Run], place: Place, to: Path) -> None:
     """Write `results.csv`, `summary.csv`, `README.md` and a picture, and say where they lie.
 
     Args:
-        planned: the finished units.
-        out: where their results lie.
+        runs: of a command; what is not finished is missing.
+        place: where they were carried out.
         to: where to write.
-        search_shares: of each method whose settings were chosen, the share of its steps with which
-            one was tried; None where none were chosen.
-        command: that did it, in words.
 
     Raises:
-        UserError: a result is gone, or something cannot be written.
+        UserError: something cannot be written.
     """
     from vcl_radial.tracks.regression import pictures
 
-    tidy, environments = gather(planned, out)
+    tidy, environments = gather(runs, place.out)
     in_sequence = tidy["slice"].max() > 0
     means = tables.summary(tidy)
+    settings = _settings(tidy)
     if in_sequence:
         gaps = tables.gaps(tidy)
         sections = [tables.gap_table(gaps, metric) for metric in tables.DECIMALS]
@@ -54,15 +47,13 @@ def write_report(
         if paired := tables.differences(tidy, "radial", "mfvi"):
             sections.append(paired)
         sections += _beside_the_papers(means)
-        if search_shares is not None:
-            sections.append(_settings(tidy))
+        sections += settings
         picture = pictures.log_likelihoods(means)
         summary = means.drop(columns="slice")
-    if diverged := int(means["diverged"].sum()):
-        sections.append(f"{diverged} scores are missing: their training diverged.\n")
-    page = "\n".join(
-        [*_head(command, search_shares, in_sequence), *sections, _provenance(environments)]
-    )
+    if missing := len(runs) - len(environments):
+        sections.append(f"{missing} runs are missing: failed.txt in their folders says why.\n")
+    head = _head(place.command or "", bool(settings), in_sequence)
+    page = "\n".join([*head, *sections, _provenance(environments)])
     write_atomically(to / "results.csv", tidy.to_csv(index=False))
     write_atomically(to / "summary.csv", summary.to_csv(index=False))
     write_atomically(to / "README.md", page)
@@ -77,30 +68,48 @@ def write_report(
     print(f"  {paths[0]}  (and .svg)\n  {to / 'README.md'}, results.csv, summary.csv")
 
 
-def gather(planned: Sequence[Planned], out: Path) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """The tidy table of finished units, and where each came from.
+def gather(runs: Sequence[Run], out: Path) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """The tidy table of the finished ones among runs, and where each came from.
 
-    A set's posterior of all rows at once, beside a sequence, has the slice 0.
-
-    Raises:
-        UserError: a result is gone.
+    A setting is what differs between the recipes of a method on one set. What was learned from all
+    rows at once, beside a sequence, has the slice 0.
     """
+    settings = _settings_of(runs)
     rows, environments = [], []
-    for plan in planned:
-        unit = plan.unit
-        scores, where = finished_result(unit, out)
-        environments.append(where)
-        for s in scores:
-            number = 0 if unit.slices == 1 else s.slice
-            rows.append((unit.set, unit.method, plan.setting, s.split, number, s.metric, s.value))
+    for run in runs:
+        folder = RunFolder(out, run)
+        if not folder.finished():
+            continue
+        environments.append(json.loads((folder.path / "environment.json").read_text()))
+        key = [run.data.name, run.method, settings[run.digest()], run.seed]
+        scores = pd.read_csv(folder.path / "scores.csv")
+        rows += [[*key, *row] for row in scores.itertuples(index=False)]
     return pd.DataFrame(rows, columns=tables.COLUMNS), environments
 
 
-def _head(command: str, search_shares: Mapping[str, float] | None, in_sequence: bool) -> list[str]:
-    chosen = "Settings are those of the recipes."
-    if search_shares is not None:
-        chosen = "Settings were chosen split by split, on rows held out of its own training rows"
-        chosen += f"{_tried_with(search_shares)}."
+def _settings_of(runs: Sequence[Run]) -> dict[str, str]:
+    """The keys and values in which runs of a method on one set differ, by digest."""
+    recipes: dict[tuple[str, int | None, str], dict[str, dict[str, Any]]] = {}
+    for run in runs:
+        same = recipes.setdefault((run.data.name, run.data.slices, run.method), {})
+        same[run.digest()] = run.recipe.model_dump()
+    words = {}
+    for same in recipes.values():
+        first = next(iter(same.values()))
+        differing = [key for key in first if any(r[key] != first[key] for r in same.values())]
+        for digest, recipe in same.items():
+            words[digest] = ", ".join(f"{key}={_text(recipe[key])}" for key in differing)
+    return words
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
+
+
+def _head(command: str, chosen: bool, in_sequence: bool) -> list[str]:
+    settings = "Settings are those of the recipes."
+    if chosen:
+        settings = "Settings were chosen split by split, on rows held out of its own training rows."
     about = (
         "The training rows come in slices along their first principal component, and each "
         "posterior is the prior of the next slice. The gap is the score after the last slice "
@@ -115,22 +124,9 @@ def _head(command: str, search_shares: Mapping[str, float] | None, in_sequence: 
         "",
         f"    {command}",
         "",
-        f"Mean ± standard error over splits, in the original units. {about} {chosen}",
+        f"Mean ± standard error over splits, in the original units. {about} {settings}",
         "",
     ]
-
-
-def _tried_with(search_shares: Mapping[str, float]) -> str:
-    """With how many steps settings were tried, where not with all."""
-    methods: dict[float, list[str]] = {}
-    for name, share in search_shares.items():
-        methods.setdefault(share, []).append(name)
-    parts = [
-        f"{100 * share:.0f} % of the steps ({', '.join(names)})"
-        for share, names in methods.items()
-        if share < 1
-    ]
-    return f", and tried with {', '.join(parts)}" if parts else ""
 
 
 def _beside_the_papers(means: pd.DataFrame) -> list[str]:
@@ -172,8 +168,8 @@ def _beside_the_papers(means: pd.DataFrame) -> list[str]:
     return sections
 
 
-def _settings(tidy: pd.DataFrame) -> str:
-    """How often which setting was chosen."""
+def _settings(tidy: pd.DataFrame) -> list[str]:
+    """How often which setting was chosen, where there was a choice."""
     once = tidy.drop_duplicates(["set", "method", "split"])
     body = []
     for (name, method), group in once.groupby(["set", "method"], sort=False):
@@ -181,7 +177,7 @@ def _settings(tidy: pd.DataFrame) -> str:
         if counts:
             words = "; ".join(f"{setting}: {n}" for setting, n in counts.most_common())
             body.append(f"- {name}, {method}: {words}\n")
-    return "## Settings chosen, by number of splits\n\n" + "".join(body)
+    return ["## Settings chosen, by number of splits\n\n" + "".join(body)] if body else []
 
 
 def _provenance(environments: Sequence[dict[str, Any]]) -> str:

@@ -9,24 +9,20 @@ approximation, carried forward. Standardisation is that of the whole training pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.data import RegressionData
-from vcl_radial.tracks.regression.fit import OnStep, fit
-from vcl_radial.tracks.regression.methods.job import Job, derived
+from vcl_radial.tracks.regression.fit import OnStep
+from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.methods.linear import predict_in_sequence
 from vcl_radial.tracks.regression.methods.variational import make_network
 from vcl_radial.tracks.regression.noise import NoisePrecision
 from vcl_radial.tracks.regression.predictive import Mixture
 from vcl_radial.tracks.regression.settings import Recipe
-from vcl_radial.tracks.regression.track import LaneSplits, Scores, by_lane
-
-METHODS = ("variational", "linear")
-"""Methods whose posterior can be carried."""
+from vcl_radial.tracks.regression.training import LaneSplits, Scores, by_lane, make_job
 
 
 def slices(x: Tensor, count: int) -> list[Tensor]:
@@ -43,9 +39,9 @@ def slices(x: Tensor, count: int) -> list[Tensor]:
 def train_in_sequence(
     data: RegressionData,
     splits: Sequence[int],
-    recipe: Recipe,
+    recipes: Sequence[Recipe],
     count: int,
-    seed: int = 0,
+    validation: float | None = None,
     on_step: OnStep = lambda steps: None,
 ) -> list[list[Scores]]:
     """The scores on all test rows after each slice, a list for each lane.
@@ -53,35 +49,27 @@ def train_in_sequence(
     Args:
         data: the set.
         splits: of each lane.
-        recipe: of all lanes; its steps are those of one slice.
+        recipes: of each lane, all of one shape; their steps are those of one slice.
         count: of slices. At 1 this is the posterior of all rows, and takes as many steps as a
             recipe says.
-        seed: see `train_and_score`.
-        on_step: told of progress.
+        validation: see `LaneSplits`.
+        on_step: called with the steps that are done.
     """
-    torch.set_flush_denormal(True)
-    lanes = LaneSplits(data, splits)
+    lanes = LaneSplits(data, splits, validation)
     train = lanes.train
     parts = []
     for x, y, points in zip(train.x, train.y, train.points.tolist(), strict=True):
         parts.append([(x[rows], y[rows]) for rows in slices(x[:points], count)])
     in_order = [LaneData.of(slice_of_lanes) for slice_of_lanes in zip(*parts, strict=True)]
-    go = predict_in_sequence if recipe.method == "linear" else _variational
-    job = Job(
-        recipes=[recipe] * len(splits),
-        seeds=[derived(seed, f"split {split}") for split in splits],
-        train=train,
-        x=lanes.test.x,
-        hidden=recipe.hidden or data.hidden,
-        on_step=on_step,
-    )
+    go = predict_in_sequence if recipes[0].method == "linear" else _variational
+    job = make_job(data, splits, recipes, lanes, on_step)
     after = [by_lane(m.scores(lanes.test, lanes.y_scale)) for m in go(job, in_order)]
     return [list(of_lane) for of_lane in zip(*after, strict=True)]
 
 
 def _variational(job: Job, in_order: Sequence[LaneData]) -> list[Mixture]:
     """Predictions after each slice."""
-    network, rates = make_network(job), job.of_lanes("learning_rate")
+    network = make_network(job)
     noise: NoisePrecision | None = None
     predictions: list[Mixture] = []
     for part in in_order:
@@ -90,9 +78,7 @@ def _variational(job: Job, in_order: Sequence[LaneData]) -> list[Mixture]:
         else:
             network.carry()
             noise = noise.carry(part.points)
-        before = len(predictions) * job.recipe.steps
-        told = partial(lambda before, steps: job.on_step(before + steps), before)
-        fit(network, noise, part, rates, job.fit_settings, told)
+        job.fit(network, noise, part, done=len(predictions) * job.recipe.steps)
         draws = job.draws(network, job.recipe.eval_samples)
         predictions.append(Mixture.under_noise(draws, noise))
     return predictions

@@ -1,91 +1,176 @@
-"""One run of the regression track: lanes trained together and scored in the original units."""
+"""Regression tables: a seed is a split, and splits of one shape train as one program."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
-
-from vcl_radial.tracks.regression.batches import LaneData
-from vcl_radial.tracks.regression.data import RegressionData, Split, Standardiser
-from vcl_radial.tracks.regression.fit import OnStep
-from vcl_radial.tracks.regression.methods import METHODS
-from vcl_radial.tracks.regression.methods.job import Job, derived
-from vcl_radial.tracks.regression.settings import Recipe
-
-Scores = dict[str, float]
-"""By metric: `log_likelihood` in nats per row, `rmse` in the target's unit."""
+from vcl_radial.data_files import table_path
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.tracks.regression import files
+from vcl_radial.tracks.regression.settings import Recipe, Run
 
 
-class LaneSplits:
-    """Splits of a set as lanes, each standardised on its own training rows.
+class Regression(Track[Run]):
+    """Tables of numbers, all rows at once or in slices of input space."""
 
-    Args:
-        data: the set.
-        splits: of each lane.
-        validation: hold out this share of the training rows, and score on it instead of the test
-            rows, which are not looked at then; None to score on the test rows.
+    spec = Run
+    methods = ("mfvi", "radial")
+    step = "split"
+    objectives: ClassVar = {
+        "log_likelihood": Objective("maximize", "log-likelihood (nats)"),
+        "rmse": Objective("minimize", "RMSE"),
+    }
+    worker_modules = ("vcl_radial.runs.attempt", "vcl_radial.tracks.regression.execute")
+    has_lanes = True
+    lanes = 40
+    counts = "steps"
+    has_scores_between = False
+    devices = ("cpu",)
+
+    def variants(
+        self, tables: Mapping[str, Any], benchmark: Path | None = None
+    ) -> list[Mapping[str, Any]]:
+        """A run for each set; with slices one for the slices and one for all rows at once.
+
+        A published set that has no split of this number is left out, where others have one.
+        """
+        data, name, seed = dict(tables["data"]), tables["benchmark"], tables["seed"]
+        if "sets" in data:
+            sets = _names(data.pop("sets"), f"{name}: data.sets")
+            if "table" in data:
+                raise UserError(f"{name}: data names sets and a table; name one of the two")
+            having = [s for s in sets if seed < files.PUBLISHED_SPLITS.get(s, seed + 1)]
+            of_tables = [{**data, "set": one} for one in having or sets]
+        else:
+            if isinstance(data.get("table"), str):
+                data["table"] = str(table_path(data["table"], benchmark))
+                data.setdefault("splits", files.TABLE_SPLITS)
+            of_tables = [data]
+        return [
+            {**tables, "data": chosen, "recipe": recipe}
+            for one in of_tables
+            for chosen, recipe in _with_all_at_once(one, tables["recipe"])
+        ]
+
+    def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
+        """Whether there are as many splits as seeds."""
+        for data in dict.fromkeys(run.data for run in runs):
+            last = max(run.seed for run in runs if run.data == data)
+            if last >= (count := files.count_splits(data, data_dir)):
+                mend = "; raise data.splits" if data.table else ""
+                raise UserError(
+                    f"{data.name}: there is no split {last}: it has {count}, one for each of "
+                    f"--seeds {count}{mend}"
+                )
+
+    def on_data(self, run: Run, data_dir: Path | None) -> Run:
+        """A run with the checksum of its files."""
+        checksum = files.checksum(run.data, data_dir)
+        return run.model_copy(update={"data": run.data.model_copy(update={"checksum": checksum})})
+
+    def may_be_damaged(self, runs: Sequence[Run]) -> bool:
+        """All but scikit-learn's diabetes data, unless there are too few rows for slices."""
+        return any(run.data.set != files.DIABETES or run.data.slices is not None for run in runs)
+
+    def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
+        """Load each table."""
+        from vcl_radial.tracks.regression.execute import check_data
+
+        for data in dict.fromkeys(run.data for run in runs):
+            check_data(data, data_dir, [run.seed for run in runs if run.data == data])
+
+    def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
+        """Runs of one table and one shape; the longest first, that no worker ends alone with it."""
+        groups: dict[str, list[Run]] = {}
+        for run in runs:
+            groups.setdefault(run.shape(), []).append(run)
+        found = [g[at : at + lanes] for g in groups.values() for at in range(0, len(g), lanes)]
+        return sorted(found, key=_cost, reverse=True)
+
+    def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
+        """Carry a run out from its start."""
+        (fault,) = self.execute_together([run], place, lambda run, step: tell(step))
+        if fault is not None:
+            raise Diverged(fault)
+
+    def execute_together(
+        self, runs: Sequence[Run], place: Place, tell: Callable[[Run, Step], None]
+    ) -> list[str | None]:
+        """Carry a batch out as lanes of one program."""
+        from vcl_radial.tracks.regression.execute import execute
+
+        return execute(runs, place, tell)
+
+    def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
+        """Nothing: a run has its scores when it is finished."""
+        return {}
+
+    def score(self, folder: RunFolder[Run], objective: str) -> float | None:
+        """Of all rows that are scored on; of a sequence after the last slice."""
+        with (folder.path / "scores.csv").open(encoding="utf-8", newline="") as file:
+            return [float(r["value"]) for r in csv.DictReader(file) if r["metric"] == objective][-1]
+
+    def chance(self, folder: RunFolder[Run]) -> float | None:
+        """None: a log-likelihood has no such level."""
+        return None
+
+    def seconds(self, environment: Mapping[str, Any]) -> float:
+        """Training and scoring, a lane's share of its program."""
+        return float(environment["seconds"])
+
+    def epochs(self, run: Run) -> int:
+        """The steps of Adam."""
+        return run.steps
+
+    def report(self, runs: Sequence[Run], place: Place) -> bool:
+        """Tables beside the published ones, and a picture."""
+        from vcl_radial.tracks.regression.report import write_report
+
+        write_report(runs, place, place.out / "report" / runs[0].benchmark)
+        return True
+
+
+def _names(sets: Any, where: str) -> list[str]:
+    """The names of sets, each of them once; one may be named without a list.
+
+    Raises:
+        UserError: they are no names.
     """
-
-    def __init__(
-        self, data: RegressionData, splits: Sequence[int], validation: float | None = None
-    ) -> None:
-        parts = [_part(data.splits[split], split, validation) for split in splits]
-        scalers = [Standardiser.of(data.x[part.train], data.y[part.train]) for part in parts]
-
-        def lanes(rows: Sequence[Tensor]) -> LaneData:
-            return LaneData.of(
-                [
-                    (scaler.inputs(data.x[chosen]), scaler.targets(data.y[chosen]))
-                    for scaler, chosen in zip(scalers, rows, strict=True)
-                ]
-            )
-
-        self.train = lanes([part.train for part in parts])
-        self.test = lanes([part.test for part in parts])
-        self.y_scale = torch.stack([scaler.y_scale for scaler in scalers])
+    names = [sets] if isinstance(sets, str) else sets
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
+        raise UserError(f'{where} = {sets!r}: name sets, for example ["yacht", "energy"]')
+    if any("[" in name for name in names):  # the shell has taken the quotes away
+        raise UserError(
+            f"{where} = {sets}: write quotes around all of it, --set 'data.sets=[\"yacht\"]'"
+        )
+    return list(dict.fromkeys(names))
 
 
-def _part(split: Split, number: int, validation: float | None) -> Split:
-    if validation is None:
-        return split
-    return split.validation(validation, derived(number, "validation"))
+def _with_all_at_once(
+    data: Mapping[str, Any], recipe: Mapping[str, Any]
+) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Data and recipe; of a sequence also those of all rows at once, with as many steps in all."""
+    slices, steps = data.get("slices"), recipe.get("steps", Recipe.model_fields["steps"].default)
+    if not isinstance(slices, int) or not isinstance(steps, int) or slices < 2:
+        return [(data, recipe)]
+    return [(data, recipe), ({**data, "slices": 1}, {**recipe, "steps": steps * slices})]
 
 
-def train_and_score(
-    data: RegressionData,
-    splits: Sequence[int],
-    recipes: Sequence[Recipe],
-    seed: int = 0,
-    validation: float | None = None,
-    on_step: OnStep = lambda steps: None,
-) -> list[Scores]:
-    """The scores of each lane.
-
-    Args:
-        data: the set.
-        splits: of each lane.
-        recipes: of each lane, all of one shape.
-        seed: of the starts, batches and draws, beside the number of the split.
-        validation: see `LaneSplits`.
-        on_step: told of progress.
-    """
-    torch.set_flush_denormal(True)
-    lanes = LaneSplits(data, splits, validation)
-    job = Job(
-        recipes=recipes,
-        seeds=[derived(seed, f"split {split}") for split in splits],
-        train=lanes.train,
-        x=lanes.test.x,
-        hidden=recipes[0].hidden or data.hidden,
-        on_step=on_step,
-    )
-    predicted = METHODS[recipes[0].method](job)
-    return by_lane(predicted.scores(lanes.test, lanes.y_scale))
+def _cost(batch: Sequence[Run]) -> float:
+    """Roughly, in units of a step's fixed cost."""
+    recipe = batch[0].recipe
+    if recipe.method == "linear":
+        return 1.0
+    members = recipe.members if recipe.method == "ensemble" else 1
+    rows = len(batch) * members * recipe.batch_size * recipe.train_samples
+    slow = 6.0 if recipe.posterior == "rdp" else 1.0
+    return batch[0].steps * (slow + rows / 4000)
 
 
-def by_lane(scores: dict[str, Tensor]) -> list[Scores]:
-    """Scores `[R]` of each metric as one dictionary a lane."""
-    lists = {metric: values.tolist() for metric, values in scores.items()}
-    return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+TRACK = Regression

@@ -6,8 +6,7 @@ the lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +21,7 @@ from vcl_radial.nn.weights import inverse_softplus, softplus
 from vcl_radial.posteriors import FAMILIES, Gaussian, Posterior
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
+from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
 from vcl_radial.tracks.regression.layers import CompiledLayer, Drawn, LaneLayer
 
@@ -200,15 +200,14 @@ class DirectionalLayer(LaneLayer):
     """Radius and direction (RDP) with double grouping, W = A * B of rows A and columns B.
 
     As `vcl_radial.nn.rdp.RDPWeights`, from which it starts, with a Gaussian posterior for the
-    biases. The draws of a von Mises-Fisher direction take as many random numbers as they need, so
-    that they come from one generator for all lanes: a lane is a single run in law, not to the bit.
+    biases. The angle of a von Mises-Fisher direction takes as many random numbers as it needs: what
+    is random in a draw made beforehand is the seed of a generator for them.
 
     Args:
         weight: the initial means, `[R, out, in]`.
         bias: those of the biases, `[R, out]`.
         prior_scale: gamma of the half-Cauchy prior, `[R]`, equal in all lanes.
         initial_noise: the standard deviation of one weight's noise at the start.
-        generator: of the draws.
     """
 
     def __init__(
@@ -217,10 +216,8 @@ class DirectionalLayer(LaneLayer):
         bias: Tensor,
         prior_scale: Tensor,
         initial_noise: float,
-        generator: torch.Generator,
     ) -> None:
         super().__init__(weight, bias, prior_scale)
-        self.generator = generator
         self.gamma = float(prior_scale[0])
         settings = RDPSettings("double", initial_noise, self.gamma)
         single = [settings.make_weights(w, b) for w, b in zip(weight, bias, strict=True)]
@@ -249,25 +246,22 @@ class DirectionalLayer(LaneLayer):
         return [_Factor(*shaped[:4]), _Factor(*shaped[4:])], Gaussian(mean, softplus(rho))
 
     def noise(self, n: int, rows: int, lane: int, generator: torch.Generator) -> Sequence[Tensor]:
-        """Of the biases, `[n, out]`; the rest is drawn when it is needed."""
-        return (torch.randn(n, self.shape[0], generator=generator),)
+        """Of the biases `[n, out]`; and of rows and columns each radii, tangents and a seed."""
+        parts = [torch.randn(n, self.shape[0], generator=generator)]
+        for direction, _, loc, _ in (self.sizes[:4], self.sizes[4:]):
+            parts += [torch.randn(n, *shape, generator=generator) for shape in (loc, direction)]
+            parts.append(torch.randint(2**62, (n,), generator=generator))
+        return parts
 
     def draw(self, parameters: Tensor, noise: Sequence[Tensor]) -> Drawn:
         """W = A * B, with the biases' draws."""
-        (epsilon,) = noise
-        samples = epsilon.shape[1]
+        epsilon, *others = noise
         factors, bias = self.factors(parameters)
-        rows, columns = (self._draw_factor(factor, samples) for factor in factors)
+        rows = _draw_factor(factors[0], *others[:3])
+        columns = _draw_factor(factors[1], *others[3:])
         weight = (rows * columns.transpose(-1, -2)).transpose(0, 1)
         biases = torch.addcmul(bias.mean.unsqueeze(1), bias.scale.unsqueeze(1), epsilon)
         return Drawn(weight, biases)
-
-    def _draw_factor(self, factor: _Factor, samples: int) -> Tensor:
-        """Radius times direction, `[S, R, groups, D]`."""
-        direction, squares = factor.posterior()
-        log_radius = squares.sample_log(samples, self.generator).sum(-2) / 2
-        radius = (log_radius[..., :-1] + log_radius[..., -1:]).exp()
-        return radius.unsqueeze(-1) * direction.sample(samples, self.generator)
 
     def kl(self, parameters: Tensor) -> Tensor:
         """KL(q || p) of rows, columns and biases, `[R]`."""
@@ -292,18 +286,25 @@ class DirectionalLayer(LaneLayer):
         self.bias_prior = bias.to_prior()
 
 
-@contextmanager
-def directions_from(generator: torch.Generator, layers: Iterable[LaneLayer]) -> Iterator[None]:
-    """Inside, directional layers draw from this generator; their own waits undisturbed."""
-    directional = [layer for layer in layers if isinstance(layer, DirectionalLayer)]
-    own = [layer.generator for layer in directional]
-    for layer in directional:
-        layer.generator = generator
-    try:
-        yield
-    finally:
-        for layer, before in zip(directional, own, strict=True):
-            layer.generator = before
+def _draw_factor(factor: _Factor, radii: Tensor, normal: Tensor, seeds: Tensor) -> Tensor:
+    """Radius times direction, `[S, R, groups, D]`.
+
+    Args:
+        factor: of rows or columns.
+        radii: normal noise of the logarithms of the squared radii, `[R, S, 2, groups + 1]`.
+        normal: that of the tangents, `[R, S, groups, D]`.
+        seeds: of the angles; the first one of a lane is that of all its S draws, `[R, S]`.
+    """
+    direction, squares = factor.posterior()
+    samples, (groups, D) = seeds.shape[1], normal.shape[2:]
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds[:, 0].tolist()]
+    concentration = direction.concentration.unsqueeze(-1)
+    angle = draw_angle((len(seeds), samples, groups), concentration, D, generators)
+    log_squares = torch.addcmul(squares.loc, squares.scale, radii.transpose(0, 1))
+    log_radius = log_squares.sum(-2) / 2
+    radius = (log_radius[..., :-1] + log_radius[..., -1:]).exp()
+    tangents = normal.transpose(0, 1).clone()
+    return radius.unsqueeze(-1) * direction.at(angle.transpose(0, 1), tangents)
 
 
 def _block(block: RDPBlock | None) -> _Factor:

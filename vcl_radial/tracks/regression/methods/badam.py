@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import torch
 
-from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_module
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.predictive import Mixture
@@ -23,9 +22,7 @@ from vcl_radial.tracks.regression.predictive import Mixture
 def predict(job: Job) -> Mixture:
     """Train point estimates, and read the posterior off the optimiser."""
     network, noise = job.point_network(), job.noise()
-    adam = fit(
-        network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings, job.on_step
-    )
+    adam = job.fit(network, noise)
     precision = job.train.points[:, None] * adam.root_second()
     precision = (precision + job.of_lanes("prior_scale")[:, None] ** -2).double()
     means, scales = [], []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.layers import DropoutLayer
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.predictive import Mixture
@@ -13,5 +12,5 @@ def predict(job: Job) -> Mixture:
     scale, rate = job.of_lanes("prior_scale"), job.of_lanes("dropout")
     network = job.network([DropoutLayer(w, b, scale, rate) for w, b in job.initial_means()])
     noise = job.noise()
-    fit(network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings, job.on_step)
+    job.fit(network, noise)
     return Mixture.under_noise(job.draws(network, job.recipe.eval_samples), noise)

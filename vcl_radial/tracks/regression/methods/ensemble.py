@@ -6,7 +6,6 @@ input (theirs does), and without adversarial examples. The prediction is their m
 
 from __future__ import annotations
 
-from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.predictive import Mixture
 
@@ -16,8 +15,7 @@ def predict(job: Job) -> Mixture:
     members = job.recipe.members
     of_members = job.repeated(members)
     network, noise = of_members.point_network(), of_members.noise()
-    rates = of_members.of_lanes("learning_rate")
-    fit(network, noise, of_members.train, rates, job.fit_settings, job.on_step)
+    of_members.fit(network, noise)
     every = Mixture.under_noise(of_members.draws(network, 1), noise)
     assert every.degrees is not None
     mean = every.mean[0].view(-1, members, job.x.shape[1]).transpose(0, 1)

@@ -9,16 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vcl_radial.tracks.regression.adam import LaneAdam
 from vcl_radial.tracks.regression.batches import LaneData
-from vcl_radial.tracks.regression.fit import FitSettings, OnStep
+from vcl_radial.tracks.regression.fit import FitSettings, OnStep, fit
 from vcl_radial.tracks.regression.layers import LaneLayer, PointLayer
-from vcl_radial.tracks.regression.network import LaneNetwork, Noise, initial_means, outputs
+from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
 from vcl_radial.tracks.regression.noise import NoisePrecision
 from vcl_radial.tracks.regression.settings import Recipe
-from vcl_radial.tracks.regression.variational_layers import directions_from
-
-_AT_ONCE = 2**22
-"""Hidden units of rows and draws that a prediction holds at a time."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +27,15 @@ class Job:
         seeds: of each lane.
         train: the standardised training data.
         x: the standardised inputs of the predictions, `[R, n, d]`.
-        hidden: units of the hidden layer.
-        on_step: told of progress.
+        hidden: units of the hidden layers.
+        on_step: called with the steps that are done.
     """
 
     recipes: Sequence[Recipe]
     seeds: Sequence[int]
     train: LaneData
     x: Tensor
-    hidden: int
+    hidden: Sequence[int]
     on_step: OnStep = lambda steps: None
 
     @property
@@ -46,11 +43,31 @@ class Job:
         """What the lanes have in common."""
         return self.recipes[0]
 
-    @property
-    def fit_settings(self) -> FitSettings:
-        """Steps, batches and samples."""
+    def fit(
+        self,
+        network: LaneNetwork,
+        noise: NoisePrecision,
+        part: LaneData | None = None,
+        done: int = 0,
+    ) -> LaneAdam:
+        """Train a network of the lanes.
+
+        Args:
+            network: changed in place.
+            noise: changed in place.
+            part: of the training data; None for all of them.
+            done: steps that were made before.
+        """
         recipe = self.recipe
-        return FitSettings(recipe.steps, recipe.batch_size, recipe.train_samples)
+        return fit(
+            network,
+            noise,
+            self.train if part is None else part,
+            self.of_lanes("learning_rate"),
+            FitSettings(recipe.steps, recipe.batch_size, recipe.train_samples),
+            lambda steps: self.on_step(done + steps),
+            kl_weights=self.of_lanes("kl_weight"),
+        )
 
     def of_lanes(self, key: str) -> Tensor:
         """A number of each lane's recipe, `[R]`."""
@@ -60,13 +77,9 @@ class Job:
         """A generator for each lane, from its seed and what it is for."""
         return [torch.Generator().manual_seed(derived(seed, purpose)) for seed in self.seeds]
 
-    def joint_generator(self, purpose: str) -> torch.Generator:
-        """One for all lanes together, from the seed of the first."""
-        return torch.Generator().manual_seed(derived(self.seeds[0], purpose))
-
     def initial_means(self) -> list[tuple[Tensor, Tensor]]:
         """Of each layer: means of weights `[R, out, in]` and biases `[R, out]`."""
-        widths = [self.x.shape[-1], self.hidden, 1]
+        widths = [self.x.shape[-1], *self.hidden, 1]
         return initial_means(widths, [derived(seed, "start") for seed in self.seeds])
 
     def network(self, layers: Sequence[LaneLayer]) -> LaneNetwork:
@@ -102,21 +115,9 @@ class Job:
     def draws(self, network: LaneNetwork, samples: int) -> Tensor:
         """f(x; w) under draws of the weights that all rows share, `[T, R, n]`.
 
-        They depend on a lane's seed alone, not on what training has drawn; the directions of RDP
-        layers, which all lanes draw together, on the first lane's.
+        They depend on a lane's seed alone, not on what training has drawn.
         """
-        at_once = max(1, _AT_ONCE // (network.lanes * self.x.shape[1] * self.hidden))
-        noise = network.noise(samples, generators=self.generators("prediction"))
-        found = []
-        with directions_from(self.joint_generator("predicted directions"), network.layers):
-            for start in range(0, samples, at_once):
-                chunk = zip(*noise[start : start + at_once], strict=True)
-                together: Noise = [
-                    [torch.cat(draws, dim=1) for draws in zip(*of_layer, strict=True)]
-                    for of_layer in chunk
-                ]
-                found.append(outputs(network.draw(together), self.x).transpose(0, 1))
-        return torch.cat(found)
+        return torch.cat([*network.functions(samples, self.x, self.generators("prediction"))])
 
 
 def derived(seed: int, purpose: str) -> int:

@@ -17,7 +17,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_module
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.predictive import Mixture
@@ -29,7 +28,7 @@ _TOLERANCE = 1e-6
 def predict(job: Job) -> Mixture:
     """Train point estimates, then predict by the linearised posterior about them."""
     network, noise = job.point_network(), job.noise()
-    fit(network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings, job.on_step)
+    job.fit(network, noise)
     lanes = [
         laplace(lane_module(network, lane), x[:points], y[:points], x_new)
         for lane, (x, y, points, x_new) in enumerate(

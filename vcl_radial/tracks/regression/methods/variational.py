@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.layers import LaneLayer
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.network import LaneNetwork
@@ -15,7 +14,7 @@ from vcl_radial.tracks.regression.variational_layers import DirectionalLayer, Lo
 def predict(job: Job) -> Mixture:
     """Train on the evidence lower bound and mix over weight samples."""
     network, noise = make_network(job), job.noise()
-    fit(network, noise, job.train, job.of_lanes("learning_rate"), job.fit_settings, job.on_step)
+    job.fit(network, noise)
     return Mixture.under_noise(job.draws(network, job.recipe.eval_samples), noise)
 
 
@@ -28,12 +27,10 @@ def make_network(job: Job) -> LaneNetwork:
     recipe, scale = job.recipe, job.of_lanes("prior_scale")
     means = job.initial_means()
     if recipe.posterior == "rdp":
-        generator = job.joint_generator("directions")
-        first = DirectionalLayer(*means[0], scale, recipe.initial_noise, generator)
-        last = LocationScaleLayer(
-            *means[1], torch.ones_like(scale), "gaussian", "layer", recipe.initial_noise
-        )
-        return job.network([first, last])
+        *hidden, (weight, bias) = means
+        noise = recipe.initial_noise
+        last = LocationScaleLayer(weight, bias, torch.ones_like(scale), "gaussian", "layer", noise)
+        return job.network([*(DirectionalLayer(w, b, scale, noise) for w, b in hidden), last])
     layers: list[LaneLayer] = [
         LocationScaleLayer(
             weight, bias, scale, recipe.posterior, recipe.grouping, recipe.initial_noise

@@ -1,0 +1,207 @@
+"""Runs of the regression track, from the command line and a benchmark's file to the folder."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.errors import UserError
+from vcl_radial.runs import catalogue
+from vcl_radial.tracks.regression import execute, files
+from vcl_radial.tracks.regression.methods import METHODS
+from vcl_radial.tracks.regression.track import Regression
+
+TINY = ["--jobs", "1", "--device", "cpu", "--set", "steps=3", "eval_samples=2"]
+
+
+@pytest.fixture
+def call(capfd, tmp_path, monkeypatch):
+    """Call `run` in an empty folder without data; give the exit code, the output and the errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        capfd.readouterr()
+        code = main(["run", *arguments])
+        return code, *capfd.readouterr()
+
+    return call
+
+
+def rows(path):
+    with Path(path).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_seed_is_a_split_and_finished_ones_are_kept(call):
+    arguments = ["diabetes", "--method", "linear", "radial", "--seeds", "2", *TINY]
+    code, out, _ = call(*arguments)
+    assert code == 0
+    assert "diabetes: 4 runs to do" in out
+    to = Path("runs/report/diabetes")
+    assert (to / "log-likelihood.svg").is_file()
+    table = rows(to / "results.csv")
+    assert {(r["set"], r["method"], r["split"]) for r in table} == {
+        ("diabetes", method, split) for method in ("linear", "radial") for split in "01"
+    }
+    assert "Beside the papers" not in (to / "README.md").read_text()
+    code, out, _ = call(*arguments)
+    assert code == 0
+    assert "all 4 runs were finished before" in out
+    assert rows(to / "results.csv") == table
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_page_holds_radial_against_mfvi(call):
+    assert call("diabetes", "--method", "mfvi", "radial", "--seeds", "2", *TINY)[0] == 0
+    page = Path("runs/report/diabetes/README.md").read_text()
+    table = {
+        (r["method"], r["metric"], r["split"]): float(r["value"])
+        for r in rows("runs/report/diabetes/results.csv")
+    }
+    gaps = [table["radial", "rmse", k] - table["mfvi", "rmse", k] for k in "01"]
+    (line,) = re.findall(r"^## radial minus mfvi$.*?^\| diabetes \|(.*?) \|$", page, re.S | re.M)
+    assert line.endswith(f"| {sum(gap < 0 for gap in gaps)} of 2")
+    assert float(line.split("|")[2].split("±")[0]) == pytest.approx(sum(gaps) / 2, abs=6e-4)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_sequence_ends_for_the_linear_model_where_all_rows_at_once_do(call):
+    assert call("diabetes-sequence", "--method", "linear", "mfvi", "--seeds", "2", *TINY)[0] == 0
+    to = Path("runs/report/diabetes-sequence")
+    gaps = {(r["method"], r["metric"]): float(r["gap"]) for r in rows(to / "summary.csv")}
+    assert gaps["linear", "rmse"] == pytest.approx(0, abs=1e-6)
+    assert abs(gaps["mfvi", "rmse"]) > 1e-3
+    assert {row["slice"] for row in rows(to / "results.csv")} == {*"012345"}
+    assert (to / "in-sequence.png").is_file()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_table_of_the_users_own_is_read_from_beside_its_benchmark(call):
+    Path("mine").mkdir()
+    text = "\n".join(f"{k};{k % 7};{'a' if k % 2 else 'b'};{3 * k + k % 7}" for k in range(40))
+    Path("mine/houses.csv").write_text(f"size;rooms;kind;price\n{text}\n")
+    Path("mine/houses.toml").write_text(
+        'track = "regression"\nmethods = ["linear"]\n'
+        '[data]\ntable = "houses.csv"\ntarget = "price"\nsplits = 3\n'
+    )
+    code, out, _ = call("mine/houses.toml", "--seeds", "3", *TINY)
+    assert code == 0
+    assert "houses  linear seed 2" in out
+    scores = rows(next(Path("runs/houses/linear").glob("seed-0-*/scores.csv")))
+    assert float(scores[1]["value"]) < 1  # RMSE of a linear function
+    code, _, err = call("mine/houses.toml", "--seeds", "4", *TINY)
+    assert code == 1
+    assert "houses: there is no split 3: it has 3, one for each of --seeds 3; raise" in err
+    # Other rows are another table.
+    Path("mine/houses.csv").write_text(f"size;rooms;kind;price\n{text}\n1;1;a;9\n")
+    assert "houses: 3 runs to do" in call("mine/houses.toml", "--seeds", "3", *TINY)[1]
+
+
+def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch):
+    train = execute.train_and_score
+
+    def one_lost(data, splits, *arguments):
+        return [
+            scores | {"rmse": float("nan")} if split == 1 else scores
+            for split, scores in zip(splits, train(data, splits, *arguments), strict=True)
+        ]
+
+    monkeypatch.setattr(execute, "train_and_score", one_lost)
+    code, _, err = call("diabetes", "--method", "mfvi", "--seeds", "3", *TINY)
+    assert code == 1
+    assert err == "vcl-radial: diabetes  mfvi seed 1: training diverged: rmse is nan\n"
+    (failed,) = Path("runs").rglob("failed.txt")
+    assert failed.parent.name.startswith("seed-1-")
+    assert "1 runs are missing" in Path("runs/report/diabetes/README.md").read_text()
+    monkeypatch.setattr(execute, "train_and_score", train)
+    code, out, _ = call("diabetes", "--method", "mfvi", "--seeds", "3", *TINY)
+    assert code == 0
+    assert "diabetes: 1 run to do, 1 at a time, 2 kept from before" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["uci"], "--data-dir"),
+        (["uci", "--set", "data.sets=bosten", "--data-dir", "."], "uci/bosten: there is no such f"),
+        (["uci", "--set", "data.sets=[yacht]"], "write quotes around all of it"),
+        (["uci", "--set", "data.sets=[]"], "uci: data.sets = []: name sets, for example"),
+        (["uci", "--set", "data.table=mine.csv"], "uci: data names sets and a table"),
+        (["diabetes", "--seeds", "21"], "diabetes: there is no split 20: it has 20"),
+        (["diabetes", "--set", "method=magic"], "method = 'magic'"),
+        (["diabetes", "--set", "data.slices=400"], "mc-dropout: has no posterior that can be"),
+        (["sliced.toml"], "data.slices = 400: more than the 398 training rows of diabetes"),
+        (["diabetes", "--set", "stepz=3"], "'stepz'; the nearest known one is 'steps'"),
+        (["diabetes", "--set", "steps=0"], "steps = 0"),
+        (["diabetes", "--set", "epochs=3"], "epochs: regression counts steps of Adam; set steps"),
+        (["diabetes", "--set", "kl_weight=0.5"], "kl_weight = 0.5: the method 'linear' has no KL"),
+        (["diabetes", "--set", "hidden=50"], "hidden = 50: input should be a valid list"),
+        (["diabetes", "--set", "data.validation=1.5"], "data.validation = 1.5"),
+        (["diabetes", "--set", "data.splits=5"], "splits are those of a table"),
+        (["diabetes", "--device", "cuda"], "compute on a CPU only"),
+    ],
+)
+def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
+    call, arguments, words, monkeypatch
+):
+    monkeypatch.setattr(execute, "execute", pytest.fail)
+    Path("sliced.toml").write_text(
+        'track = "regression"\nmethods = ["linear"]\n[data]\nsets = ["diabetes"]\nslices = 400'
+    )
+    code, _, err = call(*arguments, "--jobs", "1")
+    assert code == 1
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def plan(*arguments, **settings):
+    return catalogue.plan(*arguments, settings=settings)
+
+
+def test_every_shipped_method_is_run_and_each_of_them_is_named_once():
+    recipes = {
+        run.recipe.method for run in plan("uci", catalogue.names("method", "regression"), [0])
+    }
+    assert recipes == METHODS.keys()
+    names = [run.data.name for run in plan("uci", ["mfvi"], [0])]
+    assert names == [*files.FOLDERS]
+    twice = plan("uci", ["mfvi"], [0], **{"data.sets": ["yacht", "energy", "yacht"]})
+    assert [run.data.name for run in twice] == ["yacht", "energy"]
+
+
+def test_a_published_set_is_left_out_of_splits_that_it_has_not():
+    runs = plan("uci", ["mfvi"], range(6))
+    assert {run.data.name for run in runs if run.seed == 4} == {*files.FOLDERS}
+    assert {run.data.name for run in runs if run.seed == 5} == {*files.FOLDERS} - {"protein"}
+    # ... but it is refused where nothing else is asked for.
+    alone = plan("uci", ["mfvi"], [5], **{"data.sets": "protein"})
+    assert [run.data.name for run in alone] == ["protein"]
+
+
+def test_a_sequence_is_set_beside_all_rows_at_once_with_as_many_steps():
+    in_sequence, at_once = plan("diabetes-sequence", ["mfvi"], [0], steps=40)
+    assert (in_sequence.data.slices, at_once.data.slices) == (5, 1)
+    assert in_sequence.steps == at_once.steps == at_once.recipe.steps == 200
+    assert in_sequence.label == "diabetes in 5 slices  mfvi seed 0"
+    assert at_once.label == "diabetes at once  mfvi seed 0"
+
+
+def test_runs_of_one_table_and_one_shape_train_together_the_longest_first():
+    sets = {"data.sets": ["yacht", "energy"]}
+    runs = plan("uci", ["mfvi", "rdp", "linear"], range(3), **sets)
+    runs += plan("uci", ["mfvi"], [0, 1], **sets, learning_rate=1e-2)
+    runs += plan("uci", ["mfvi"], [0], **sets, batch_size=7)
+    work = Regression().batches(runs, 4)
+    assert sorted(run.label for batch in work for run in batch) == sorted(r.label for r in runs)
+    for batch in work:
+        assert len({(r.data.name, r.recipe.method, r.recipe.batch_size) for r in batch}) == 1
+    assert max(map(len, work)) == 4
+    assert [batch[0].method for batch in work] == ["rdp"] * 2 + ["mfvi"] * 6 + ["linear"] * 2
+
+
+def test_two_files_of_one_name_are_refused(tmp_path):
+    (tmp_path / "mfvi.toml").write_text('method = "badam"')
+    with pytest.raises(UserError, match="two methods of one name; rename one of the files"):
+        plan("uci", ["mfvi", str(tmp_path / "mfvi.toml")], [0])

@@ -1,0 +1,94 @@
+"""The files of regression tables: where they lie, their checksum, and how many splits there are.
+
+A set is a folder in the layout of Gal and Ghahramani's published experiments, with the splits of
+Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.txt` and
+`index_target.txt` (columns), `index_train_K.txt` and `index_test_K.txt` (rows of split K, from 0),
+`n_hidden.txt` (units of the hidden layer; 50 where it is not there).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vcl_radial.data_files import DATA_VARIABLE, check_table, files_checksum, user_root
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.tracks.regression.settings import DataSettings
+
+FOLDERS = {
+    "boston": "bostonHousing",
+    "concrete": "concrete",
+    "energy": "energy",
+    "kin8nm": "kin8nm",
+    "naval": "naval-propulsion-plant",
+    "power": "power-plant",
+    "protein": "protein-tertiary-structure",
+    "wine": "wine-quality-red",
+    "yacht": "yacht",
+}
+"""The nine sets by the names that the papers' tables have for them."""
+
+DIABETES = "diabetes"
+"""scikit-learn's 442 patients: needs no files."""
+
+PUBLISHED_SPLITS = {**dict.fromkeys([*FOLDERS, DIABETES], 20), "protein": 5}
+"""How many splits a set has."""
+
+TABLE_SPLITS = 20
+"""Of a user's own table, where nothing else is said."""
+
+
+def set_folder(name: str, data_dir: Path | None) -> Path:
+    """The folder of a set, in `uci/` in `data_dir`, else in what `VCL_RADIAL_DATA` names.
+
+    Raises:
+        UserError: no data folder is named, or it does not exist.
+        DataError: the set has no folder in it.
+    """
+    root = user_root(data_dir)
+    if root is None:
+        known = ", ".join(FOLDERS)
+        raise UserError(
+            f"{name}: name the data folder that holds uci/ with --data-dir or {DATA_VARIABLE} "
+            f"(sets: {known}; {DIABETES} needs none)"
+        )
+    folder = root / "uci" / FOLDERS.get(name, name)
+    if not folder.is_dir():
+        raise DataError(
+            f"{folder}: there is no such folder; put the set's data.txt and index files there, or "
+            f"choose from {', '.join([*FOLDERS, DIABETES])}"
+        )
+    return folder
+
+
+def count_splits(data: DataSettings, data_dir: Path | None) -> int:
+    """How many splits there are.
+
+    Raises:
+        UserError: see `set_folder`.
+    """
+    if data.splits is not None:
+        return data.splits
+    if data.set == DIABETES:
+        return PUBLISHED_SPLITS[DIABETES]
+    assert data.set is not None
+    folder, number = set_folder(data.set, data_dir), 0
+    while (folder / f"index_train_{number}.txt").exists():
+        number += 1
+    return number
+
+
+def checksum(data: DataSettings, data_dir: Path | None) -> str | None:
+    """Of the bytes of the files; None where there are none.
+
+    Raises:
+        UserError: see `set_folder`.
+        DataError: a file cannot be read, or the table has no such target.
+    """
+    if data.set == DIABETES:
+        return None
+    if data.set is not None:
+        return files_checksum(sorted(set_folder(data.set, data_dir).glob("*.txt")))
+    assert data.table is not None
+    assert data.target is not None
+    check_table(Path(data.table), data.target)
+    return files_checksum([Path(data.table)])

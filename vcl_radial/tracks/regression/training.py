@@ -1,0 +1,99 @@
+"""Runs of the regression track: lanes trained together and scored in the original units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.tracks.regression.data import RegressionData, Split, Standardiser
+from vcl_radial.tracks.regression.fit import OnStep
+from vcl_radial.tracks.regression.methods import METHODS
+from vcl_radial.tracks.regression.methods.job import Job, derived
+from vcl_radial.tracks.regression.settings import Recipe
+
+Scores = dict[str, float]
+"""By metric: `log_likelihood` in nats per row, `rmse` in the target's unit."""
+
+
+class LaneSplits:
+    """Splits of a set as lanes, each standardised on its own training rows.
+
+    Args:
+        data: the set.
+        splits: of each lane.
+        validation: hold out this share of the training rows, and score on it instead of the test
+            rows, which are not looked at then; None to score on the test rows.
+    """
+
+    def __init__(
+        self, data: RegressionData, splits: Sequence[int], validation: float | None = None
+    ) -> None:
+        parts = [_part(data.splits[split], split, validation) for split in splits]
+        scalers = [Standardiser.of(data.x[part.train], data.y[part.train]) for part in parts]
+
+        def lanes(rows: Sequence[Tensor]) -> LaneData:
+            return LaneData.of(
+                [
+                    (scaler.inputs(data.x[chosen]), scaler.targets(data.y[chosen]))
+                    for scaler, chosen in zip(scalers, rows, strict=True)
+                ]
+            )
+
+        self.train = lanes([part.train for part in parts])
+        self.test = lanes([part.test for part in parts])
+        self.y_scale = torch.stack([scaler.y_scale for scaler in scalers])
+
+
+def _part(split: Split, number: int, validation: float | None) -> Split:
+    if validation is None:
+        return split
+    return split.validation(validation, derived(number, "validation"))
+
+
+def train_and_score(
+    data: RegressionData,
+    splits: Sequence[int],
+    recipes: Sequence[Recipe],
+    validation: float | None = None,
+    on_step: OnStep = lambda steps: None,
+) -> list[Scores]:
+    """The scores of each lane.
+
+    Args:
+        data: the set.
+        splits: of each lane.
+        recipes: of each lane, all of one shape.
+        validation: see `LaneSplits`.
+        on_step: called with the steps that are done.
+    """
+    lanes = LaneSplits(data, splits, validation)
+    predicted = METHODS[recipes[0].method](make_job(data, splits, recipes, lanes, on_step))
+    return by_lane(predicted.scores(lanes.test, lanes.y_scale))
+
+
+def make_job(
+    data: RegressionData,
+    splits: Sequence[int],
+    recipes: Sequence[Recipe],
+    lanes: LaneSplits,
+    on_step: OnStep,
+) -> Job:
+    """What a method gets; the starts, batches and draws of a lane come from its split's number."""
+    torch.set_flush_denormal(True)
+    return Job(
+        recipes=recipes,
+        seeds=[derived(0, f"split {split}") for split in splits],
+        train=lanes.train,
+        x=lanes.test.x,
+        hidden=recipes[0].hidden or [data.hidden],
+        on_step=on_step,
+    )
+
+
+def by_lane(scores: dict[str, Tensor]) -> list[Scores]:
+    """Scores `[R]` of each metric as one dictionary a lane."""
+    lists = {metric: values.tolist() for metric, values in scores.items()}
+    return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
