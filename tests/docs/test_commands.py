@@ -13,7 +13,6 @@ from vcl_radial.runs import catalogue
 from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.sweeps import specification as sweeps
 from vcl_radial.tracks.continual.preflight import check_recipe
-from vcl_radial.tracks.regression import plan as regression
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
 """What a reader puts in the place of a word in capitals."""
@@ -48,7 +47,7 @@ def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, rea
 def test_the_commands_of_the_docs_are_found():
     # Were the shell to unroll nothing, the test above would pass on anything.
     readme = {words[0] for words in commands(ROOT / "README.md", Path.cwd())}
-    assert {"run", "check", "regress", "sweep", "papers"} <= readme
+    assert {"run", "check", "sweep", "papers"} <= readme
 
 
 def _understand(words):
@@ -64,9 +63,6 @@ def _understand(words):
         check_recipe(recipe_for(_there(options.method, "ewc"), settings))
     elif words[0] == "sweep":
         sweeps.read(options.sweep, options.trials)
-    elif words[0] == "regress":
-        benchmark = regression.load_benchmark(options.benchmark)
-        regression.load_methods(options.methods or benchmark.methods, benchmark, settings)
 
 
 def _there(method, instead):
@@ -85,8 +81,6 @@ def test_every_toml_of_the_docs_is_a_valid_benchmark_recipe_or_sweep(page, reade
             sweeps.read(str(file))
         elif {"stream", "track"} & table.keys():
             catalogue.plan(str(file), [], [0])
-        elif "sets" in table:
-            regression.load_benchmark(str(file))
         elif not {"project", "tuned"} & table.keys():
             catalogue.plan("split-digits-multi-head", [str(file)], [0])
 

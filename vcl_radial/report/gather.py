@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,7 +125,7 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
     # Other data are another measurement, other settings of a recipe or code another method.
     names = labels([_data_settings(run) for run in runs], "data")
     runs = [replace(run, benchmark=name) for run, name in zip(runs, names, strict=True)]
-    names = labels([_recipe_settings(run) for run in runs], "code")
+    names = labels(_recipe_settings(runs), "code")
     runs = [replace(run, method=name) for run, name in zip(runs, names, strict=True)]
     return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
 
@@ -168,16 +169,29 @@ def notices(runs: Sequence[FinishedRun]) -> list[str]:
     return lines
 
 
+def _variant(run: FinishedRun) -> tuple[str, ...]:
+    """What tells the runs of one benchmark and seed apart, such as the set of several."""
+    return tuple(str(run.spec.data.get(key)) for key in run.track.variant_keys)
+
+
 def _data_settings(run: FinishedRun) -> Settings:
     data = flat(run.spec.stream or run.spec.data)
     checksum = data.pop("checksum", None)
-    return Settings(run.benchmark, run.benchmark, data, checksum)
+    return Settings((run.benchmark, *_variant(run)), run.benchmark, data, checksum)
 
 
-def _recipe_settings(run: FinishedRun) -> Settings:
-    group = run.benchmark, run.method
-    shipped = shipped_classes(run.spec.method)
-    return Settings(group, run.method, flat(run.spec.recipe), run.spec.code, shipped)
+def _recipe_settings(runs: Sequence[FinishedRun]) -> list[Settings]:
+    groups = [(run.benchmark, run.method, *_variant(run)) for run in runs]
+    seeds = Counter((group, run.spec.seed) for group, run in zip(groups, runs, strict=True))
+    repeated = {group for (group, _), count in seeds.items() if count > 1}
+    found = []
+    for run, group in zip(runs, groups, strict=True):
+        # Settings may have been chosen for each seed.
+        chosen = bool(run.track.variant_keys) and group not in repeated
+        recipe = {} if chosen else flat(run.spec.recipe)
+        shipped = shipped_classes(run.spec.method)
+        found.append(Settings(group, run.method, recipe, run.spec.code, shipped))
+    return found
 
 
 def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:

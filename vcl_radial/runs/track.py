@@ -72,6 +72,8 @@ class Track(ABC, Generic[R]):
     Attributes:
         spec: of its runs; names the track and the table of its data.
         methods: what is run where neither the command nor the benchmark names any.
+        variant_keys: keys of the data in which runs of one benchmark differ, such as its sets. A
+            report has them together, and settings that were chosen for each seed as one method.
         step: what a run is stored after, and may be given up after.
         objectives: of `score`; first the one that is searched for where none is named. It is in
             per cent, and has a chance level.
@@ -87,6 +89,7 @@ class Track(ABC, Generic[R]):
 
     spec: ClassVar[type[RunSpec]]
     methods: ClassVar[Sequence[str]]
+    variant_keys: ClassVar[Sequence[str]] = ()
     step: ClassVar[str]
     objectives: ClassVar[Mapping[str, Objective]]
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt",)

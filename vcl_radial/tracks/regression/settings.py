@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -52,7 +53,12 @@ class DataSettings(Settings):
     @property
     def name(self) -> str:
         """Of the set, or of the table's file without its ending."""
-        return self.set if self.set is not None else Path(self.table or "").name.split(".")[0]
+        return table_name(self.model_dump())
+
+
+def table_name(data: Mapping[str, Any]) -> str:
+    """The name of the set that data name, or of the table's file without its ending."""
+    return str(data.get("set") or Path(str(data.get("table"))).name.split(".")[0])
 
 
 class Recipe(Settings):
@@ -139,7 +145,8 @@ class Run(RunSpec):
     def _can_be_carried(self) -> Run:
         if self.data.slices is not None and self.recipe.method not in CARRIED:
             raise ValueError(
-                f"{self.method}: has no posterior that can be carried from slice to slice"
+                f"data.slices: the method {self.recipe.method!r} has no posterior that can be "
+                "carried from slice to slice; leave one of the two out"
             )
         return self
 

@@ -1,16 +1,15 @@
-"""Tidy results, their means over splits, and Markdown: pure functions of tables."""
+"""Tidy results, their means over splits, and tables of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.report import markdown
-from vcl_radial.report.sections import Column, Table, number, with_spread
+from vcl_radial.report.sections import Cell, Column, Table, mean_cell, number
 from vcl_radial.tracks.regression.published import COLUMNS as COLUMN_NAMES
 from vcl_radial.tracks.regression.published import SOURCES, best_log_likelihood, cell, published
 
@@ -27,53 +26,36 @@ def summary(tidy: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard error over splits.
 
     Returns:
-        The columns `set, method, slice, metric, mean, standard_error, splits, diverged`, in the
-        order of first appearance; splits that diverged are counted and left out of the mean.
+        The columns `set, method, slice, metric, mean, standard_error, splits`, in the order of
+        first appearance.
     """
     rows: list[dict[str, Any]] = []
     keys = ["set", "method", "slice", "metric"]
     for key, group in tidy.groupby(keys, sort=False):
-        finite = group["value"].dropna()
-        mean, error = mean_and_standard_error(finite)
-        rows.append(
-            dict(zip(keys, key, strict=True))
-            | {
-                "mean": mean,
-                "standard_error": error,
-                "splits": len(finite),
-                "diverged": len(group) - len(finite),
-            }
-        )
+        mean, error = mean_and_standard_error(group["value"])
+        entry: dict[str, Any] = dict(zip(keys, key, strict=True))
+        rows.append(entry | {"mean": mean, "standard_error": error, "splits": len(group)})
     return pd.DataFrame(rows)
 
 
-def _table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """A table as Markdown, whose first column is text and whose others are numbers."""
-    return markdown.table(Table([Column(header[0], words=True), *header[1:]], body))
+def _table(header: Sequence[str], body: Sequence[Sequence[Cell | str]], title: str = "") -> Table:
+    """A table whose first column is of words."""
+    return Table([Column(header[0], words=True), *header[1:]], body, title)
 
 
-def own_table(means: pd.DataFrame, metric: str) -> str:
+def own_table(means: pd.DataFrame, metric: str) -> Table:
     """Sets down, methods across."""
-    found = _lookup(means, metric)
     sets, methods = _names(means, "set"), _names(means, "method")
-    body = [
-        [
-            name,
-            *(
-                with_spread(
-                    *found.get((name, method), (math.nan, math.nan)), decimals(name, metric)
-                )
-                for method in methods
-            ),
-        ]
-        for name in sets
+    found = _lookup(means, metric)
+    body: list[list[Cell | str]] = [
+        [name, *(_ours(found, name, method, metric) for method in methods)] for name in sets
     ]
-    return f"## {_HEADINGS[metric]}\n\n" + _table(["set", *methods], body)
+    return _table(["set", *methods], body, _HEADINGS[metric])
 
 
 def beside(
     means: pd.DataFrame, source: str, pairs: Sequence[tuple[str, str]], metric: str
-) -> str | None:
+) -> Table | None:
     """Our methods beside columns of a published table; None where nothing can be compared.
 
     Args:
@@ -87,22 +69,22 @@ def beside(
     pairs = [pair for pair in pairs if any((name, pair[0]) in found for name in sets)]
     if not sets or not pairs:
         return None
-    body = []
+    body: list[list[Cell | str]] = []
     for name in sets:
-        row = [name]
+        row: list[Cell | str] = [name]
         for method, column in pairs:
             theirs = cell(source, name, column, metric)
-            ours = found.get((name, method))
-            places = decimals(name, metric)
-            row.append(with_spread(*(ours or (math.nan, math.nan)), places))
+            row.append(_ours(found, name, method, metric))
             row.append(
-                "–" if theirs is None else with_spread(theirs.mean, theirs.standard_error, 2)
+                "–"
+                if theirs is None
+                else mean_cell(theirs.mean, theirs.standard_error, published=True)
             )
         body.append(row)
     header = ["set"]
     for method, _ in pairs:
         header += [f"{method}: ours", "theirs"]
-    return f"### {SOURCES[source]}: {_HEADINGS[metric].lower()}\n\n" + _table(header, body)
+    return _table(header, body, f"{SOURCES[source]}: {_HEADINGS[metric].lower()}")
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:
@@ -151,16 +133,16 @@ def impossible_pairs() -> list[str]:
     return sentences
 
 
-def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -> str | None:
+def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -> Table | None:
     """The largest RMSE at which one Gaussian noise reaches a published figure, beside ours."""
     ours = _lookup(means, "rmse")
-    body = []
+    body: list[list[Cell | str]] = []
     for name in _names(means, "set"):
         theirs = cell(source, name, column, "log_likelihood")
         if theirs is not None and (name, method) in ours:
             largest = math.exp(best_log_likelihood(1.0) - theirs.mean)
             places = decimals(name, "rmse")
-            mine = with_spread(*ours[name, method], places)
+            mine = _ours(ours, name, method, "rmse")
             body.append([name, number(theirs.mean, 2), number(largest, places), mine])
     if not body:
         return None
@@ -173,15 +155,15 @@ def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -
     return _table(header, body)
 
 
-def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
+def differences(tidy: pd.DataFrame, method: str, reference: str) -> Table | None:
     """One method minus another, paired by split; None where one of them is missing.
 
     Shapes: a row for each set, with mean and standard error of the differences of both metrics, and
     on how many of the splits the first method is better.
     """
-    body = []
+    body: list[list[Cell | str]] = []
     for name in _names(tidy, "set"):
-        cells = []
+        cells: list[Cell | str] = []
         for metric in DECIMALS:
             rows = tidy[(tidy["set"] == name) & (tidy["metric"] == metric)]
             wide = rows.pivot_table(index="split", columns="method", values="value")
@@ -191,7 +173,7 @@ def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
             better = int((gap > 0).sum() if metric == "log_likelihood" else (gap < 0).sum())
             mean, error = mean_and_standard_error(gap)
             cells += [
-                with_spread(mean, error, decimals(name, metric) + 1),
+                mean_cell(mean, error, decimals(name, metric) + 1),
                 f"{better} of {len(gap)}",
             ]
         else:
@@ -199,11 +181,7 @@ def differences(tidy: pd.DataFrame, method: str, reference: str) -> str | None:
     if not body:
         return None
     header = ["set", "log-likelihood (nats)", "splits higher", "RMSE", "splits lower"]
-    return (
-        f"## {method} minus {reference}\n\n"
-        "Paired by split. Splits of one set share most of their rows: a standard error over them "
-        "says how far they agree, and less of other data.\n\n" + _table(header, body)
-    )
+    return _table(header, body)
 
 
 def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
@@ -234,27 +212,33 @@ def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def gap_table(found: pd.DataFrame, metric: str) -> str:
-    """The gaps of a metric as Markdown."""
+def gap_table(found: pd.DataFrame, metric: str) -> Table:
+    """The gaps of a metric."""
     rows = found[found["metric"] == metric]
-    body = []
+    body: list[list[Cell | str]] = []
     for row in rows.to_dict("records"):
         places = decimals(row["set"], metric) + (metric == "log_likelihood")
         body.append(
             [
                 f"{row['set']}, {row['method']}",
-                with_spread(row["at_once"], row["at_once_error"], places),
-                with_spread(row["in_sequence"], row["in_sequence_error"], places),
-                with_spread(row["gap"], row["gap_error"], places),
+                mean_cell(row["at_once"], row["at_once_error"], places),
+                mean_cell(row["in_sequence"], row["in_sequence_error"], places),
+                mean_cell(row["gap"], row["gap_error"], places),
             ]
         )
     header = ["set, method", "all rows at once", "in sequence", "gap"]
-    return f"## {_HEADINGS[metric]}\n\n" + _table(header, body)
+    return _table(header, body, _HEADINGS[metric])
 
 
 def decimals(name: str, metric: str) -> int:
     """How many to print."""
     return _SMALL_UNITS.get(name, 2) if metric == "rmse" else DECIMALS[metric]
+
+
+def _ours(
+    found: Mapping[tuple[str, str], tuple[float, float]], name: str, method: str, metric: str
+) -> Cell:
+    return mean_cell(*found.get((name, method), (math.nan, math.nan)), decimals(name, metric))
 
 
 def _lookup(means: pd.DataFrame, metric: str) -> dict[tuple[str, str], tuple[float, float]]:

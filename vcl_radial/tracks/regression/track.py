@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.data_files import table_path
 from vcl_radial.errors import Diverged, UserError
@@ -13,7 +13,13 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.tracks.regression import files
-from vcl_radial.tracks.regression.settings import Recipe, Run
+from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.report.gather import FinishedRun
+    from vcl_radial.report.sections import Section
 
 
 class Regression(Track[Run]):
@@ -21,6 +27,7 @@ class Regression(Track[Run]):
 
     spec = Run
     methods = ("mfvi", "radial")
+    variant_keys = ("set", "table", "target", "splits", "slices")
     step = "split"
     objectives: ClassVar = {
         "log_likelihood": Objective("maximize", "log-likelihood (nats)"),
@@ -57,6 +64,10 @@ class Regression(Track[Run]):
             for one in of_tables
             for chosen, recipe in _with_all_at_once(one, tables["recipe"])
         ]
+
+    def chosen_key(self, tables: Mapping[str, Any]) -> str:
+        """The set and the split."""
+        return f"{table_name(tables['data'])}-{tables['seed']}"
 
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Whether there are as many splits as seeds."""
@@ -128,12 +139,29 @@ class Regression(Track[Run]):
         """The steps of Adam."""
         return run.steps
 
+    def prepare_report(self) -> None:
+        """Import figures and pages."""
+        from vcl_radial.report.write import prepare
+
+        prepare()
+
     def report(self, runs: Sequence[Run], place: Place) -> bool:
         """Tables beside the published ones, and a picture."""
-        from vcl_radial.tracks.regression.report import write_report
+        from vcl_radial.report.write import report_of_command
 
-        write_report(runs, place, place.out / "report" / runs[0].benchmark)
-        return True
+        return report_of_command(runs, place)
+
+    def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
+        """`scores`."""
+        from vcl_radial.tracks.regression.sections import read
+
+        return read(path)
+
+    def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
+        """All sets together: scores, what was published, and settings chosen."""
+        from vcl_radial.tracks.regression.sections import sections
+
+        return sections(runs)
 
 
 def _names(sets: Any, where: str) -> list[str]:

@@ -1,0 +1,162 @@
+"""What a report shows of runs on regression tables: ours beside the papers', and a picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from vcl_radial.errors import DataError
+from vcl_radial.report.gather import FinishedRun
+from vcl_radial.report.sections import Block, Figure, Section, Table, Text
+from vcl_radial.tracks.regression import pictures, tables
+from vcl_radial.tracks.regression.settings import table_name
+
+_HOW_TO_READ: Final = "Mean ± standard error over splits, in the original units."
+
+_AT_ONCE: Final = (
+    f"{_HOW_TO_READ} The log-likelihood is that of the mixture over weight samples, with the noise "
+    "integrated out."
+)
+
+_IN_SEQUENCE: Final = (
+    f"{_HOW_TO_READ} The training rows come in slices along their first principal component, and "
+    "each posterior is the prior of the next slice. The gap is the score after the last slice "
+    "minus that of the posterior of all rows at once, trained for as many steps; paired by split."
+)
+
+_PAIRED: Final = (
+    "Paired by split. Splits of one set share most of their rows: a standard error over them says "
+    "how far they agree, and less of other data."
+)
+
+
+def read(path: Path) -> dict[str, pd.DataFrame]:
+    """`scores` of a finished run's folder.
+
+    Raises:
+        DataError: it is damaged; it begins with the file's name.
+    """
+    try:
+        scores = pd.read_csv(path / "scores.csv")
+        return {"scores": scores.astype({"slice": int, "metric": str, "value": float})[_SCORES]}
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"scores.csv: cannot be read: {error}; run it again") from None
+
+
+_SCORES: Final = ["slice", "metric", "value"]
+
+
+def sections(runs: Sequence[FinishedRun]) -> list[Section]:
+    """All sets of a benchmark together: scores, what was published, and settings chosen."""
+    tidy = put_together(runs)
+    means = tables.summary(tidy)
+    if tidy["slice"].max() > 0:
+        return [_in_sequence(tidy)]
+    files = {
+        "results.csv": tidy.to_csv(index=False),
+        "summary.csv": means.drop(columns="slice").to_csv(index=False),
+    }
+    draw = partial(pictures.log_likelihoods, means)
+    picture = Figure("log-likelihood", draw, "Test log-likelihood of each method, by set")
+    scores = [tables.own_table(means, metric) for metric in tables.DECIMALS]
+    parts = [Section("", [Text(_AT_ONCE), *scores, picture], files)]
+    if (paired := tables.differences(tidy, "radial", "mfvi")) is not None:
+        parts.append(Section("radial minus mfvi", [Text(_PAIRED), paired]))
+    if beside := _beside_the_papers(means):
+        parts.append(Section("Beside the papers", beside))
+    if points := _settings(tidy):
+        words = (
+            "Keys that differ between splits, by number of splits. A sweep chooses them on rows "
+            "held out of each split's own training rows."
+        )
+        parts.append(Section("Settings chosen", [Text(words, points)]))
+    return parts
+
+
+def put_together(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """The tidy table of runs, with the columns `tables.COLUMNS`.
+
+    A setting is what differs between the recipes of a method on one set. What was learned from all
+    rows at once, beside a sequence, has the slice 0.
+    """
+    settings = _setting_of_each(runs)
+    rows = [
+        [table_name(run.spec.data), run.method, setting, run.spec.seed, *score]
+        for run, setting in zip(runs, settings, strict=True)
+        for score in run.tables["scores"].itertuples(index=False)
+    ]
+    tidy = pd.DataFrame(rows, columns=tables.COLUMNS)
+    # Sets in the order of their names, methods in that of the report.
+    return tidy.sort_values("set", kind="stable", ignore_index=True)
+
+
+def _setting_of_each(runs: Sequence[FinishedRun]) -> list[str]:
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    keys = [(table_name(r.spec.data), r.spec.data.get("slices"), r.method) for r in runs]
+    for run, key in zip(runs, keys, strict=True):
+        alike.setdefault(key, []).append(run.spec.recipe)
+    return [
+        ", ".join(
+            f"{name}={_text(value)}"
+            for name, value in run.spec.recipe.items()
+            if any(recipe.get(name) != value for recipe in alike[key])
+        )
+        for run, key in zip(runs, keys, strict=True)
+    ]
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
+
+
+def _in_sequence(tidy: pd.DataFrame) -> Section:
+    gaps = tables.gaps(tidy)
+    files = {"results.csv": tidy.to_csv(index=False), "summary.csv": gaps.to_csv(index=False)}
+    draw = partial(pictures.over_slices, tidy)
+    picture = Figure("in-sequence", draw, "Test log-likelihood after each slice, by set")
+    shown = [tables.gap_table(gaps, metric) for metric in tables.DECIMALS] if len(gaps) else []
+    return Section("", [Text(_IN_SEQUENCE), *shown, picture], files)
+
+
+def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
+    farquhar = [("mfvi", "mfvi"), ("radial", "radial"), ("mc-dropout", "dropout")]
+    oh = [("mfvi", "vi"), ("mc-dropout", "dropout"), ("rdp", "rdp")]
+    found: list[Table | None] = [
+        *(tables.beside(means, "farquhar2020", farquhar, metric) for metric in tables.DECIMALS),
+        tables.beside(means, "oh2020", oh, "log_likelihood"),
+    ]
+    blocks: list[Block] = [table for table in found if table is not None]
+    if not blocks:
+        return []
+    words = "Of the means, to the two decimals that are published:"
+    blocks.append(Text(words, tables.verdicts(means)))
+    if odd := tables.impossible_pairs():
+        words = (
+            "Some published pairs do not belong to one model with one noise for all rows, and can "
+            "be no aim:"
+        )
+        blocks.append(Text(words, odd))
+    if (needs := tables.implied_errors(means, "oh2020", "rdp", "rdp")) is not None:
+        words = (
+            "What RMSE the RDP column would need (the paper gives none), beside ours; where it is "
+            "far below any known, the figures have another unit:"
+        )
+        blocks += [Text(words), needs]
+    return blocks
+
+
+def _settings(tidy: pd.DataFrame) -> list[str]:
+    """How often which setting was chosen, where there was a choice."""
+    once = tidy.drop_duplicates(["set", "method", "split"])
+    points = []
+    for (name, method), group in once.groupby(["set", "method"], sort=False):
+        counts = Counter(setting for setting in group["setting"] if setting)
+        if counts:
+            words = "; ".join(f"{setting}: {n}" for setting, n in counts.most_common())
+            points.append(f"{name}, {method}: {words}")
+    return points
