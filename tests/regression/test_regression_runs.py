@@ -111,7 +111,10 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
     monkeypatch.setattr(execute, "train_and_score", one_lost)
     code, _, err = call("diabetes", "--method", "mfvi", "--seeds", "3", *TINY)
     assert code == 1
-    assert "vcl-radial: diabetes  mfvi seed 1: training diverged: rmse is nan\n" in err
+    assert (
+        "vcl-radial: diabetes  mfvi seed 1: training diverged: rmse is nan; lower learning_rate\n"
+        in err
+    )
     (failed,) = Path("runs").rglob("failed.txt")
     assert failed.parent.name.startswith("seed-1-")
     monkeypatch.setattr(execute, "train_and_score", train)
@@ -148,7 +151,7 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
 def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
     call, arguments, words, monkeypatch
 ):
-    monkeypatch.setattr(execute, "execute", pytest.fail)
+    monkeypatch.setattr(execute, "_train", pytest.fail)
     Path("sliced.toml").write_text(
         'track = "regression"\nmethods = ["linear"]\n[data]\nsets = ["diabetes"]\nslices = 400'
     )

@@ -62,8 +62,8 @@ def add(commands: Commands) -> None:
         "--lanes",
         metavar="N",
         type=count,
-        help="runs of one shape, as seeds are, that train as one program (default: 1; of tables 40; "
-        "on a GPU 64)",
+        help="runs of one shape, as seeds are, that train as one program (default: 1; of tables "
+        "40; on a GPU 64)",
     )
     add_executor(parser)
     add_tuned(parser)

@@ -1,62 +1,133 @@
-"""Carrying runs out: splits and settings of one shape are lanes of one program."""
+"""Runs in progress: splits and settings of one shape are lanes of one program."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 
-import torch
-
-from vcl_radial.errors import UserError
-from vcl_radial.runs import environment
-from vcl_radial.runs.folder import RunFolder
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import InOnePiece
 from vcl_radial.tracks.regression.data import RegressionData, load_data
 from vcl_radial.tracks.regression.sequence import train_in_sequence
 from vcl_radial.tracks.regression.settings import DataSettings, Run
 from vcl_radial.tracks.regression.training import Scores, train_and_score
 
 _SECONDS_BETWEEN = 2.0
-"""Two reports on how far lanes have come."""
+"""Two reports on how far training has come."""
 
 
-def execute(
-    runs: Sequence[Run], place: Place, tell: Callable[[Run, Step], None]
-) -> list[str | None]:
-    """Train runs together from their start and write their files; the fault of each.
+class SplitTraining(InOnePiece):
+    """A method on one split, from its start to its scores.
 
-    The only fault is that training diverged, so that a score is not a finite number.
-
-    Raises:
-        UserError: something the user can mend that concerns them all.
+    Args:
+        run: to be trained.
+        data: its table.
+        report: called between steps of Adam.
     """
-    environment.loaded()  # the commit, before anybody makes another
-    torch.set_num_threads(place.threads)
-    first = runs[0]
-    data = load_data_once(first.data, place.data_dir)
-    folders = [RunFolder(place.out, run) for run in runs]
-    for folder in folders:
-        folder.start()
-    splits, recipes = [run.seed for run in runs], [run.recipe for run in runs]
+
+    def __init__(self, run: Run, data: RegressionData, report: Callable[[Step], None]) -> None:
+        super().__init__(run.steps)
+        self.run, self.data, self.report = run, data, report
+        self.after: Mapping[int, Scores] = {}
+        """The scores after each slice; by 0 those of all rows at once."""
+        self.seconds = 0.0
+
+    def train(self) -> None:
+        """Alone, as a program of one lane."""
+        _train([self])
+        if (fault := self.fault()) is not None:
+            raise fault
+
+    def fault(self) -> Diverged | None:
+        """That a score is not a finite number."""
+        for number, metric, value in self.rows():
+            if not math.isfinite(value):
+                where = f" after slice {number}" if number else ""
+                return Diverged(
+                    f"training diverged: {metric}{where} is {value}; lower learning_rate"
+                )
+        return None
+
+    def rows(self) -> Iterator[tuple[int, str, float]]:
+        """Slice, metric and value of all scores."""
+        for number, scores in self.after.items():
+            for metric, value in scores.items():
+                yield number, metric, value
+
+    def files(self) -> dict[str, str]:
+        """`scores.csv`."""
+        lines = [f"{number},{metric},{value!r}\n" for number, metric, value in self.rows()]
+        return {"scores.csv": "".join(["slice,metric,value\n", *lines])}
+
+    def facts(self) -> dict[str, float]:
+        """The seconds, of a lane its share of the program's."""
+        return {"seconds": self.seconds}
+
+
+class SplitLanes:
+    """Runs of one table and one shape as lanes of one program."""
+
+    def __init__(
+        self, runs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+    ) -> None:
+        data = load_data_once(runs[0].data, place.data_dir)
+        self.lanes = [SplitTraining(run, data, partial(report, k)) for k, run in enumerate(runs)]
+        self._left_out: set[int] = set()
+
+    def leave_out(self, lane: int) -> None:
+        """Do not train a lane."""
+        self._left_out.add(lane)
+
+    def fault(self, lane: int) -> Diverged | None:
+        """That its training diverged."""
+        return self.lanes[lane].fault()
+
+    def steps(self) -> Iterator[Mapping[int, Step]]:
+        """All at once; nothing is yielded, for nothing can be stored."""
+        kept = [lane for k, lane in enumerate(self.lanes) if k not in self._left_out]
+        if kept:
+            _train(kept)
+        return iter(())
+
+
+def _train(lanes: Sequence[SplitTraining]) -> None:
+    """Train and score lanes as one program."""
+    runs = [lane.run for lane in lanes]
+    first, data = runs[0], lanes[0].data
+    splits, recipes, slices = [r.seed for r in runs], [r.recipe for r in runs], first.data.slices
     validation = first.data.validation if first.evaluate_on == "validation" else None
-    on_step, slices = _reporter(runs, tell), first.data.slices
     started = time.perf_counter()
     if slices is None:
-        scores = train_and_score(data, splits, recipes, validation, on_step)
+        scores = train_and_score(data, splits, recipes, validation, _on_step(lanes))
         after = [{0: of_lane} for of_lane in scores]
     else:
-        in_order = train_in_sequence(data, splits, recipes, slices, validation, on_step)
+        in_order = train_in_sequence(data, splits, recipes, slices, validation, _on_step(lanes))
         # What was learned from all rows at once is no slice.
         after = [dict(enumerate(of_lane, start=slices > 1)) for of_lane in in_order]
-    seconds = (time.perf_counter() - started) / len(runs)
-    facts = environment.describe("cpu", place.threads)
-    facts |= {"seconds": seconds, "command": place.command}
-    return [_finish(folder, of_lane, facts) for folder, of_lane in zip(folders, after, strict=True)]
+    for lane, of_lane in zip(lanes, after, strict=True):
+        lane.after, lane.seconds = of_lane, (time.perf_counter() - started) / len(lanes)
+        scalars = [*of_lane.values()][-1]
+        total = lane.epochs
+        lane.report(Step(0, "scored", epoch=total, epochs=total, scalars=scalars, at=total))
+
+
+def _on_step(lanes: Sequence[SplitTraining]) -> Callable[[int], None]:
+    """Report the steps of Adam of all lanes every few seconds."""
+    last, total = time.monotonic(), lanes[0].epochs
+
+    def on_step(steps: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > _SECONDS_BETWEEN:
+            last, done = time.monotonic(), min(steps, total)
+            for lane in lanes:
+                lane.report(Step(0, f"step {done} of {total}", epoch=done, epochs=total, at=done))
+
+    return on_step
 
 
 @lru_cache(maxsize=1)  # a process carries out many runs of one table
@@ -79,34 +150,3 @@ def check_data(data: DataSettings, data_dir: Path | None, splits: Sequence[int])
             f"data.slices = {data.slices}: more than the {fewest} training rows of {data.name}; "
             "lower it"
         )
-
-
-def _reporter(runs: Sequence[Run], tell: Callable[[Run, Step], None]) -> Callable[[int], None]:
-    """Report steps of Adam of all lanes, at the start and then every few seconds."""
-    total, last = runs[0].steps, -math.inf
-
-    def on_step(steps: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > _SECONDS_BETWEEN:
-            last = time.monotonic()
-            done = min(steps, total)
-            for run in runs:
-                tell(run, Step(0, f"step {done} of {total}", epoch=done, epochs=total))
-
-    on_step(0)
-    return on_step
-
-
-def _finish(
-    folder: RunFolder[Run], after: Mapping[int, Scores], facts: Mapping[str, object]
-) -> str | None:
-    rows = [(k, metric, v) for k, scores in after.items() for metric, v in scores.items()]
-    for number, metric, value in rows:
-        if not math.isfinite(value):
-            where = f" after slice {number}" if number else ""
-            return f"training diverged: {metric}{where} is {value}"
-    table = ["slice,metric,value", *(f"{k},{metric},{value!r}" for k, metric, value in rows), ""]
-    folder.finish(
-        {"scores.csv": "\n".join(table), "environment.json": json.dumps(facts, indent=2) + "\n"}
-    )
-    return None

@@ -137,6 +137,7 @@ class Run(RunSpec):
     """One method on one split of one table; the seed is the split."""
 
     TRACK: ClassVar[str] = "regression"
+    FILES: ClassVar[tuple[str, ...]] = ("scores.csv",)
 
     data: DataSettings
     recipe: Recipe
@@ -156,11 +157,6 @@ class Run(RunSpec):
         slices = self.data.slices
         how = "" if slices is None else " at once" if slices == 1 else f" in {slices} slices"
         return f"{self.data.name}{how}  {self.method} seed {self.seed}"
-
-    @property
-    def result_files(self) -> tuple[str, ...]:
-        """What the folder of the finished run holds."""
-        return "spec.toml", "scores.csv", "environment.json"
 
     @property
     def steps(self) -> int:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.data_files import table_path
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.runs.training import Lanes, Training
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
 
@@ -104,52 +105,28 @@ class Regression(Track[Run]):
         found = [g[at : at + lanes] for g in groups.values() for at in range(0, len(g), lanes)]
         return sorted(found, key=_cost, reverse=True)
 
-    def execute(self, run: Run, place: Place, tell: Callable[[Step], None]) -> None:
-        """Carry a run out from its start."""
-        (fault,) = self.execute_together([run], place, lambda run, step: tell(step))
-        if fault is not None:
-            raise Diverged(fault)
+    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+        """A run at its start."""
+        from vcl_radial.tracks.regression.execute import SplitTraining, load_data_once
 
-    def execute_together(
-        self, runs: Sequence[Run], place: Place, tell: Callable[[Run, Step], None]
-    ) -> list[str | None]:
-        """Carry a batch out as lanes of one program."""
-        from vcl_radial.tracks.regression.execute import execute
+        return SplitTraining(run, load_data_once(run.data, place.data_dir), report)
 
-        return execute(runs, place, tell)
+    def open_together(
+        self, runs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+    ) -> Lanes:
+        """A batch at its start."""
+        from vcl_radial.tracks.regression.execute import SplitLanes
 
-    def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
-        """Nothing: a run has its scores when it is finished."""
-        return {}
+        return SplitLanes(runs, place, report)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """Of all rows that are scored on; of a sequence after the last slice."""
         with (folder.path / "scores.csv").open(encoding="utf-8", newline="") as file:
             return [float(r["value"]) for r in csv.DictReader(file) if r["metric"] == objective][-1]
 
-    def chance(self, folder: RunFolder[Run]) -> float | None:
-        """None: a log-likelihood has no such level."""
-        return None
-
-    def seconds(self, environment: Mapping[str, Any]) -> float:
-        """Training and scoring, a lane's share of its program."""
-        return float(environment["seconds"])
-
     def epochs(self, run: Run) -> int:
         """The steps of Adam."""
         return run.steps
-
-    def prepare_report(self) -> None:
-        """Import figures and pages."""
-        from vcl_radial.report.write import prepare
-
-        prepare()
-
-    def report(self, runs: Sequence[Run], place: Place) -> bool:
-        """Tables beside the published ones, and a picture."""
-        from vcl_radial.report.write import report_of_command
-
-        return report_of_command(runs, place)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """`scores`."""
