@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from referral_helpers import execute, recipe
+from retinopathy_helpers import execute, recipe
 from torch import nn
 
 from vcl_radial.errors import UserError

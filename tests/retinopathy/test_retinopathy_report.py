@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
-from referral_helpers import finished_run, recipe, table
+from retinopathy_helpers import finished_run, recipe, table
 
 from vcl_radial.cli import main
 from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs

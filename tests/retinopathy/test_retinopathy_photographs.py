@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-import referral_helpers
+import retinopathy_helpers
 
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, on_data, prepare
@@ -12,7 +12,7 @@ from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 
 
 def run_of(**keys):
-    return Run(benchmark="b", method="m", seed=0, recipe=referral_helpers.recipe(), **keys)
+    return Run(benchmark="b", method="m", seed=0, recipe=retinopathy_helpers.recipe(), **keys)
 
 
 def test_runs_on_other_photographs_or_labels_are_others(tmp_path):
@@ -61,7 +61,7 @@ def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):
 
 
 def test_test_sets_are_the_test_part_and_all_of_the_shifted_ones():
-    prepared = referral_helpers.prepared(shifted=True)
+    prepared = retinopathy_helpers.prepared(shifted=True)
     (test, data, rows), (other, shifted, all_rows) = all_test_sets([prepared])
     assert (test, other) == ("test", "idrid")
     assert rows.tolist() == prepared.split.test.tolist()
@@ -73,7 +73,7 @@ def test_test_sets_are_the_test_part_and_all_of_the_shifted_ones():
 
 
 def test_that_patients_may_be_in_two_parts_is_said_with_the_results(monkeypatch):
-    data = referral_helpers.pixels(patients=60)
+    data = retinopathy_helpers.pixels(patients=60)
     unknown = dataclasses.replace(data.photographs, patients_known=False)
     data = dataclasses.replace(data, photographs=unknown)
     monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare._load", lambda *_: data)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from referral_helpers import recipe
+from retinopathy_helpers import recipe
 from scipy import stats
 from torch.nn.utils import parameters_to_vector
 from torch.optim import SGD, Adam

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import referral_helpers
-import referral_worker
+import retinopathy_helpers
+import retinopathy_worker
 import torch
 
 from vcl_radial.errors import UserError
@@ -24,7 +24,7 @@ def in_two_processes(out, cache):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     paths = os.pathsep.join([str(HERE.parents[1]), str(HERE)])
     return subprocess.run(
-        [*torchrun, "--nproc-per-node", "2", str(HERE / "referral_worker.py"), str(out)],
+        [*torchrun, "--nproc-per-node", "2", str(HERE / "retinopathy_worker.py"), str(out)],
         env={**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(cache)},
         stderr=subprocess.PIPE,
         text=True,
@@ -36,7 +36,7 @@ def in_two_processes(out, cache):
 def test_two_processes_learn_what_one_learns(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    referral_worker.work(ALONE, tmp_path / "one")
+    retinopathy_worker.work(ALONE, tmp_path / "one")
     done = in_two_processes(tmp_path / "two", tmp_path / "cache")
     assert done.returncode == 0, done.stderr
     one = torch.load(tmp_path / "one" / "rank-0.pt", weights_only=True)
@@ -68,4 +68,4 @@ def test_a_process_alone_joins_nobody(monkeypatch):
 
 def test_a_batch_that_cannot_be_shared_equally_is_refused(prepared):
     with pytest.raises(UserError, match="batch_size = 8 must be a multiple of the 3 processes"):
-        Training(referral_helpers.recipe(), prepared, seed=0, peers=Peers(0, 3))
+        Training(retinopathy_helpers.recipe(), prepared, seed=0, peers=Peers(0, 3))

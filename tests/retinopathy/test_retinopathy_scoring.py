@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from referral_helpers import table
+from retinopathy_helpers import table
 from sklearn.metrics import log_loss, roc_auc_score
 
 from vcl_radial.metrics.referral import (

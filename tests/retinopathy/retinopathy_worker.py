@@ -1,11 +1,11 @@
-"""One of two processes that train together; run by test_referral_processes."""
+"""One of two processes that train together; run by test_retinopathy_processes."""
 
 import sys
 from pathlib import Path
 
-import referral_helpers
+import retinopathy_helpers
 import torch
-from referral_helpers import execute
+from retinopathy_helpers import execute
 
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, joined
@@ -17,9 +17,9 @@ QUIET_NOISE = {"posterior": "gaussian", "truncation": 1e-6, "kl_weight": 20.0}
 
 def work(processes, out):
     """Two epochs of one network; then a short run with all of its files."""
-    site = referral_helpers.prepared()
+    site = retinopathy_helpers.prepared()
     keys = {**QUIET_NOISE, "optimizer": "sgd", "learning_rate": 1e-2, "augment": False}
-    recipe = referral_helpers.recipe(
+    recipe = retinopathy_helpers.recipe(
         **keys, train_samples=2, pretrain_epochs=1, epochs=2, select="last"
     )
     training = Training(recipe, site, seed=0, peers=processes)
@@ -37,7 +37,7 @@ def work(processes, out):
         method="m",
         seed=0,
         data=DataSettings(),
-        recipe=referral_helpers.recipe(epochs=1),
+        recipe=retinopathy_helpers.recipe(epochs=1),
     )
     execute(RunFolder(out, run), [site], peers=processes)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import referral_helpers
+import retinopathy_helpers
 import torch
-from referral_helpers import execute, recipe
+from retinopathy_helpers import execute, recipe
 
 from vcl_radial import native
 from vcl_radial.cli import run as run_command
@@ -53,7 +53,7 @@ def stop_after(epochs):
 
 
 def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path):
-    sites = [referral_helpers.prepared(shifted=True)]
+    sites = [retinopathy_helpers.prepared(shifted=True)]
     run = run_of(members=2, epochs=2, train_samples=2)
     whole = RunFolder(tmp_path / "whole", run)
     execute(whole, sites)

@@ -1,5 +1,5 @@
 import pytest
-import referral_helpers
+import retinopathy_helpers
 
 
 @pytest.fixture(autouse=True)
@@ -10,4 +10,4 @@ def cache(monkeypatch, tmp_path):
 
 @pytest.fixture
 def prepared(cache):
-    return referral_helpers.prepared()
+    return retinopathy_helpers.prepared()

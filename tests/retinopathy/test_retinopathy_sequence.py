@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-import referral_helpers
+import retinopathy_helpers
 import torch
-from referral_helpers import execute, recipe
+from retinopathy_helpers import execute, recipe
 
 from vcl_radial.data.fundus import load_pixels
 from vcl_radial.errors import DataError
@@ -22,7 +22,7 @@ from vcl_radial.tracks.retinopathy.training import Training
 
 @pytest.fixture
 def sites(cache):
-    return referral_helpers.two_sites()
+    return retinopathy_helpers.two_sites()
 
 
 def run_of(**keys):
@@ -140,7 +140,7 @@ def with_sites(data, site):
 
 
 def test_sites_share_no_patient_and_the_first_one_normalises(monkeypatch):
-    drawn = referral_helpers.pixels(patients=60)
+    drawn = retinopathy_helpers.pixels(patients=60)
     data = with_sites(drawn, lambda row: "ab"[int(row.patient) % 3 == 0])
     monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare._load", lambda *_: data)
     sites = prepare(DataSettings(parts="site", validation=0.2))
@@ -161,7 +161,7 @@ def test_sharpness_is_the_laplacian():
     assert sharpness(images).tolist() == pytest.approx([0.0, 2.0])
 
 
-class Blocks(referral_helpers.Drawn):
+class Blocks(retinopathy_helpers.Drawn):
     """Even patients have noise, odd ones a plain picture."""
 
     def read(self, photograph, size):
@@ -172,7 +172,7 @@ class Blocks(referral_helpers.Drawn):
 
 
 def test_the_sharper_half_is_of_whole_patients():
-    table = referral_helpers.table(patients=11)
+    table = retinopathy_helpers.table(patients=11)
     table = dataclasses.replace(table, reader=Blocks(table.reader.bright))
     data = load_pixels(table, 16, crop=False, jobs=1, tell=lambda line: None)
     half = sharper_half(data)
@@ -183,7 +183,7 @@ def test_the_sharper_half_is_of_whole_patients():
 
 
 def test_parts_that_cannot_be_cut_are_refused():
-    data = referral_helpers.pixels(patients=4)
+    data = retinopathy_helpers.pixels(patients=4)
     with pytest.raises(DataError, match="all photographs are of one site"):
         parts_of(data, DataSettings(parts="site"))
     with pytest.raises(DataError, match="a patient is at two sites"):
