@@ -113,10 +113,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="vcl-radial",
         description="Benchmarks of variational continual learning: radial against Gaussian "
-        "posteriors, and any method of your own.",
+        "posteriors, other methods, and your own.",
+        epilog="First steps, without data: vcl-radial run split-digits-multi-head --seeds 3",
     )
     parser.add_argument("--version", action="version", version=f"vcl-radial {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+    commands = parser.add_subparsers(
+        required=True, title="commands", metavar="COMMAND", parser_class=Parser
+    )
     for command in COMMANDS:
         command.add(commands)
     return parser

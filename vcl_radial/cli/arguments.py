@@ -67,14 +67,18 @@ def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
         "--data-dir",
         metavar="DIR",
         type=Path,
-        help=f"where the data lie (default: $VCL_RADIAL_DATA{otherwise})",
+        help=f"the folder of the data (default: $VCL_RADIAL_DATA{otherwise})",
     )
 
 
 def add_out(parser: argparse._ActionsContainer, default: str) -> None:
     """The argument `--out DIR`, where results are kept."""
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path(default), help="default: %(default)s"
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path(default),
+        help="the folder of the results (default: %(default)s)",
     )
 
 
@@ -84,7 +88,7 @@ def add_device(parser: argparse._ActionsContainer) -> None:
         "--device",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="where networks are trained (default: cuda where there is one)",
+        help="the device that trains (default: cuda if there is a GPU, else cpu)",
     )
 
 
@@ -106,9 +110,8 @@ def add_tuned(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tuned",
         action="store_true",
-        help="with each method's settings for this benchmark, [tuned.BENCHMARK] of its .toml file: "
-        "found by a search on validation data or, where the benchmark is a paper's setting, that "
-        "paper's; a file of your own without such tables is taken as it stands",
+        help="use the settings that a search or a paper gives each method for this benchmark: the "
+        "table [tuned.BENCHMARK] of its .toml file (a file of your own is used as it is)",
     )
 
 

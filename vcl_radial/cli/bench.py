@@ -18,14 +18,19 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "bench",
         help="measure speed and memory",
-        description="Measure speed and memory on one thread or a GPU.",
+        description="Measure time and memory of training, relative to plain PyTorch and to other "
+        "libraries, on one thread of a CPU or on a GPU.",
     )
     parser.add_argument(
-        "sections", metavar="SECTION", nargs="*", type=_section, help="default: all"
+        "sections",
+        metavar="SECTION",
+        nargs="*",
+        type=_section,
+        help="a name that --list prints (default: all)",
     )
     parser.add_argument("--list", action="store_true", help="list what each section measures")
     parser.add_argument(
-        "--repeats", metavar="N", type=count, help="rounds that count (default: 7; quick: 2)"
+        "--repeats", metavar="N", type=count, help="measured rounds (default: 7; with --quick 2)"
     )
     parser.add_argument("--quick", action="store_true", help="a coarse look in about a minute")
     parser.add_argument(
@@ -39,10 +44,15 @@ def add(commands: Commands) -> None:
         "--data-dir",
         metavar="DIR",
         type=Path,
-        help="where Fashion-MNIST lies (default: $VCL_RADIAL_DATA, else what was downloaded; "
-        "random images where it is nowhere)",
+        help="the folder of Fashion-MNIST (default: $VCL_RADIAL_DATA; else the downloaded data, "
+        "else random images)",
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="the device that trains (default: cpu)",
+    )
     parser.set_defaults(command=_bench)
 
 

@@ -16,19 +16,19 @@ def add(commands: Commands) -> None:
     """The command and its arguments."""
     parser = commands.add_parser(
         "check",
-        help="check that a method, or a posterior, keeps what all of them keep",
-        description="Train a method on a few digits, in under a minute, and say in words what is "
-        "wrong with it: does it run, learn, consolidate, leave the heads of other tasks alone, go "
-        "on from a checkpoint to the same bits, and keep its penalty on the scale of the others? "
-        "Of a posterior it asks first whether it is a distribution and its divergences its own.",
+        help="check a method or a posterior of your own",
+        description="Train a method on a few digit images, in under a minute, and report what is "
+        "wrong with it and the remedy: does it run, learn, consolidate, leave the heads of other "
+        "tasks unchanged, resume from a checkpoint to the same bits, and scale its penalty as the "
+        "other methods do? For a posterior: is it a distribution, and is its KL right?",
     )
     parser.add_argument(
         "method",
         metavar="PACKAGE.MODULE:CLASS|FILE|NAME",
-        help="a class of your own (a strategy or a posterior), the .toml file of a recipe, or a "
-        "name of `list`",
+        help="a class of your own (a method or a posterior), a .toml file, or the name of a "
+        "method that `list` prints",
     )
-    add_settings(parser, "override keys of the recipe (posterior=none, options.strength=3)")
+    add_settings(parser, "set keys of the recipe (posterior=none, options.strength=3)")
     parser.set_defaults(command=_check)
 
 

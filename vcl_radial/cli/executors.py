@@ -20,26 +20,26 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
         "--executor",
         choices=("local", "ray"),
         default="local",
-        help="worker processes here, or the nodes of a Ray cluster (default: local)",
+        help="run on this machine, or on the nodes of a Ray cluster (default: local)",
     )
     parser.add_argument(
         "--address",
-        metavar="ADDRESS",
-        help="of a running Ray cluster (default: one that Ray finds, else one started here)",
+        metavar="HOST:PORT",
+        help="a running Ray cluster (default: the one that Ray finds, else one started here)",
     )
     parser.add_argument(
         "--cpus-per-trial",
         metavar="N",
         type=count,
         default=1,
-        help="of each run on a Ray cluster, and its threads (default: 1)",
+        help="CPU cores, and threads, of each run on a Ray cluster (default: 1)",
     )
     parser.add_argument(
         "--gpus-per-trial",
         metavar="X",
         type=_share,
         default=0.0,
-        help="of each run on a Ray cluster; 0.25 lets four share one (default: 0)",
+        help="GPUs of each run on a Ray cluster; with 0.25 four runs share one (default: 0)",
     )
 
 

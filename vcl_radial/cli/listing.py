@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """The command and its arguments."""
-    parser = commands.add_parser("list", help="list the benchmarks, methods and sweeps")
+    parser = commands.add_parser(
+        "list",
+        help="list the benchmarks, methods and sweeps",
+        description="List the benchmarks and methods of each track, and the sweeps.",
+    )
     parser.set_defaults(command=_list)
 
 

@@ -29,34 +29,46 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "papers",
         help="figures and tables of the papers, published beside ours",
-        description="Compute figures and tables of the papers anew, on one thread of a CPU. "
-        "Without a name: list what there is.",
+        description="Compute figures and tables of the papers, published numbers beside ours, on "
+        "one thread of a CPU. Without a name: list them.",
     )
     parser.add_argument(
         "names",
         metavar="NAME",
         nargs="*",
         type=_figures,
-        help="a figure, a page for all figures of it, or all",
+        help="a figure, a page with all of its figures, or `all` (default: list them)",
     )
     parser.add_argument("--list", action="store_true", help="list the figures, page by page")
-    parser.add_argument("--seed", metavar="N", type=seed_number, default=0, help="default: 0")
-    parser.add_argument("--quick", action="store_true", help="a coarse look, seconds each")
+    parser.add_argument(
+        "--seed", metavar="N", type=seed_number, default=0, help="the first seed (default: 0)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a coarse look, seconds for each figure"
+    )
     parser.add_argument(
         "--to", metavar="DIR", type=Path, help="where to write (default: the folder of the page)"
     )
-    add_data_dir(parser, ", else scikit-learn's digits; of pruning, what was downloaded")
-    runs = parser.add_argument_group("figures whose networks are runs (pruning)")
+    add_data_dir(parser, "; else scikit-learn's digits, for pruning the downloaded data")
+    runs = parser.add_argument_group("options for pruning, whose networks are runs")
     runs.add_argument(
-        "--seeds", metavar="N", type=count, default=3, help="how many, from --seed on (default: 3)"
+        "--seeds", metavar="N", type=count, default=3, help="number of seeds (default: 3)"
     )
     runs.add_argument(
-        "--method", dest="methods", metavar="NAME", nargs="+", default=[], help="default: all"
+        "--method",
+        dest="methods",
+        metavar="NAME",
+        nargs="+",
+        default=[],
+        help="the methods (default: all)",
     )
     runs.add_argument(
-        "--jobs", metavar="N", type=count, help="runs at a time (default: one per core)"
+        "--jobs",
+        metavar="N",
+        type=count,
+        help="runs at a time, each on one thread (default: one per core)",
     )
-    add_settings(runs, "override keys of the recipe (epochs=20) or the data (data.dataset=digits)")
+    add_settings(runs, "set keys of the recipe (epochs=20) or of the data (data.dataset=digits)")
     add_out(runs, "runs")
     add_device(runs)
     parser.set_defaults(command=_papers)

@@ -22,14 +22,15 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "report",
         help="tables, pictures and a page of finished runs, or of a sweep",
-        description="Draw the tables and pictures of all finished runs below a folder, and put "
-        "them on one HTML page that needs nothing beside it. Of a sweep, which may still be under "
-        "way: the best recipes as TOMLs for `run --method`, how scores are spread over "
-        "configurations, which keys matter, and what a score costs.",
+        description="Write the tables and pictures of all finished runs below a folder, and one "
+        "HTML page with all of them. For the folder of a sweep, which may still be running: the "
+        "best recipes for `run --method`, all trials, which keys matter, and what a score costs.",
     )
-    parser.add_argument("folder", metavar="DIR", type=Path, help="a folder given to --out")
     parser.add_argument(
-        "--to", metavar="DIR", type=Path, help="where to write (default: DIR/report)"
+        "folder", metavar="FOLDER", type=Path, help="what --out of `run` named, or a sweep's folder"
+    )
+    parser.add_argument(
+        "--to", metavar="DIR", type=Path, help="where to write (default: FOLDER/report)"
     )
     parser.add_argument(
         "--first",
@@ -39,32 +40,32 @@ def add(commands: Commands) -> None:
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
     add_data_dir(parser)
-    sweeps = parser.add_argument_group("sweeps")
+    sweeps = parser.add_argument_group("options for sweeps")
     sweeps.add_argument(
         "--top",
         metavar="N",
         type=count,
-        help="configurations of each method to write as recipes; after a search with one seed, a "
-        "few seeds more on validation data tell which of the first is best (default: 1)",
+        help="number of configurations of each method to write as recipes (default: 1)",
     )
     sweeps.add_argument(
         "--by",
         metavar="SCORE",
-        help="rank configurations by another score of their runs, such as average_nll (default: "
-        "the one that was searched for)",
+        help="rank the configurations by this score of their runs, such as average_nll (default: "
+        "the objective of the sweep)",
     )
     sweeps.add_argument(
         "--nothing",
         metavar="SCORE",
         type=_number,
-        help="per cent below which nothing was learnt (default: a tenth of the way from chance "
-        "to the best)",
+        help="score in per cent below which a configuration learned nothing (default: a tenth of "
+        "the way from chance to the best)",
     )
     sweeps.add_argument(
         "--good",
         metavar="SCORE",
         type=_number,
-        help="per cent from which a configuration is good (default: nine tenths of that way)",
+        help="score in per cent from which a configuration is good (default: nine tenths of the "
+        "way)",
     )
     parser.set_defaults(command=_report)
 

@@ -39,39 +39,45 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
         help="run methods on a benchmark and write its report",
-        description="Run methods on a benchmark. Finished runs are kept, interrupted ones go on "
-        "from their last finished task (or epoch), and the report is written anew at the end.",
+        description="Run methods on a benchmark, one run for each method and seed, and write a "
+        "report: tables, pictures and one HTML page. The same command resumes after an "
+        "interruption and repeats no finished run.",
     )
-    parser.add_argument("benchmark", metavar="BENCHMARK", help="a name of `list`, or a .toml file")
-    add_methods(parser, "names of `list`, or .toml files (default: those of the benchmark)")
+    parser.add_argument(
+        "benchmark", metavar="BENCHMARK", help="a name that `list` prints, or a .toml file"
+    )
+    add_methods(
+        parser, "names that `list` prints, or .toml files (default: those of the benchmark)"
+    )
     parser.add_argument(
         "--seeds",
         metavar="N",
         type=count,
         default=1,
-        help="seeds 0 to N-1; of tables a seed is a split, of bandits a game (default: 1)",
+        help="number of seeds, 0 to N-1; a seed is also a split of a table or a game of a bandit "
+        "(default: 1)",
     )
     parser.add_argument(
         "--jobs",
         metavar="N",
         type=count,
-        help="runs at a time, one thread each (default: one per core; of photographs, and on a "
-        "GPU, 1)",
+        help="runs at a time, each on one thread (default: one per core; for photographs and on a "
+        "GPU 1)",
     )
     parser.add_argument(
         "--lanes",
         metavar="N",
         type=count,
-        help="runs of one shape, as seeds are, that train as one program (default: 1; of tables "
+        help="runs of one shape, such as seeds, that train as one program (default: 1; for tables "
         "40; on a GPU 64)",
     )
     add_executor(parser)
     add_tuned(parser)
     add_settings(
         parser,
-        "override keys of the recipe (epochs=40), or of the data (stream.tasks=2, data.size=128)",
+        "set keys of the recipe (epochs=40) or of the data (stream.tasks=2, data.size=128)",
     )
-    add_data_dir(parser, ", else downloaded once where that is allowed")
+    add_data_dir(parser, "; else the data are downloaded once, if that is allowed")
     add_out(parser, "runs")
     add_device(parser)
     parser.add_argument(
@@ -80,8 +86,8 @@ def add(commands: Commands) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="log the curves of each run into its folder; wandb stays offline unless $WANDB_MODE "
-        "says otherwise",
+        help="write the curves of each run into its folder; wandb is offline unless $WANDB_MODE is "
+        "set",
     )
     parser.set_defaults(command=_run)
 

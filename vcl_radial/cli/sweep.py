@@ -20,39 +20,41 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "sweep",
         help="search for good settings of methods",
-        description="Try settings of methods on a benchmark, scored on validation data: a grid, "
-        "random ones, or those that earlier ones suggest. The same command goes on where it was "
-        "left; `report` draws what came out.",
+        description="Search for settings of methods on a benchmark, scored on validation data: a "
+        "grid, a random search, or a Bayesian search. The same command resumes after an "
+        "interruption; `report` shows the result and writes the best recipes.",
     )
-    parser.add_argument("sweep", metavar="FILE", help="a .toml file, or the name of a shipped one")
+    parser.add_argument("sweep", metavar="SWEEP", help="a name that `list` prints, or a .toml file")
     parser.add_argument(
         "--jobs",
         metavar="N",
         type=count,
-        help="runs at a time, one thread each (default: one per core; on a GPU 1)",
+        help="runs at a time, each on one thread (default: one per core; for photographs and on a "
+        "GPU 1)",
     )
     add_executor(parser)
     parser.add_argument(
         "--lanes",
         metavar="N",
         type=count,
-        help="runs of one shape that train as one program (default: 1; on a GPU 64)",
+        help="runs of one shape, such as seeds, that train as one program (default: 1; for tables "
+        "40; on a GPU 64)",
     )
     parser.add_argument(
-        "--trials", metavar="N", type=count, help="trials of each method, instead of the file's"
+        "--trials", metavar="N", type=count, help="trials of each method (default: that of SWEEP)"
     )
     parser.add_argument(
         "--storage",
         metavar="URL",
-        help="a database that shows the trials to others, through Optuna's storage",
+        help="also write the trials to this database, with Optuna (default: none)",
     )
-    add_data_dir(parser, ", else downloaded once")
+    add_data_dir(parser, "; else the data are downloaded once, if that is allowed")
     parser.add_argument(
         "--out",
         metavar="DIR",
         type=Path,
         default=Path("runs/sweeps"),
-        help="the sweep gets a folder of its own in it (default: runs/sweeps)",
+        help="the folder of the results, with a folder for each sweep (default: runs/sweeps)",
     )
     add_device(parser)
     parser.set_defaults(command=_sweep)
