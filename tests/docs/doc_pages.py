@@ -16,6 +16,7 @@ DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [
     *DOCS,
     ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
     ROOT / "baselines" / "README.md",
     *sorted((ROOT / "reports").rglob("*.md")),
 ]

@@ -8,7 +8,10 @@ import pytest
 from doc_pages import DOCS, PAGES, ROOT, blocks, commands, name, write_files
 
 from vcl_radial import cli
+from vcl_radial.cli import run
 from vcl_radial.conformance import recipe_for
+from vcl_radial.errors import VclRadialError
+from vcl_radial.papers.pruning.track import runs_of
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.catalogue import parse_setting
 from vcl_radial.sweeps import specification as sweeps
@@ -50,6 +53,30 @@ def test_the_commands_of_the_docs_are_found():
     assert {"run", "check", "sweep", "papers"} <= readme
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "regress uci",
+        "run uci --splits 3",
+        "run uci --set data.table_of=yacht",
+        "run uci --log tensorbord",
+        "run retinopathy-synthetic --lanes 4",
+        "report runs/sweeps/tune-radiall",
+        "report runs/sweeps/tune-radial --by average_accuracies",
+        "sweep tune-radial --seeds 3",
+        "papers soap-bubbles",
+        "papers soap-bubble --set epochs=20",
+        "papers pruning-lenet --method badam",
+        "bench steps",
+        "bench step --seeds 3",
+    ],
+)
+def test_a_command_with_a_wrong_name_key_or_option_is_not_understood(command, readers_folder):
+    with pytest.raises((VclRadialError, SystemExit, AssertionError)) as error:
+        _understand(command.split())
+    assert getattr(error.value, "code", 1) != 0
+
+
 def _understand(words):
     """Parse a command, and plan what it names as far as that needs no data."""
     options = cli._parser().parse_args(words)
@@ -58,11 +85,20 @@ def _understand(words):
         track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
         methods = dict.fromkeys(_there(m, track.methods[0]) for m in options.methods)
         runs = catalogue.plan(options.benchmark, list(methods), [0], settings, options.tuned)
+        run.check_options(track, options)
         track.check_runs(runs)
     elif words[0] == "check":
         check_recipe(recipe_for(_there(options.method, "ewc"), settings))
     elif words[0] == "sweep":
         sweeps.read(options.sweep, options.trials)
+    elif words[0] == "report" and (options.folder.parent.name == "sweeps" or options.by):
+        # Its folder has the name of the sweep, shipped or of a file that the page shows.
+        sweep = options.folder.name
+        (plan, *_) = sweeps.read(sweep if sweep in catalogue.names("sweep") else f"./{sweep}.toml")
+        assert options.by is None or options.by in plan.track.objectives, f"no score {options.by}"
+    elif words[0] == "papers" and (settings or options.methods):
+        for figure in (figure for _, figures in options.names for figure in figures):
+            runs_of(figure, options.methods, [0], settings)
 
 
 def _there(method, instead):

@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = dict(catalogue.parse_setting(text) for text in options.settings)
     seeds = range(options.seeds)
     runs = catalogue.plan(options.benchmark, options.methods, seeds, settings, options.tuned)
-    _check_options(track, options)
+    check_options(track, options)
     track.check_runs(runs)
     check_output(options.out)
 
@@ -160,7 +160,7 @@ def _report(track: AnyTrack, runs: Sequence[RunSpec], place: Place) -> bool:
     return report_of_command(runs, place)
 
 
-def _check_options(track: AnyTrack, options: argparse.Namespace) -> None:
+def check_options(track: AnyTrack, options: argparse.Namespace) -> None:
     """See that the track has what the options ask for.
 
     Raises:

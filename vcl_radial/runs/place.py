@@ -17,7 +17,7 @@ class Place:
         data_dir: where the data lie; None for the usual places.
         device: "cpu" or "cuda".
         threads: of one run.
-        log: loggers to attach, by their names in `vcl_radial.tracks.continual.loggers`.
+        log: loggers to attach, by their names in `vcl_radial.runs.loggers`.
         command: what was asked for, in words, to stand with the results.
         peers: this process among those that train a run together.
     """
