@@ -5,12 +5,13 @@ import torch
 from scipy import stats
 
 from vcl_radial.errors import Diverged
-from vcl_radial.tracks.bandits.agents import AGENTS, AgentSettings
+from vcl_radial.tracks.bandits.agents import AGENTS
 from vcl_radial.tracks.bandits.agents.base import NeuralAgent
 from vcl_radial.tracks.bandits.data import Table
 from vcl_radial.tracks.bandits.environment import Memory, make_bandit, play
+from vcl_radial.tracks.bandits.settings import Recipe
 
-SMALL = AgentSettings(hidden=(16,), steps=20, batch_size=64)
+SMALL = Recipe(agent="bbb", hidden=[16], steps=20, batch_size=64)
 LEARNERS = [name for name in AGENTS if name != "uniform"]
 
 

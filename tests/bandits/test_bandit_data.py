@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.tracks.bandits.data import DATASETS, load_table
+from vcl_radial.tracks.bandits.data import load_table
+from vcl_radial.tracks.bandits.settings import FILES
 
 
 def test_words_become_one_hot_columns_and_the_label_is_not_among_them(data_dir):
@@ -59,26 +60,26 @@ def said(name, data_dir):
     return words
 
 
-@pytest.mark.parametrize("name", list(DATASETS))
+@pytest.mark.parametrize("name", list(FILES))
 def test_a_set_that_is_not_there_is_named_with_its_path(name, data_dir, tmp_path):
     assert "--data-dir" in said(name, None)
     assert "is not a folder" in said(name, tmp_path / "none")
-    (data_dir / "bandits" / DATASETS[name][0]).unlink()
-    assert f"bandits/{DATASETS[name][0]}: there is no such file" in said(name, data_dir)
+    (data_dir / "bandits" / FILES[name]).unlink()
+    assert f"bandits/{FILES[name]}: there is no such file" in said(name, data_dir)
 
 
-@pytest.mark.parametrize("name", list(DATASETS))
+@pytest.mark.parametrize("name", list(FILES))
 def test_a_file_cut_off_anywhere_is_a_fault_in_one_line(name, data_dir):
-    path = data_dir / "bandits" / DATASETS[name][0]
+    path = data_dir / "bandits" / FILES[name]
     whole = path.read_bytes()
     for end in range(0, len(whole), max(1, len(whole) // 25)):
         path.write_bytes(whole[:end])
         assert str(path) in said(name, data_dir)
 
 
-@pytest.mark.parametrize("name", list(DATASETS))
+@pytest.mark.parametrize("name", list(FILES))
 def test_flipped_bytes_are_a_fault_in_one_line(name, data_dir):
-    path = data_dir / "bandits" / DATASETS[name][0]
+    path = data_dir / "bandits" / FILES[name]
     whole = path.read_bytes()
     for place in [0, 1, 2, *range(12, len(whole), max(1, len(whole) // 25))]:
         altered = bytearray(whole)
@@ -99,7 +100,7 @@ def test_flipped_bytes_are_a_fault_in_one_line(name, data_dir):
     ],
 )
 def test_what_is_wrong_in_a_table_is_said(name, old, new, words, data_dir):
-    path = data_dir / "bandits" / DATASETS[name][0]
+    path = data_dir / "bandits" / FILES[name]
     text = gzip.decompress(path.read_bytes()).decode()
     assert old in text
     path.write_bytes(gzip.compress(text.replace(old, new).encode()))

@@ -38,8 +38,8 @@ COMMANDS = {
         "--set steps=20 eval_samples=8"
     ),
     "bandits": (
-        "bandit mushroom --method badam greedy --runs 1 --rounds 61 --jobs 1 --out runs "
-        "--to runs/report --data-dir data"
+        "run bandit-mushroom --method badam greedy --jobs 1 --out runs --data-dir data "
+        "--set data.rounds=61"
     ),
 }
 TABLES = {
@@ -53,7 +53,7 @@ TABLES = {
         for table in ("history", "predictions")
     },
     "regression": {"results": "report/diabetes/results.csv"},
-    "bandits": {"bandits": "report/bandits.csv"},
+    "bandits": {"bandits": "report/bandit-mushroom/games.csv"},
 }
 """The tables that a command leaves below `runs`."""
 

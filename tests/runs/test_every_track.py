@@ -89,7 +89,7 @@ TINY = {
     "bandits": Tiny(
         "bandit-mushroom",
         "greedy",
-        {"data.rounds": 61, "steps": 2},
+        {"data.rounds": 61, "data.validation": 0.5, "steps": 2},
         ("learning_rate", "[0.1, 0.01]"),
         data_dir="data",
     ),
@@ -343,6 +343,8 @@ def test_a_mistake_is_one_line_with_its_mend(tiny, tmp_path, capsys, more, words
 def test_a_command_of_before_says_its_new_name(capsys):
     for command, name in (
         ("refer synthetic", "run retinopathy-synthetic"),
+        ("bandit mushroom", "run bandit-mushroom"),
+        ("refer-report runs", "report runs"),
         ("sweep-report runs", "report runs"),
         ("analyse radial", "papers radial"),
         ("prune lenet", "papers pruning-lenet"),

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from vcl_radial import __version__
 from vcl_radial.cli import (
-    bandit,
     bench,
     check,
     listing,
@@ -32,7 +31,6 @@ COMMANDS = (
     report,
     sweep,
     papers,
-    bandit,
     check,
     bench,
 )

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 import torch
 from torch import Tensor
 
-from vcl_radial.data.streams.tensors import tensors_checksum
 from vcl_radial.data.tables import numbers, read_frame
-from vcl_radial.data_files import DATA_VARIABLE, user_root
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError
+from vcl_radial.tracks.bandits.files import path_of
 
 MUSHROOM_ACTIONS = ("leave it", "eat it")
 _SHUTTLE_CLASSES = tuple(str(number) for number in range(1, 8))
@@ -63,31 +61,16 @@ class Table:
     labels: Tensor
     actions: int
 
-    @cached_property
-    def checksum(self) -> str:
-        """Of contexts and labels: games on other rows under the same name are others."""
-        return tensors_checksum(self.contexts, self.labels)
-
 
 def load_table(name: str, data_dir: Path | None = None) -> Table:
-    """A data set of `DATASETS`.
-
-    It is sought as `bandits/NAME.csv.gz` in `data_dir`, else in the folder that `VCL_RADIAL_DATA`
-    names.
+    """A table of `PREPARATION`.
 
     Raises:
         UserError: no data folder is named, or it does not exist.
         DataError: the file is missing, damaged or not what it should be.
     """
-    root = user_root(data_dir)
-    file, prepare = DATASETS[name]
-    if root is None:
-        raise UserError(
-            f"{name}: name the data folder that holds bandits/{file} with --data-dir or "
-            f"{DATA_VARIABLE}"
-        )
-    path = root / "bandits" / file
-    return prepare(read_frame(path), path)
+    path = path_of(name, data_dir)
+    return PREPARATION[name](read_frame(path), path)
 
 
 def _columns(table: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
@@ -141,9 +124,9 @@ def _adult(table: pd.DataFrame, path: Path) -> Table:
     return Table("adult", contexts.float(), _labels(table["occupation"], occupations, path), 14)
 
 
-DATASETS: dict[str, tuple[str, Callable[[pd.DataFrame, Path], Table]]] = {
-    "mushroom": ("mushroom.csv.gz", _mushroom),
-    "statlog": ("statlog_shuttle.csv.gz", _shuttle),
-    "adult": ("adult.csv.gz", _adult),
+PREPARATION: dict[str, Callable[[pd.DataFrame, Path], Table]] = {
+    "mushroom": _mushroom,
+    "statlog": _shuttle,
+    "adult": _adult,
 }
-"""File and preparation of each data set."""
+"""Of each table."""

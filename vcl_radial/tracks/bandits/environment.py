@@ -91,6 +91,7 @@ def play(
     *,
     pulls: int,
     every: int,
+    on_round: Callable[[Memory], None] = lambda memory: None,
 ) -> Memory:
     """Play a game: every action so many times in turn, then whatever the agent chooses.
 
@@ -100,6 +101,7 @@ def play(
         learn: called with all that was seen after each `every` rounds.
         pulls: of each action at the start.
         every: rounds between two trainings.
+        on_round: called after every round with all that was seen.
     """
     memory = Memory(bandit)
     for t in range(bandit.rounds):
@@ -108,4 +110,5 @@ def play(
         memory.add(action, float(bandit.rewards[t, action]))
         if (t + 1) % every == 0:
             learn(memory)
+        on_round(memory)
     return memory

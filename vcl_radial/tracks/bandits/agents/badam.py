@@ -18,8 +18,9 @@ from torch import Tensor
 from torch.optim import Adam
 
 from vcl_radial.nn import GaussianNetwork
-from vcl_radial.tracks.bandits.agents.base import AgentSettings, NeuralAgent
+from vcl_radial.tracks.bandits.agents.base import NeuralAgent
 from vcl_radial.tracks.bandits.environment import Memory
+from vcl_radial.tracks.bandits.settings import Recipe
 
 _BETA2 = 0.999
 
@@ -27,7 +28,7 @@ _BETA2 = 0.999
 class BAdamAgent(NeuralAgent):
     """Train by Adam with point estimates, choose by draws from the posterior."""
 
-    def __init__(self, inputs: int, actions: int, settings: AgentSettings) -> None:
+    def __init__(self, inputs: int, actions: int, settings: Recipe) -> None:
         super().__init__(inputs, actions, settings)
         self.network = self.point_network()
         self.optimizer = Adam(

@@ -13,50 +13,16 @@ and Snoek 2018, section 3 and Appendix; Kessler et al. 2020, Appendix D.3).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from vcl_radial.errors import Diverged
 from vcl_radial.nn import MLP
-from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.tracks.bandits.environment import Memory
-
-
-class AgentSettings(Settings):
-    """Of all agents; the values are those of Kessler et al. 2020, Appendix D.3, where it has any.
-
-    Attributes:
-        hidden: units of the hidden layers.
-        learning_rate: of the first step of a training.
-        decay: of the learning rate (0.5 in Riquelme et al.'s published settings).
-        steps: of a training, t_s.
-        batch_size: of a step.
-        clip: the most that the gradient's norm is, of networks that are no variational ones.
-        initial_weight: the weights of these networks start uniformly within +-this.
-        prior_scale: of the Gaussian prior N(0, prior_scale^2), sqrt(2 / 100).
-        dropout: the rate of MC dropout.
-        noise: standard deviation of the rewards' noise in BBB (Riquelme et al.).
-        initial_noise: of a weight, where variational inference starts: exp(-5) (Riquelme et al.).
-        vadam_noise: the same of VADAM.
-    """
-
-    hidden: tuple[Count, ...] = (100, 100)
-    learning_rate: Positive = 0.1
-    decay: Annotated[float, Field(ge=0)] = 0.5
-    steps: Count = 50
-    batch_size: Count = 512
-    clip: Positive = 5.0
-    initial_weight: Positive = 0.3
-    prior_scale: Positive = 0.1414
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    noise: Positive = 0.1
-    initial_noise: Positive = 0.0067
-    vadam_noise: Positive = 0.1
+from vcl_radial.tracks.bandits.settings import Recipe
 
 
 class Agent(ABC):
@@ -84,7 +50,7 @@ class NeuralAgent(Agent):
     """Maps contexts `[B, d]` to rewards `[B, K]`."""
     optimizer: Optimizer
 
-    def __init__(self, inputs: int, actions: int, settings: AgentSettings) -> None:
+    def __init__(self, inputs: int, actions: int, settings: Recipe) -> None:
         self.inputs, self.actions, self.settings = inputs, actions, settings
 
     def point_network(self) -> MLP:

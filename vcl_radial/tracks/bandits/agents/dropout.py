@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from torch import nn
 
-from vcl_radial.tracks.bandits.agents.base import AgentSettings
 from vcl_radial.tracks.bandits.agents.greedy import GreedyAgent
+from vcl_radial.tracks.bandits.settings import Recipe
 
 
 class DropoutAgent(GreedyAgent):
     """The greedy agent's network with dropout, in training and in every choice."""
 
-    def __init__(self, inputs: int, actions: int, settings: AgentSettings) -> None:
+    def __init__(self, inputs: int, actions: int, settings: Recipe) -> None:
         super().__init__(inputs, actions, settings)
         # Before the ReLU, which a mask with its factor commutes with; and never out of training.
         body = self.network.body

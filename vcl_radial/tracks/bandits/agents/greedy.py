@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 from torch.optim import RMSprop
 
-from vcl_radial.tracks.bandits.agents.base import AgentSettings, NeuralAgent
+from vcl_radial.tracks.bandits.agents.base import NeuralAgent
+from vcl_radial.tracks.bandits.settings import Recipe
 
 
 class GreedyAgent(NeuralAgent):
     """Point estimates; what exploration there is comes from training (Riquelme et al.'s RMS)."""
 
-    def __init__(self, inputs: int, actions: int, settings: AgentSettings) -> None:
+    def __init__(self, inputs: int, actions: int, settings: Recipe) -> None:
         super().__init__(inputs, actions, settings)
         self.network = self.point_network()
         # As TensorFlow has it, in whose terms the published settings are: there the second moment

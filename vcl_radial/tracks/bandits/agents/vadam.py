@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.optimizers.vadam import Vadam
-from vcl_radial.tracks.bandits.agents.base import AgentSettings, NeuralAgent
+from vcl_radial.tracks.bandits.agents.base import NeuralAgent
 from vcl_radial.tracks.bandits.environment import Memory
+from vcl_radial.tracks.bandits.settings import Recipe
 
 
 class VadamAgent(NeuralAgent):
@@ -13,7 +14,7 @@ class VadamAgent(NeuralAgent):
 
     optimizer: Vadam
 
-    def __init__(self, inputs: int, actions: int, settings: AgentSettings) -> None:
+    def __init__(self, inputs: int, actions: int, settings: Recipe) -> None:
         super().__init__(inputs, actions, settings)
         network = GaussianNetwork(
             self.point_network(),

@@ -1,6 +1,6 @@
 """Variational inference: BBB (Blundell et al. 2015) with a Gaussian family, or a radial one.
 
-    loss = mean of (r - f(x; w)[a])^2 / (2 noise^2) + KL(q || p) / n,    w ~ q
+    loss = mean of (r - f(x; w)[a])^2 / (2 noise^2) + kl_weight KL(q || p) / n,    w ~ q
 
 with n the rounds that were seen. One draw of the weights serves a batch; Riquelme et al. draw each
 unit's input instead, which a radial posterior does not allow.
@@ -13,8 +13,9 @@ from torch.optim import Adam
 
 from vcl_radial.nn import MLP, ClosedFormGradients, PosteriorSettings, posterior_blocks
 from vcl_radial.objectives import gaussian_nll
-from vcl_radial.tracks.bandits.agents.base import AgentSettings, NeuralAgent
+from vcl_radial.tracks.bandits.agents.base import NeuralAgent
 from vcl_radial.tracks.bandits.environment import Memory
+from vcl_radial.tracks.bandits.settings import Recipe
 
 
 class VariationalAgent(NeuralAgent):
@@ -27,7 +28,7 @@ class VariationalAgent(NeuralAgent):
         family: a name of `vcl_radial.posteriors.FAMILIES`.
     """
 
-    def __init__(self, inputs: int, actions: int, settings: AgentSettings, *, family: str) -> None:
+    def __init__(self, inputs: int, actions: int, settings: Recipe, *, family: str) -> None:
         super().__init__(inputs, actions, settings)
         self.network = MLP(
             inputs,
@@ -55,4 +56,6 @@ class VariationalAgent(NeuralAgent):
 
     def before_step(self, memory: Memory) -> None:
         """Add the KL's gradient, over n."""
-        self._closed_form.before_step(self.optimizer, self.blocks, 1 / memory.points)
+        self._closed_form.before_step(
+            self.optimizer, self.blocks, self.settings.kl_weight / memory.points
+        )

@@ -1,0 +1,178 @@
+"""Games as runs of the track: what decides them, what is kept of them, and what a report shows."""
+
+import gzip
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.errors import DataError
+from vcl_radial.report.gather import FinishedRun, Spec
+from vcl_radial.runs.catalogue import plan
+from vcl_radial.runs.execute import execute
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.place import Place
+from vcl_radial.tracks.bandits.game import bandit_of
+from vcl_radial.tracks.bandits.published import PUBLISHED
+from vcl_radial.tracks.bandits.sections import make_claims, make_table, mean_and_deviation, read
+from vcl_radial.tracks.bandits.track import Bandits
+
+FEW = {"data.rounds": 41, "steps": 5}
+
+
+def run_of(table="mushroom", method="badam", seed=0, **settings):
+    (run,) = plan(f"bandit-{table}", [method], [seed], {**FEW, **settings})
+    return run
+
+
+def played(run, out: Path, data_dir: Path) -> pd.DataFrame:
+    execute(Bandits(), run, Place(out, data_dir))
+    return read(RunFolder(out, run).path)["rewards"]
+
+
+def command(out, data_dir, *more):
+    words = [
+        "run",
+        "bandit-mushroom",
+        "--out",
+        str(out),
+        "--data-dir",
+        str(data_dir),
+        "--jobs",
+        "1",
+    ]
+    return [*words, "--set", "data.rounds=41", "steps=5", *more]
+
+
+def test_the_seed_decides_the_game_whatever_was_drawn_before(data_dir, tmp_path):
+    import torch
+
+    first = played(run_of(seed=1), tmp_path / "a", data_dir)
+    torch.manual_seed(123)
+    pd.testing.assert_frame_equal(played(run_of(seed=1), tmp_path / "b", data_dir), first)
+    other = played(run_of(seed=2), tmp_path / "c", data_dir)
+    assert other["reward"].tolist() != first["reward"].tolist()
+
+
+def test_the_cumulative_sums_grow_to_the_totals(data_dir, tmp_path):
+    table = played(run_of("statlog", "uniform", **{"data.rounds": 120}), tmp_path, data_dir)
+    assert table["round"].iloc[0] == 1
+    assert table["round"].iloc[-1] == 120 == table["optimum"].iloc[-1]
+    assert table["reward"].is_monotonic_increasing
+    folder = RunFolder(tmp_path, run_of("statlog", "uniform", **{"data.rounds": 120}))
+    relative = Bandits().score(folder, "relative_reward")
+    assert relative == pytest.approx(100 - 100 * Bandits().score(folder, "regret") / 120)
+
+
+def test_validation_games_are_on_rows_that_no_other_game_sees(data_dir):
+    rows = {}
+    for part in ("validation", "test"):
+        keys = {"data.validation": 0.25, "evaluate_on": part, "data.rounds": 1000}
+        bandits = [bandit_of(run_of("statlog", seed=seed, **keys), data_dir) for seed in (0, 1)]
+        first, second = ({tuple(row) for row in b.contexts.tolist()} for b in bandits)
+        assert first == second  # whatever the seed
+        rows[part] = first
+    assert not rows["validation"] & rows["test"]
+    assert len(rows["validation"]) < len(rows["test"])
+
+
+def test_a_weight_of_the_kl_changes_the_agents_that_have_one_and_no_other(data_dir, tmp_path):
+    games = [
+        played(run_of(method="bbb", kl_weight=weight), tmp_path / str(weight), data_dir)
+        for weight in (1.0, 1e6)
+    ]
+    assert games[0]["reward"].tolist() != games[1]["reward"].tolist()
+    with pytest.raises(Exception, match="the agent 'badam' has no KL in its loss"):
+        run_of(kl_weight=2.0)
+
+
+def test_games_on_another_file_are_others(data_dir, tmp_path):
+    track, run = Bandits(), run_of()
+    before = track.on_data(run, data_dir)
+    path = data_dir / "bandits" / "mushroom.csv.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b"p,f", b"e,f")))
+    from vcl_radial.tracks.bandits.files import checksum
+
+    checksum.cache_clear()
+    assert track.on_data(run, data_dir).digest() != before.digest()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):
+    out = tmp_path / "runs"
+    words = command(out, data_dir, "--method", "badam", "greedy", "uniform", "--seeds", "2")
+    assert main(words) == 0
+    page = (out / "report" / "bandit-mushroom" / "summary.md").read_text()
+    assert "| BAdam | 0.74 ± 0.09 |" in page
+    assert "cut by data.rounds" in page
+    games = pd.read_csv(out / "report" / "bandit-mushroom" / "games.csv")
+    assert len(games) == 6
+    relative = 1 - games["regret"] / games["optimum"]
+    assert games["relative"].tolist() == pytest.approx(relative.tolist())
+
+
+@pytest.mark.parametrize("harm", ["missing", "damaged"])
+def test_a_file_that_cannot_be_used_is_one_line_before_any_game(data_dir, tmp_path, capsys, harm):
+    from vcl_radial.tracks.bandits.files import checksum
+
+    checksum.cache_clear()
+    path = data_dir / "bandits" / "mushroom.csv.gz"
+    whole = path.read_bytes()
+    path.unlink()
+    if harm == "damaged":
+        path.write_bytes(whole[:200])
+    assert main(command(tmp_path / "runs", data_dir, "--method", "greedy")) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(f"vcl-radial: {path}: ")
+    assert len(err.splitlines()) == 1
+    assert "seed" not in out
+
+
+def game(table, method, reward, optimum=1.0, seed=0):
+    """A finished game with made-up sums."""
+    spec = Spec(
+        benchmark="b",
+        method=method,
+        seed=seed,
+        recipe={"agent": method},
+        data={"table": table, "pulls": 3, "every": 20},
+    )
+    rewards = pd.DataFrame({"round": [1], "reward": [reward], "optimum": [optimum]})
+    return FinishedRun(Path(), Bandits(), spec, {}, {"rewards": rewards}, "b", method)
+
+
+def test_claims_are_decided_by_the_means():
+    def verdicts(**rewards):
+        return [c.agrees for c in make_claims([game("mushroom", m, r) for m, r in rewards.items()])]
+
+    assert verdicts(badam=0.74, bbb=0.60, vadam=0.76, greedy=0.64) == [True, True, True]
+    assert verdicts(badam=0.5, bbb=0.6, vadam=0.4, greedy=0.6) == [False, False, False]
+    # As the paper's own table has it for all three sets.
+    for table, row in PUBLISHED.items():
+        claims = make_claims([game(table, m, mean) for m, (mean, _) in row.items()])
+        assert [c.agrees for c in claims] == [True] * len(claims)
+
+
+def test_ours_stand_beside_the_published():
+    games = [game("adult", "vadam", r, seed=seed) for seed, r in enumerate((0.2, 0.3))]
+    assert make_table([*games, game("adult", "radial", 0.5)]).rows == [
+        ["VADAM", "0.26 ± 0.02", "0.25 ± 0.07", "2", "1", "1"],
+        ["radial (ours)", "–", "0.50", "1", "0", "1"],
+    ]
+    assert mean_and_deviation([1.0, 3.0]) == (2.0, pytest.approx(2**0.5))
+
+
+def test_where_nothing_can_be_earned_there_is_no_relative_reward_and_no_claim():
+    games = [game("mushroom", method, 0.0, 0.0) for method in ("badam", "bbb")]
+    assert make_claims(games) == []
+    assert make_table(games).rows[0][2] == "nan"
+
+
+def test_a_damaged_table_of_a_game_is_named(tmp_path):
+    for text in ("", "round,reward\n1,2\n", "round,reward,optimum\n1,,3\n"):
+        (tmp_path / "rewards.csv").write_text(text)
+        with pytest.raises(DataError, match=r"^rewards\.csv "):
+            read(tmp_path)
+    assert math.isnan(mean_and_deviation([1.0])[1])

@@ -1,0 +1,99 @@
+"""A game in progress: every round a choice, every few rounds a training."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from vcl_radial.predict import own_randomness
+from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import InOnePiece
+from vcl_radial.tracks.bandits.agents import AGENTS
+from vcl_radial.tracks.bandits.data import Table, load_table
+from vcl_radial.tracks.bandits.environment import Bandit, Memory, make_bandit, play
+from vcl_radial.tracks.bandits.settings import Run
+
+POINTS = 200
+"""Of a game at which its cumulative reward is kept."""
+
+_REPORTS = 50
+"""On the progress of a game."""
+
+
+def bandit_of(run: Run, data_dir: Path | None) -> Bandit:
+    """The game of a run's seed, on the rows that the run is scored on.
+
+    Raises:
+        UserError: see `load_table`.
+    """
+    table = load_table(run.data.table, data_dir)
+    if run.data.validation:
+        table = _part(table, run.data.validation, run.evaluate_on == "validation")
+    return make_bandit(table, run.seed, run.data.rounds)
+
+
+class Game(InOnePiece):
+    """A game of a run's agent. All its randomness comes from the run's seed.
+
+    Args:
+        run: the spec.
+        bandit: the game.
+        report: called with the rounds that were played.
+    """
+
+    def __init__(self, run: Run, bandit: Bandit, report: Callable[[Step], None]) -> None:
+        super().__init__(bandit.rounds)
+        self.run, self.bandit, self.report = run, bandit, report
+        self.rewards = torch.zeros(0)
+        self.seconds = 0.0
+
+    def train(self) -> None:
+        """Play, and keep what every round earned."""
+        data, bandit, started = self.run.data, self.bandit, time.perf_counter()
+        with own_randomness(self.run.seed, torch.device("cpu")):
+            make = AGENTS[self.run.recipe.agent]
+            agent = make(bandit.contexts.shape[1], bandit.actions, self.run.recipe)
+            memory = play(
+                bandit,
+                agent.choose,
+                agent.learn,
+                pulls=data.pulls,
+                every=data.every,
+                on_round=self._on_round,
+            )
+        self.rewards = memory.rewards
+        self.seconds = time.perf_counter() - started
+
+    def facts(self) -> dict[str, float]:
+        """Seconds of the game."""
+        return {"seconds": self.seconds}
+
+    def files(self) -> dict[str, str]:
+        """What was earned and what could be expected of the best actions, up to some rounds."""
+        earned, best = self.rewards.double().cumsum(0), self.bandit.optimum.double().cumsum(0)
+        count = min(POINTS, self.bandit.rounds)
+        rounds = torch.linspace(1, self.bandit.rounds, count).round().long()
+        columns = {"round": rounds, "reward": earned[rounds - 1], "optimum": best[rounds - 1]}
+        table = pd.DataFrame({name: values.numpy() for name, values in columns.items()})
+        return {"rewards.csv": table.to_csv(index=False)}
+
+    def _on_round(self, memory: Memory) -> None:
+        number = memory.points
+        if number % max(1, self.epochs // _REPORTS) == 0:
+            words = f"round {number} of {self.epochs}"
+            scalars = {"reward": float(memory.rewards[:number].sum())}
+            self.report(
+                Step(0, words, epoch=number, epochs=self.epochs, scalars=scalars, at=number)
+            )
+
+
+def _part(table: Table, share: float, validation: bool) -> Table:
+    """The rows that are held out, the same for every seed, or all others."""
+    order = torch.randperm(len(table.labels), generator=torch.Generator().manual_seed(0))
+    count = max(1, round(share * len(order)))
+    rows = (order[:count] if validation else order[count:]).sort().values
+    return Table(table.name, table.contexts[rows], table.labels[rows], table.actions)

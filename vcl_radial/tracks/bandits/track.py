@@ -1,0 +1,85 @@
+"""Contextual bandits by Thompson sampling: a seed is a game."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.runs.training import Training
+from vcl_radial.tracks.bandits.files import checksum
+from vcl_radial.tracks.bandits.settings import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.report.gather import FinishedRun
+    from vcl_radial.report.sections import Section
+
+
+class Bandits(Track[Run]):
+    """Games in which an action's reward is seen only when it is chosen."""
+
+    spec = Run
+    methods = ("badam", "mc-dropout", "bbb", "vadam", "radial", "greedy", "uniform")
+    step = "game"
+    objectives: ClassVar = {
+        "relative_reward": Objective("maximize", "reward (% of the best)"),
+        "regret": Objective("minimize", "regret (rewards)"),
+    }
+    worker_modules = ("vcl_radial.runs.attempt", "vcl_radial.tracks.bandits.game")
+    counts: ClassVar = "steps"
+    has_scores_between = False
+    devices = ("cpu",)
+
+    def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
+        """Whether the files are there."""
+        for table in dict.fromkeys(run.data.table for run in runs):
+            checksum(table, data_dir)
+
+    def on_data(self, run: Run, data_dir: Path | None) -> Run:
+        """A run with the checksum of its file."""
+        update = {"checksum": checksum(run.data.table, data_dir)}
+        return run.model_copy(update={"data": run.data.model_copy(update=update)})
+
+    def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
+        """Load each table."""
+        from vcl_radial.tracks.bandits.data import load_table
+
+        for table in dict.fromkeys(run.data.table for run in runs):
+            load_table(table, data_dir)
+
+    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+        """A game before its first round."""
+        from vcl_radial.tracks.bandits.game import Game, bandit_of
+
+        return Game(run, bandit_of(run, place.data_dir), report)
+
+    def score(self, folder: RunFolder[Run], objective: str) -> float | None:
+        """Of all rounds; None where nothing could be earned."""
+        with (folder.path / "rewards.csv").open(encoding="utf-8", newline="") as file:
+            *_, last = csv.DictReader(file)
+        reward, optimum = float(last["reward"]), float(last["optimum"])
+        if objective == "regret":
+            return optimum - reward
+        return 100 * reward / optimum if optimum and math.isfinite(optimum) else None
+
+    def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
+        """`rewards`: `round`, and `reward` and `optimum` summed up to it."""
+        from vcl_radial.tracks.bandits.sections import read
+
+        return read(path)
+
+    def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
+        """Table 1 of the BAdam paper beside ours, regret over the rounds, and the protocol."""
+        from vcl_radial.tracks.bandits.sections import sections
+
+        return sections(runs)
+
+
+TRACK = Bandits
