@@ -248,7 +248,7 @@ def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: 
         ([], "the following arguments are required: COMMAND"),
         (["rum"], "invalid choice: 'rum'"),
         (["run"], "required: BENCHMARK"),
-        (["report"], "required: DIR"),
+        (["report"], "required: FOLDER"),
         (["check"], "required: PACKAGE.MODULE:CLASS|FILE|NAME"),
         (run("--seeds", "0"), "--seeds: '0' is not a whole number of at least 1"),
         (run("--seeds", "x"), "--seeds: 'x' is not a whole number of at least 1"),
