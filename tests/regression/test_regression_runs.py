@@ -130,7 +130,8 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         (["uci", "--set", "data.sets=bosten", "--data-dir", "."], "uci/bosten: there is no such f"),
         (["uci", "--set", "data.sets=[yacht]"], "write quotes around all of it"),
         (["uci", "--set", "data.sets=[]"], "uci: data.sets = []: name sets, for example"),
-        (["uci", "--set", "data.table=mine.csv"], "uci: data names sets and a table"),
+        (["uci", "--set", "data.table=mine.csv"], "uci: data.table: the benchmark names data.sets"),
+        (["uci", "--set", "data.set=yacht"], "uci: data.set: the benchmark names data.sets"),
         (["diabetes", "--seeds", "21"], "diabetes: there is no split 20: it has 20"),
         (["diabetes", "--set", "method=magic"], "method = 'magic'"),
         (

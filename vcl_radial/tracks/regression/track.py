@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -51,8 +52,11 @@ class Regression(Track[Run]):
         data, name, seed = dict(tables["data"]), tables["benchmark"], tables["seed"]
         if "sets" in data:
             sets = _names(data.pop("sets"), f"{name}: data.sets")
-            if "table" in data:
-                raise UserError(f"{name}: data names sets and a table; name one of the two")
+            if others := sorted({"set", "table"} & data.keys()):
+                raise UserError(
+                    f"{name}: data.{others[0]}: the benchmark names data.sets; choose among those, "
+                    "for example data.sets=" + json.dumps(sets[:1])
+                )
             having = [s for s in sets if seed < files.PUBLISHED_SPLITS.get(s, seed + 1)]
             of_tables = [{**data, "set": one} for one in having or sets]
         else:
