@@ -102,12 +102,6 @@ def test_two_heaps_are_clusters_and_one_is_not(spread, agrees, done):
     assert claim.agrees is agrees
 
 
-def test_a_finished_seed_is_kept(done, monkeypatch):
-    out, analysis = done
-    monkeypatch.setattr(lenet, "LeNetTraining", None)
-    assert pruning_lenet.analyse(setting(out)).curves == analysis.curves
-
-
 def test_a_stopped_seed_goes_on_to_the_same_numbers(done, tmp_path, monkeypatch):
     real = RunFolder.save_checkpoint
 

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import catalogue, tracks
 from vcl_radial.runs.catalogue import load, parse_setting, plan
 from vcl_radial.tracks.continual.specification import Run
 
@@ -79,9 +79,10 @@ def test_a_misspelt_key_among_the_tuned_ones_is_named(tmp_path: Path):
 
 
 def test_every_shipped_tuned_table_is_valid():
-    for name in catalogue.names("method"):
-        for benchmark in load("method", name).table.get("tuned", {}):
-            assert plan(benchmark, [name], [0], tuned=True)
+    for track in tracks.names():
+        for name in catalogue.names("method", track):
+            for benchmark in load("method", name, track).table.get("tuned", {}):
+                assert plan(benchmark, [name], [0], tuned=True)
 
 
 def test_options_of_method_benchmark_and_command_line_are_merged(tmp_path: Path):

@@ -15,7 +15,7 @@ from vcl_radial import atomic
 from vcl_radial.cli import main
 from vcl_radial.errors import Diverged
 from vcl_radial.report.gather import gather
-from vcl_radial.runs import catalogue, tracks
+from vcl_radial.runs import catalogue, runner, tracks
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.lock import held
@@ -101,12 +101,20 @@ def test_every_shipped_track_is_under_this_suite():
     assert set(TINY) - {"toy_track:Toy"} == set(tracks.names())
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """What data are prepared once for all tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(params=TINY)
-def tiny(request, tmp_path, monkeypatch):
+def tiny(request, cache, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(TOY.parent))
     monkeypatch.delenv("VCL_RADIAL_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    # Tensors here are so small that a second thread only costs.
+    monkeypatch.setattr(runner, "available_cores", lambda: 1)
     Path("toy.toml").write_text('description = "a mean"\ntrack = "toy_track:Toy"\n')
     Path("guess.toml").write_text('description = "step by step"\nepochs = 3\n')
     small_mushrooms(tmp_path / "data" / "bandits")
@@ -157,6 +165,7 @@ def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp
     assert "1 run to do, 1 at a time, 1 kept from before" in capsys.readouterr().out
     table = next(RunFolder(tmp_path, first).path.glob("*.csv"))
     whole = results(first, tmp_path)
+    assert results(second, tmp_path) != whole
     table.write_text(table.read_text() + "\n")
     assert [end.run for end in perform([first, second], tiny.place(tmp_path), 1)] == [first]
     assert f"{table} was altered after the run: this run is done" in capsys.readouterr().out
@@ -227,6 +236,21 @@ def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, c
     )
 
 
+def test_a_checkpoint_of_another_run_is_refused_and_the_others_go_on(tiny, tmp_path):
+    refused, other = tiny.runs()
+    foreign = RunFolder(tmp_path / "elsewhere", other)
+    foreign.save_checkpoint({})
+    folder = RunFolder(tmp_path, refused)
+    folder.start()
+    foreign.checkpoint.rename(folder.checkpoint)
+    one, two = perform([refused, other], tiny.place(tmp_path), 1, lanes=1)
+    assert (one.how, two.how) == ("failed", "finished")
+    assert one.fault == (
+        f"{folder.checkpoint}: belongs to another spec; delete it to run this seed from its start"
+    )
+    assert (folder.path / "failed.txt").read_text() == f"{one.fault}\n"
+
+
 @pytest.mark.processes
 def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
     tiny, tmp_path, monkeypatch, capsys
@@ -235,6 +259,7 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
 
     runs, killed = tiny.runs(), []
     hear = processes.WorkerProcess.hear
+    on_interrupt = signal.getsignal(signal.SIGINT)
 
     def hear_and_kill(self):
         message = hear(self)
@@ -248,6 +273,7 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
         patch.setattr(type(tracks.find(runs[0].TRACK)), "may_be_damaged", lambda *_: False)
         ends = perform(runs, tiny.place(tmp_path / "killed"), 2, lanes=1)
     assert killed
+    assert signal.getsignal(signal.SIGINT) is on_interrupt
     assert {end.how for end in ends} == {"finished"}
     assert "its process died (exit code -9" in capsys.readouterr().out
     perform(runs, tiny.place(tmp_path / "alone"), 1, lanes=1)

@@ -2,47 +2,21 @@ import os
 from pathlib import Path
 
 import pytest
-from tiny_runs import accuracy_bytes, tiny_run
+from tiny_runs import finished, tiny_run
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import folder as folder_module
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.lock import held
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import available_cores, perform
 
 
-def times(folder: RunFolder) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in folder.path.iterdir()}
-
-
-def test_finished_runs_are_not_run_again_and_this_is_said(tmp_path: Path, capsys):
+def test_runs_that_were_finished_without_a_logger_are_counted(tmp_path: Path, capsys):
     runs = [tiny_run(seed=seed) for seed in (0, 1)]
-    assert [outcome.fault for outcome in perform(runs[:1], Place(tmp_path), 1)] == [None]
-    before = times(RunFolder(tmp_path, runs[0]))
-    capsys.readouterr()
-    assert [outcome.run.seed for outcome in perform(runs, Place(tmp_path), 1)] == [1]
-    assert "1 run to do, 1 at a time, 1 kept from before" in capsys.readouterr().out
-    assert perform(runs, Place(tmp_path), 1) == []
-    assert "all 2 runs were finished before" in capsys.readouterr().out
-    assert times(RunFolder(tmp_path, runs[0])) == before
+    for run in runs:
+        finished(tmp_path, run)
     perform(runs, Place(tmp_path, log=("tensorboard",)), 1)
     assert "--log tensorboard: 2 runs were finished before without it" in capsys.readouterr().out
-
-
-def test_an_altered_result_is_named_and_only_its_run_is_done_again(tmp_path: Path, capsys):
-    runs = [tiny_run(seed=seed) for seed in (0, 1)]
-    perform(runs, Place(tmp_path), 1)
-    kept, altered = (RunFolder(tmp_path, run) for run in runs)
-    whole, before = accuracy_bytes(runs[1], tmp_path), times(kept)
-    path = altered.path / "accuracy.csv"
-    path.write_bytes(whole.replace(b"accuracy", b"nll", 1))
-    capsys.readouterr()
-    assert [outcome.run.seed for outcome in perform(runs, Place(tmp_path), 1)] == [1]
-    assert f"{path} was altered after the run: this run is done again" in capsys.readouterr().out
-    assert path.read_bytes() == whole
-    assert altered.fault() is None
-    assert times(kept) == before
 
 
 def test_a_run_that_fails_does_not_keep_the_others_from_finishing(tmp_path: Path, capsys):
@@ -57,49 +31,6 @@ def test_a_run_that_fails_does_not_keep_the_others_from_finishing(tmp_path: Path
     shown = capsys.readouterr().out
     assert "naive seed 0  FAILED  [1 of 2]" in shown
     assert "naive seed 1  done in " in shown
-
-
-def test_a_checkpoint_that_cannot_be_used_fails_its_run_alone(tmp_path: Path):
-    runs = [tiny_run(seed=seed) for seed in (0, 1, 2)]
-    perform(runs[:1], Place(tmp_path), 1)
-    before = times(RunFolder(tmp_path, runs[0]))
-    broken = RunFolder(tmp_path, runs[1])
-    broken.start()
-    foreign = RunFolder(tmp_path / "other", runs[2])
-    foreign.save_checkpoint({})
-    foreign.checkpoint.rename(broken.checkpoint)
-    one, two = perform(runs, Place(tmp_path), 1)
-    assert one.fault == (
-        f"{broken.checkpoint}: belongs to another spec; delete it to run this seed from its start"
-    )
-    assert two.fault is None
-    assert times(RunFolder(tmp_path, runs[0])) == before
-    broken.checkpoint.unlink()
-    assert [outcome.fault for outcome in perform(runs, Place(tmp_path), 1)] == [None]
-
-
-def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tmp_path: Path, capsys):
-    run = tiny_run()
-    folder = RunFolder(tmp_path, run)
-    folder.save_checkpoint({})
-    folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-1])
-    assert [outcome.fault for outcome in perform([run], Place(tmp_path), 1)] == [None]
-    words = "damaged (its checksum is wrong); this run starts anew"
-    assert f"{folder.checkpoint}: {words}" in capsys.readouterr().out
-    assert folder.fault() is None
-
-
-def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tmp_path: Path, capsys):
-    runs = [tiny_run(seed=seed) for seed in (0, 1)]
-    with held([RunFolder(tmp_path, runs[0]).path]):
-        one, two = perform(runs, Place(tmp_path), 1)
-    assert one.fault is not None
-    assert one.fault.startswith("another command is at work on this run")
-    assert two.fault is None
-    shown = capsys.readouterr().out
-    assert "naive seed 0  left to another command  [1 of 2]" in shown
-    assert "FAILED" not in shown
-    assert [outcome.fault for outcome in perform(runs, Place(tmp_path), 1)] == [None]
 
 
 @pytest.mark.parametrize(

@@ -8,34 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_runs import MULTI_HEAD, accuracy_bytes, tiny_run
+from tiny_runs import MULTI_HEAD, tiny_run
 
 from vcl_radial.runs.attempt import Ended
-from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 
 pytestmark = pytest.mark.processes
 
-MORTAL = """
-import os, signal
-from pathlib import Path
-from vcl_radial.strategies.vcl import VCL
-
-class Mortal(VCL):
-    def __init__(self, *, poison, **settings):
-        super().__init__(**settings)
-        self.poison = Path(poison)
-
-    def consolidate(self, experience):
-        super().consolidate(experience)
-        if experience.current_experience == 2:
-            try:
-                self.poison.unlink()  # whoever takes it dies of it
-            except FileNotFoundError:
-                return
-            os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 SLEEPER = """
 import os, signal, time
@@ -45,35 +25,6 @@ deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 (Path(__file__).parent / f"{os.getpid()}.{'deaf' if deaf else 'listening'}").touch()
 time.sleep(600)
 """
-
-
-def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_bytes(
-    tmp_path: Path, user_module, capsys
-):
-    user_module("mortal", MORTAL)
-    poison = tmp_path / "poison"
-    poison.touch()
-    runs = [
-        tiny_run("radial-vcl", seed=s, strategy="mortal:Mortal", **{"options.poison": str(poison)})
-        for s in (0, 1)
-    ]
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    outcomes = perform(runs, Place(tmp_path / "killed"), jobs=2)
-    assert signal.getsignal(signal.SIGINT) is on_interrupt
-    assert sorted((outcome.run.seed, outcome.fault) for outcome in outcomes) == [
-        (0, None),
-        (1, None),
-    ]
-    output = capsys.readouterr().out
-    assert "its process died (exit code -9; out of memory?); its job is done once more" in output
-    assert "goes on after task 2 of 5" in output
-
-    perform(runs, Place(tmp_path / "one by one"), jobs=1)
-    for run in runs:
-        assert accuracy_bytes(run, tmp_path / "killed") == accuracy_bytes(
-            run, tmp_path / "one by one"
-        )
-        assert not RunFolder(tmp_path / "killed", run).checkpoint.exists()
 
 
 class Deadly:

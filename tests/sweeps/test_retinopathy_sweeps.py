@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_sweeps import plans_of, swept, trials_bytes
+from tiny_sweeps import plans_of, swept
 
 from vcl_radial.cli import run as run_command
 from vcl_radial.data.fundus import FundusData
@@ -21,7 +21,6 @@ from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
-from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
@@ -170,40 +169,6 @@ def test_epochs_of_the_means_alone_count_for_nothing(tmp_path: Path, select: str
     kept = aucs[2:].cummax() if select == "best" else aucs[2:]
     assert Retinopathy().so_far(folder) == pytest.approx({3: kept[2], 4: kept[3]})
     assert [step.score for step in steps[:2]] == [None, None]
-
-
-def test_a_sweep_stopped_within_a_run_goes_on_to_the_same_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    changes = {**TINY, "pruning": {"after": 1}, "at_once": 1, "objective": "validation_nll"}
-    swept(tmp_path / "undisturbed", **changes)
-    original = driver.Driver.on_step
-
-    def on_step(self, run, step):
-        original(self, run, step)
-        if step.done:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(driver.Driver, "on_step", on_step)
-        for _ in range(2):
-            with pytest.raises(KeyboardInterrupt):
-                swept(tmp_path / "disturbed", **changes)
-    (checkpoint,) = tmp_path.glob("disturbed/**/checkpoint.pt")
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-1])  # damaged: its run starts anew
-    swept(tmp_path / "disturbed", **changes)
-    assert trials_bytes(tmp_path / "disturbed") == trials_bytes(tmp_path / "undisturbed")
-
-
-def test_a_run_that_diverges_or_does_not_fit_is_a_row_with_the_reason(tmp_path: Path) -> None:
-    search = {"learning_rate": [1e-3, 1e30], "batch_size": [8, 5000]}
-    fixed = {key: value for key, value in TINY["fixed"].items() if key != "batch_size"}
-    changes = {**TINY, "kind": "grid", "trials": None, "search": search, "fixed": fixed}
-    swept(tmp_path, **changes)
-    table = pd.read_csv(tmp_path / "tiny" / "trials.csv")
-    assert list(table.outcome) == ["finished", "failed", "diverged", "failed"]
-    assert "batch_size = 5000 is more than" in table.words[1]
-    assert "choose a smaller learning_rate" in table.words[2]
 
 
 @pytest.mark.slow
