@@ -158,6 +158,16 @@ def test_more_rounds_make_the_posterior_narrower(name):
     assert precision(200) > 2 * precision(20)
 
 
+def test_a_light_divergence_makes_the_posterior_of_vadam_narrower():
+    def precision(weight):
+        torch.manual_seed(0)
+        settings = SMALL.model_copy(update={"kl_weight": weight})
+        agent, _ = trained("vadam", settings, times=3)
+        return sum(float(q.precision.sum()) for q in agent.network.posteriors([0]).values())
+
+    assert precision(0.1) > 2 * precision(1.0)
+
+
 @pytest.mark.parametrize("name", ["bbb", "radial"])
 def test_the_divergence_counts_once_for_all_that_was_seen(name):
     """With noise that drowns the rewards, the first gradient is that of KL / n."""

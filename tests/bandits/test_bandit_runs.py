@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from vcl_radial.cli import main
-from vcl_radial.errors import DataError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.report.gather import FinishedRun, Spec
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.execute import execute
@@ -88,14 +88,16 @@ def test_a_weight_of_the_kl_changes_the_agents_that_have_one_and_no_other(data_d
         run_of(kl_weight=2.0)
 
 
+def test_a_count_of_epochs_is_refused_by_its_name():
+    with pytest.raises(UserError, match="epochs: a training of a bandit counts steps; set steps"):
+        run_of(epochs=3)
+
+
 def test_games_on_another_file_are_others(data_dir, tmp_path):
     track, run = Bandits(), run_of()
     before = track.on_data(run, data_dir)
     path = data_dir / "bandits" / "mushroom.csv.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b"p,f", b"e,f")))
-    from vcl_radial.tracks.bandits.files import checksum
-
-    checksum.cache_clear()
     assert track.on_data(run, data_dir).digest() != before.digest()
 
 
@@ -115,9 +117,6 @@ def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):
 
 @pytest.mark.parametrize("harm", ["missing", "damaged"])
 def test_a_file_that_cannot_be_used_is_one_line_before_any_game(data_dir, tmp_path, capsys, harm):
-    from vcl_radial.tracks.bandits.files import checksum
-
-    checksum.cache_clear()
     path = data_dir / "bandits" / "mushroom.csv.gz"
     whole = path.read_bytes()
     path.unlink()

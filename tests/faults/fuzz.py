@@ -241,7 +241,6 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.sweeps.command.sweep",
         "vcl_radial.tracks.regression.command.make_folder",
         "vcl_radial.papers.compute.compute_all",
-        "vcl_radial.tracks.bandits.runner.perform",
         "vcl_radial.conformance.check",
         "vcl_radial.bench.measuring.measure_all",
     )

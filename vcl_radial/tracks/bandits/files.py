@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import zlib
-from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
-from vcl_radial.data_files import DATA_VARIABLE, user_root
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.data_files import DATA_VARIABLE, files_checksum, user_root
+from vcl_radial.errors import UserError
 from vcl_radial.tracks.bandits.settings import FILES
 
 
@@ -29,7 +24,6 @@ def path_of(table: str, data_dir: Path | None) -> Path:
     return root / "bandits" / FILES[table]
 
 
-@lru_cache(maxsize=len(FILES))  # a sweep makes many runs on the same data
 def checksum(table: str, data_dir: Path | None) -> str:
     """Of a table's rows: games on other rows under the same name are others.
 
@@ -37,13 +31,4 @@ def checksum(table: str, data_dir: Path | None) -> str:
         UserError: see `path_of`.
         DataError: the file is missing or cannot be read.
     """
-    path = path_of(table, data_dir)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; copy it there") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); copy it again") from None
-    with suppress(OSError, EOFError, zlib.error):  # whoever reads its rows says what is damaged
-        content = gzip.decompress(content)
-    return hashlib.sha256(content).hexdigest()[:16]
+    return files_checksum([path_of(table, data_dir)])

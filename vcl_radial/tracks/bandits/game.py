@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -30,7 +31,7 @@ def bandit_of(run: Run, data_dir: Path | None) -> Bandit:
     Raises:
         UserError: see `load_table`.
     """
-    table = load_table(run.data.table, data_dir)
+    table = _table(run.data.table, run.data.checksum, data_dir)
     if run.data.validation:
         table = _part(table, run.data.validation, run.evaluate_on == "validation")
     return make_bandit(table, run.seed, run.data.rounds)
@@ -89,6 +90,11 @@ class Game(InOnePiece):
             self.report(
                 Step(0, words, epoch=number, epochs=self.epochs, scalars=scalars, at=number)
             )
+
+
+@lru_cache(maxsize=1)  # a process plays many games on one table
+def _table(name: str, checksum: str | None, data_dir: Path | None) -> Table:
+    return load_table(name, data_dir)
 
 
 def _part(table: Table, share: float, validation: bool) -> Table:

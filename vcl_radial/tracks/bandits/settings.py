@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,7 +16,7 @@ FILES = {
 }
 """The file of each table, in the folder `bandits` of the data folder."""
 
-WITH_KL = ("bbb", "radial")
+WITH_KL = ("bbb", "radial", "vadam")
 """Agents whose loss has a KL between posterior and prior."""
 
 
@@ -70,11 +70,19 @@ class Recipe(Settings):
     clip: Positive = 5.0
     initial_weight: Positive = 0.3
     prior_scale: Positive = 0.1414
-    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    kl_weight: Positive = 1.0
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
     noise: Positive = 0.1
     initial_noise: Positive = 0.0067
     vadam_noise: Positive = 0.1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counts_steps(cls, table: dict[str, Any]) -> dict[str, Any]:
+        for key in ("epochs", "first_task_epochs"):
+            if key in table:
+                raise ValueError(f"{key}: a training of a bandit counts steps; set steps instead")
+        return table
 
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:

@@ -33,7 +33,7 @@ class Bandits(Track[Run]):
         "regret": Objective("minimize", "regret (rewards)"),
     }
     worker_modules = ("vcl_radial.runs.attempt", "vcl_radial.tracks.bandits.game")
-    counts: ClassVar = "steps"
+    counts = "rounds"
     has_scores_between = False
     devices = ("cpu",)
 
@@ -68,6 +68,10 @@ class Bandits(Track[Run]):
         if objective == "regret":
             return optimum - reward
         return 100 * reward / optimum if optimum and math.isfinite(optimum) else None
+
+    def epochs(self, run: Run) -> int:
+        """The rounds, where they are not those of all rows."""
+        return run.data.rounds or 0
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """`rewards`: `round`, and `reward` and `optimum` summed up to it."""

@@ -28,5 +28,6 @@ class VadamAgent(NeuralAgent):
 
     def learn(self, memory: Memory) -> None:
         """Train: with every round the data weigh more against the prior."""
-        self.optimizer.ess = float(memory.points * self.settings.batch_size)
+        points = memory.points * self.settings.batch_size
+        self.optimizer.ess = points / self.settings.kl_weight
         super().learn(memory)
