@@ -47,7 +47,7 @@ def scenario(request):
 def make_network():
     def make(posterior="radial", multi_head=True, **settings):
         torch.manual_seed(0)
-        if posterior is not None:
+        if isinstance(posterior, str):
             posterior = PosteriorSettings(posterior, **settings)
         return MLP(
             64, 2 if multi_head else 10, hidden=(32,), multi_head=multi_head, posterior=posterior

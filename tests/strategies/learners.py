@@ -8,9 +8,9 @@ from torch.optim import Adam
 from vcl_radial.strategies import Scores
 
 
-def make(method, network, stream, **settings):
+def make(method, network, stream=None, lr=1e-3, **settings):
     settings = {
-        "optimizer": lambda model: Adam(model.parameters(), lr=1e-3, fused=True),
+        "optimizer": lambda model: Adam(model.parameters(), lr=lr, fused=True),
         "train_mb_size": 32,
         "eval_mb_size": 500,
         "train_epochs": 1,
@@ -122,5 +122,7 @@ def assert_evaluating_does_not_change_training(method, options, network_of, scen
         for experience in list(benchmark.train_stream)[:3]:
             torch.manual_seed(1)
             strategy.train(experience, eval_streams=[benchmark.test_stream[:3]])
+            if eval_every > 0:
+                strategy.eval(benchmark.test_stream[:3])
         ends.append(predictions(strategy, benchmark.test_stream[:3]))
     assert torch.equal(*ends)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
-from learners import assert_it_goes_on_from_its_state, make, predictions, score, train, weights
+from learners import make, predictions, score, train, weights
 from torch.optim import SGD, Adam, AdamW
 
 from vcl_radial.errors import UserError
@@ -12,22 +12,6 @@ from vcl_radial.nn import MLP
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.strategies import Scores
 from vcl_radial.strategies.coreset_vcl import CoresetVCL
-
-OPTIONS = [
-    {"coreset_size": 10, "coreset_epochs": 3},
-    {"coreset_size": 10, "selection": "k-centre", "coreset_epochs": 3},
-    {"coreset_size": 10, "coreset_epochs": 1, "ml_epochs": 2},
-]
-
-
-@pytest.fixture
-def network_of(make_network):
-    return lambda multi_head: make_network("gaussian", multi_head)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
-    assert_it_goes_on_from_its_state(CoresetVCL, options, network_of, scenario, tmp_path)
 
 
 class Seen(SupervisedPlugin):
@@ -183,27 +167,6 @@ def test_the_divergence_counts_once_for_the_whole_coreset(
     free, held, twice = moved(1, 0.0), moved(1, 1e-11), moved(2, 2e-11)
     assert (held - free).norm() > 0.05 * free.norm()
     assert (twice - held).norm() < 1e-2 * (held - free).norm()
-
-
-def test_predicting_in_the_middle_of_a_task_does_not_change_training(
-    make_network, multi_head_stream, multi_head_benchmark
-):
-    tasks = list(multi_head_benchmark.train_stream)[:2]
-    ends = []
-    for eval_every in (-1, 1):
-        vcl = make(
-            CoresetVCL,
-            make_network("gaussian"),
-            multi_head_stream,
-            coreset_epochs=2,
-            train_epochs=3,
-            eval_every=eval_every,
-        )
-        for experience in tasks:
-            torch.manual_seed(1)
-            vcl.train(experience, eval_streams=[multi_head_benchmark.test_stream[:2]])
-        ends.append(weights(vcl))
-    assert torch.equal(*ends)
 
 
 def blocks(model):

@@ -1,8 +1,6 @@
 import pytest
 import torch
 from learners import (
-    assert_evaluating_does_not_change_training,
-    assert_it_goes_on_from_its_state,
     make,
     train,
     weights,
@@ -16,25 +14,6 @@ from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import PosteriorBlock, inverse_softplus
 from vcl_radial.strategies.gvcl import GVCL, stretch
 from vcl_radial.strategies.vcl import VCL
-
-OPTIONS = [
-    {"strength": 5.0, "penalty_weight": 0.2},
-]
-
-
-@pytest.fixture
-def network_of(make_network):
-    return lambda multi_head: make_network("gaussian", multi_head)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
-    assert_it_goes_on_from_its_state(GVCL, options, network_of, scenario, tmp_path)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_evaluating_does_not_change_training(options, scenario, network_of):
-    assert_evaluating_does_not_change_training(GVCL, options, network_of, scenario)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "radial"])

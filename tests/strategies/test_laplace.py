@@ -1,5 +1,3 @@
-import io
-
 import pytest
 import torch
 from avalanche.training.plugins import EvaluationPlugin
@@ -216,28 +214,6 @@ def test_the_more_the_hessian_weighs_the_less_is_forgotten(
         forgotten.append(scores.values["nll"])
     assert forgotten[0] > 2 * forgotten[2]
     assert forgotten[0] > forgotten[1] > forgotten[2]
-
-
-@both
-def test_it_goes_on_from_a_checkpoint_to_the_same_bits(
-    method, make_network, multi_head_stream, multi_head_benchmark
-):
-    first = make(method, make_network(None), multi_head_stream)
-    train(first, multi_head_benchmark, [0, 1])
-    file = io.BytesIO()
-    torch.save(first.state_dict(), file)
-    file.seek(0)
-    second = make(method, make_network(None), multi_head_stream)
-    second.load_state_dict(torch.load(file, weights_only=True))
-    for strategy in (first, second):
-        torch.manual_seed(8)
-        train(strategy, multi_head_benchmark, [2, 3])
-    for name, p in parameters(first).items():
-        assert torch.equal(p, parameters(second)[name])
-    move(first.network)
-    second.network.load_state_dict(first.network.state_dict())
-    first_penalty, second_penalty = (penalty(s, multi_head_benchmark, 0) for s in (first, second))
-    assert torch.equal(first_penalty, second_penalty)
 
 
 @both

@@ -7,11 +7,8 @@ from avalanche.models import MTSimpleMLP
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import (
-    assert_evaluating_does_not_change_training,
-    assert_it_goes_on_from_its_state,
     make,
     predictions,
-    score,
     standing,
     train,
     weights,
@@ -21,32 +18,6 @@ from torch.nn.functional import cross_entropy
 from vcl_radial.errors import UserError
 from vcl_radial.strategies.lwf import LwF, distillation
 from vcl_radial.strategies.naive import Naive
-
-OPTIONS = [
-    {"strength": 2.0},
-]
-
-
-@pytest.fixture
-def network_of(make_network):
-    return lambda multi_head: make_network(None, multi_head)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
-    assert_it_goes_on_from_its_state(LwF, options, network_of, scenario, tmp_path)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_evaluating_does_not_change_training(options, scenario, network_of):
-    assert_evaluating_does_not_change_training(LwF, options, network_of, scenario)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_avalanche_loaders_serve_as_well(options, make_network, multi_head_benchmark):
-    strategy = make(LwF, make_network(None), None, train_epochs=10, **options)
-    train(strategy, list(multi_head_benchmark.train_stream)[:2])
-    assert score(strategy, list(multi_head_benchmark.test_stream)[:2]) > 90
 
 
 def test_a_temperature_of_0_is_named(make_network, multi_head_stream):

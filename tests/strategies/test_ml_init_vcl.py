@@ -3,8 +3,6 @@ import copy
 import pytest
 import torch
 from learners import (
-    assert_evaluating_does_not_change_training,
-    assert_it_goes_on_from_its_state,
     make,
     score,
     train,
@@ -16,26 +14,6 @@ from vcl_radial.nn import MLP
 from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
 from vcl_radial.strategies.ml_init_vcl import MLInitVCL
 from vcl_radial.strategies.naive import Naive
-
-OPTIONS = [
-    {"ml_epochs": 2},
-    {"ml_epochs": 2, "every_task": True},
-]
-
-
-@pytest.fixture
-def network_of(make_network):
-    return lambda multi_head: make_network("gaussian", multi_head)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
-    assert_it_goes_on_from_its_state(MLInitVCL, options, network_of, scenario, tmp_path)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_evaluating_does_not_change_training(options, scenario, network_of):
-    assert_evaluating_does_not_change_training(MLInitVCL, options, network_of, scenario)
 
 
 def means(network):

@@ -1,6 +1,5 @@
 """BAdam, VADAM, VOGN and IVON on digits: carrying a posterior forward."""
 
-import io
 import math
 import sys
 
@@ -30,11 +29,6 @@ def everything(learner):
         for name, q in held.items()
         for field in ("mean", "prior_mean", "prior_precision", "precision")
     }
-
-
-def assert_equal(first, second):
-    assert first.keys() == second.keys()
-    assert [name for name in first if not torch.equal(first[name], second[name])] == []
 
 
 @EVERY
@@ -188,44 +182,6 @@ def test_of_no_step_debiased_ivon_carries_its_prior(
     learner = strategy(IVON, make_network(None), multi_head_stream, **settings)
     learner.train(multi_head_benchmark.train_stream[0], eval_streams=[])
     assert all((q.prior_precision == 1).all() for q in learner.posterior.posteriors([0]).values())
-
-
-@EVERY
-def test_a_state_dict_brings_the_strategy_back(
-    method, make_network, multi_head_stream, multi_head_benchmark
-):
-    first = strategy(method, make_network(None), multi_head_stream)
-    train = list(multi_head_benchmark.train_stream)
-    for experience in train[:2]:
-        first.train(experience, eval_streams=[])
-        first.eval(list(multi_head_benchmark.test_stream))
-    file = io.BytesIO()
-    torch.save(first.state_dict(), file)
-    file.seek(0)
-    second = strategy(method, make_network(None), multi_head_stream)
-    second.load_state_dict(torch.load(file, weights_only=True))
-    for learner in (first, second):
-        torch.manual_seed(8)
-        learner.train(train[2], eval_streams=[])
-        learner.eval(list(multi_head_benchmark.test_stream))
-    assert_equal(everything(first), everything(second))
-
-
-@EVERY
-def test_evaluating_does_not_change_training(method, scenario, make_network):
-    multi_head, stream, benchmark = scenario
-    ends = []
-    for eval_every in (-1, 1):
-        learner = strategy(
-            method, make_network(None, multi_head), stream, eval_every=eval_every, train_epochs=2
-        )
-        torch.manual_seed(3)
-        for experience in list(benchmark.train_stream)[:2]:
-            learner.train(experience, eval_streams=[list(benchmark.test_stream)[:2]])
-            if eval_every > 0:
-                learner.eval(list(benchmark.test_stream)[:2])
-        ends.append(everything(learner))
-    assert_equal(*ends)
 
 
 @EVERY

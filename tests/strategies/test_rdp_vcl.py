@@ -159,19 +159,6 @@ def test_the_loss_holds_the_kl_over_n_whatever_the_batch(
         torch.testing.assert_close(loss(1.0, size) - loss(0.0, size), expected)
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_state_dict_brings_the_strategy_back(grouping, multi_head_stream, multi_head_benchmark):
-    first = strategy(network(grouping), multi_head_stream)
-    for experience in list(multi_head_benchmark.train_stream)[:2]:
-        first.train(experience, eval_streams=[])
-    second = strategy(network(grouping), multi_head_stream)
-    second.load_state_dict(first.state_dict())
-    for vcl in (first, second):
-        torch.manual_seed(8)
-        vcl.train(multi_head_benchmark.train_stream[2], eval_streams=[])
-    assert torch.equal(parameters(first), parameters(second))
-
-
 def test_heads_of_other_tasks_keep_their_posterior_and_their_prior():
     net = network()
     net.head.adapt([0, 1])
@@ -184,19 +171,6 @@ def test_heads_of_other_tasks_keep_their_posterior_and_their_prior():
         untrained.direction.add_(1.0)
     consolidate(net, [1])
     assert all(torch.equal(value, before[name]) for name, value in trained.named_buffers())
-
-
-def test_evaluating_does_not_change_training(multi_head_stream, multi_head_benchmark):
-    ends = []
-    for evaluates in (False, True):
-        vcl = strategy(network(), multi_head_stream)
-        torch.manual_seed(3)
-        for experience in list(multi_head_benchmark.train_stream)[:2]:
-            vcl.train(experience, eval_streams=[])
-            if evaluates:
-                vcl.eval(list(multi_head_benchmark.test_stream)[:2])
-        ends.append(parameters(vcl))
-    assert torch.equal(*ends)
 
 
 def test_a_network_without_an_rdp_is_refused(multi_head_stream):

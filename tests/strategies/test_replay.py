@@ -3,8 +3,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import (
-    assert_evaluating_does_not_change_training,
-    assert_it_goes_on_from_its_state,
     make,
     score,
     standing,
@@ -15,33 +13,6 @@ from torch.nn.functional import cross_entropy
 from vcl_radial.errors import UserError
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.replay import Replay, lowest_lots
-
-OPTIONS = [
-    {"buffer_size": 20},
-    {"buffer_size": 60, "selection": "class-balanced"},
-]
-
-
-@pytest.fixture
-def network_of(make_network):
-    return lambda multi_head: make_network(None, multi_head)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
-    assert_it_goes_on_from_its_state(Replay, options, network_of, scenario, tmp_path)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_evaluating_does_not_change_training(options, scenario, network_of):
-    assert_evaluating_does_not_change_training(Replay, options, network_of, scenario)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_avalanche_loaders_serve_as_well(options, make_network, multi_head_benchmark):
-    strategy = make(Replay, make_network(None), None, train_epochs=10, **options)
-    train(strategy, list(multi_head_benchmark.train_stream)[:2])
-    assert score(strategy, list(multi_head_benchmark.test_stream)[:2]) > 90
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@ import pytest
 import torch
 from avalanche.models import MTSimpleMLP
 from learners import (
-    assert_evaluating_does_not_change_training,
-    assert_it_goes_on_from_its_state,
     make,
     score,
     train,
@@ -16,25 +14,7 @@ from vcl_radial.nn.linearised import Moments
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.sfsvi import SFSVI, function_kl, moments
 
-OPTIONS = [
-    {"context_points": 20},
-]
 FAMILIES = ["gaussian", "radial"]
-
-
-@pytest.fixture
-def network_of(make_network):
-    return lambda multi_head: make_network("gaussian", multi_head)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_a_state_dict_brings_the_strategy_back(options, scenario, network_of, tmp_path):
-    assert_it_goes_on_from_its_state(SFSVI, options, network_of, scenario, tmp_path)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_evaluating_does_not_change_training(options, scenario, network_of):
-    assert_evaluating_does_not_change_training(SFSVI, options, network_of, scenario)
 
 
 class Told(SFSVI):

@@ -1,9 +1,6 @@
-import pytest
 import torch
 from avalanche.core import SupervisedPlugin
 from learners import (
-    assert_evaluating_does_not_change_training,
-    assert_it_goes_on_from_its_state,
     make,
     predictions,
     score,
@@ -14,25 +11,6 @@ from torch.optim import Adam
 
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.single_task import SingleTask
-
-
-@pytest.fixture
-def network_of(make_network):
-    return lambda multi_head: make_network(None, multi_head)
-
-
-def test_a_state_dict_brings_the_strategy_back(scenario, network_of, tmp_path):
-    assert_it_goes_on_from_its_state(SingleTask, {}, network_of, scenario, tmp_path)
-
-
-def test_evaluating_does_not_change_training(scenario, network_of):
-    assert_evaluating_does_not_change_training(SingleTask, {}, network_of, scenario)
-
-
-def test_avalanche_loaders_serve_as_well(make_network, multi_head_benchmark):
-    strategy = make(SingleTask, make_network(None), None, train_epochs=10)
-    train(strategy, list(multi_head_benchmark.train_stream)[:2])
-    assert score(strategy, list(multi_head_benchmark.test_stream)[:2]) > 90
 
 
 def test_neither_order_nor_number_of_the_tasks_matters(scenario, make_network):

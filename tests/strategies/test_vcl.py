@@ -122,20 +122,6 @@ def test_the_penalty_weight_tempers_the_kl(make_network, multi_head_stream, mult
     torch.testing.assert_close(full - none, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_evaluating_does_not_change_training(scenario, make_network):
-    multi_head, stream, benchmark = scenario
-    ends = []
-    for eval_every in (-1, 1):
-        vcl = strategy(make_network(multi_head=multi_head), stream, eval_every=eval_every)
-        torch.manual_seed(3)
-        for experience in list(benchmark.train_stream)[:2]:
-            vcl.train(experience, eval_streams=[list(benchmark.test_stream)[:2]])
-            if eval_every > 0:
-                vcl.eval(list(benchmark.test_stream)[:2])
-        ends.append(parameters(vcl))
-    assert torch.equal(*ends)
-
-
 def test_two_evaluations_of_one_network_agree(
     make_network, multi_head_stream, multi_head_benchmark
 ):
@@ -255,17 +241,3 @@ def test_a_loss_that_is_no_number_ends_the_run_in_words(
     )
     with pytest.raises(Diverged, match=r"the loss became (nan|inf) in epoch 1 of task 1"):
         vcl.train(multi_head_benchmark.train_stream[0], eval_streams=[])
-
-
-def test_a_state_dict_brings_the_strategy_back(
-    make_network, multi_head_stream, multi_head_benchmark
-):
-    first = strategy(make_network(), multi_head_stream)
-    for experience in list(multi_head_benchmark.train_stream)[:2]:
-        first.train(experience, eval_streams=[])
-    second = strategy(make_network(), multi_head_stream)
-    second.load_state_dict(first.state_dict())
-    for vcl in (first, second):
-        torch.manual_seed(8)
-        vcl.train(multi_head_benchmark.train_stream[2], eval_streams=[])
-    assert torch.equal(parameters(first), parameters(second))
