@@ -84,7 +84,8 @@ def beside(
     header = ["set"]
     for method, _ in pairs:
         header += [f"{method}: ours", "theirs"]
-    return _table(header, body, f"{SOURCES[source]}: {_HEADINGS[metric].lower()}")
+    first, *rest = _HEADINGS[metric]
+    return _table(header, body, f"{SOURCES[source]}: {first.lower()}{''.join(rest)}")
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:
