@@ -84,8 +84,8 @@ def beside(
     header = ["set"]
     for method, _ in pairs:
         header += [f"{method}: ours", "theirs"]
-    first, *rest = _HEADINGS[metric]
-    return _table(header, body, f"{SOURCES[source]}: {first.lower()}{''.join(rest)}")
+    heading = _HEADINGS[metric]
+    return _table(header, body, f"{SOURCES[source]}: {heading[0].lower()}{heading[1:]}")
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:
