@@ -1,8 +1,7 @@
 """The methods that keep a Gaussian posterior over point estimates, as their tests make them."""
 
 import pytest
-from avalanche.training.plugins import EvaluationPlugin
-from torch.optim import Adam
+from learners import make
 
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ivon import IVON
@@ -16,18 +15,10 @@ NATURAL_STEP = 0.1
 
 
 def strategy(method, network, stream=None, lr=None, **settings):
-    lr = lr or (NATURAL_STEP if method in {VOGN, IVON} else 1e-2)
-    settings = {
-        "train_mb_size": 32,
-        "eval_mb_size": 500,
-        "train_epochs": 1,
-        "eval_samples": 5,
-        "evaluator": EvaluationPlugin(),
-        **settings,
-    }
-    return method(
-        model=network,
-        optimizer=lambda model: Adam(model.parameters(), lr=lr),
-        tensor_stream=stream,
+    return make(
+        method,
+        network,
+        stream,
+        lr or (NATURAL_STEP if method in {VOGN, IVON} else 1e-2),
         **settings,
     )

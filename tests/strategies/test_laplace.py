@@ -1,15 +1,14 @@
+import learners
 import pytest
 import torch
-from avalanche.training.plugins import EvaluationPlugin
+from learners import score
 from torch import nn
 from torch.func import hessian
 from torch.nn.functional import cross_entropy
-from torch.optim import Adam
 
 from vcl_radial.curvature.gauss_newton import joint_weight
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP
-from vcl_radial.strategies import Scores
 from vcl_radial.strategies.laplace_diagonal import LaplaceDiagonal
 from vcl_radial.strategies.laplace_kronecker import LaplaceKronecker
 
@@ -19,20 +18,8 @@ both = pytest.mark.parametrize("method", METHODS)
 
 def make(method, network, stream=None, **settings):
     torch.manual_seed(1)
-    settings = {
-        "train_mb_size": 32,
-        "eval_mb_size": 500,
-        "train_epochs": 2,
-        "eval_samples": 1,
-        "evaluator": EvaluationPlugin(),
-        **settings,
-    }
-    return method(
-        model=network,
-        optimizer=lambda model: Adam(model.parameters(), lr=1e-2),
-        tensor_stream=stream,
-        **settings,
-    )
+    settings = {"lr": 1e-2, "train_epochs": 2, "eval_samples": 1, **settings}
+    return learners.make(method, network, stream, **settings)
 
 
 def train(strategy, benchmark, tasks):
@@ -200,18 +187,15 @@ def test_the_more_the_hessian_weighs_the_less_is_forgotten(
     """NLL of the first task after two, with one head for all."""
     forgotten = []
     for weight in (0, 100, 10_000):
-        scores = Scores()
         strategy = make(
             method,
             make_network(None, multi_head=False),
             single_head_stream,
             train_epochs=10,
-            evaluator=EvaluationPlugin(scores),
             hessian_weight=weight,
         )
         train(strategy, single_head_benchmark, [0, 1])
-        strategy.eval([single_head_benchmark.test_stream[0]])
-        forgotten.append(scores.values["nll"])
+        forgotten.append(score(strategy, single_head_benchmark.test_stream[:1], "nll"))
     assert forgotten[0] > 2 * forgotten[2]
     assert forgotten[0] > forgotten[1] > forgotten[2]
 

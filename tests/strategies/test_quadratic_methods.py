@@ -2,19 +2,18 @@
 
 from functools import cache
 
+import learners
 import pytest
 import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.models import MTSimpleMLP
-from avalanche.training.plugins import EvaluationPlugin
-from torch.optim import Adam
+from learners import score
 
 from vcl_radial.curvature import diagonal_fisher, output_sensitivity
 from vcl_radial.data.streams import build_stream, to_avalanche
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, parameters_in_use
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.strategies import Scores
 from vcl_radial.strategies.ewc import EWC
 from vcl_radial.strategies.ewc_separate import SeparateEWC
 from vcl_radial.strategies.l2 import L2
@@ -27,17 +26,9 @@ STRENGTHS = {L2: 100.0, EWC: 50.0, SeparateEWC: 50.0, SI: 3.0, MAS: 0.03}
 METHODS = list(STRENGTHS)
 
 
-def make(method, network, stream=None, learning_rate=1e-3, **settings):
-    defaults = {
-        "train_mb_size": 32,
-        "eval_mb_size": 500,
-        "train_epochs": 1,
-        "eval_samples": 1,
-        "penalty_weight": STRENGTHS.get(method, 1.0),
-        "evaluator": EvaluationPlugin(),
-        "optimizer": lambda model: Adam(model.parameters(), lr=learning_rate),
-    }
-    return method(model=network, tensor_stream=stream, **(defaults | settings))
+def make(method, network, stream=None, **settings):
+    defaults = {"eval_samples": 1, "penalty_weight": STRENGTHS.get(method, 1.0)}
+    return learners.make(method, network, stream, **(defaults | settings))
 
 
 def train(strategy, experiences, seed=0):
@@ -84,14 +75,9 @@ def accuracies():
     def of(method):
         torch.manual_seed(0)
         network = MLP(64, 10, hidden=(100,), multi_head=False, posterior=None)
-        scores = Scores()
-        settings = {"train_epochs": 5, "learning_rate": 3e-3, "evaluator": EvaluationPlugin(scores)}
-        strategy = train(make(method, network, stream, **settings), benchmark.train_stream)
-        found = []
-        for experience in benchmark.test_stream:
-            strategy.eval([experience])
-            found.append(scores.values["accuracy"])
-        return found
+        strategy = make(method, network, stream, train_epochs=5, lr=3e-3)
+        train(strategy, benchmark.train_stream)
+        return [score(strategy, [experience]) for experience in benchmark.test_stream]
 
     return of
 

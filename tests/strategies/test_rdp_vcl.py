@@ -1,64 +1,25 @@
 import pytest
 import torch
-from avalanche.core import SupervisedPlugin
-from avalanche.training.plugins import EvaluationPlugin
-from torch.optim import Adam
+from learners import loss_of_an_epoch, make, score
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import MLP, consolidate, kl_divergence
 from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
-from vcl_radial.strategies import Scores
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.rdp_vcl import RDPVCL
 
 
-def network(grouping="row", multi_head=True, seed=0, initial_noise=0.05):
+def network(grouping="row", multi_head=True):
     """An MLP whose layers, heads to come included, have an RDP."""
-    torch.manual_seed(seed)
-    settings = RDPSettings(grouping, initial_noise)
-    net = MLP(
-        64,
-        2 if multi_head else 10,
-        hidden=(32,),
-        multi_head=multi_head,
-        posterior="gaussian",
-    )
-
-    def changed(layer):
-        weight, bias = (part.detach() for part in layer.weights.mean())
-        layer.weights = settings.make_weights(weight, bias)
-        return layer
-
-    for layer in net.body:
-        changed(layer)
-    if multi_head:
-        make_head = net.head._make_head
-        net.head._make_head = lambda: changed(make_head())
-    else:
-        changed(net.head.output)
-    return net
+    torch.manual_seed(0)
+    classes = 2 if multi_head else 10
+    posterior = RDPSettings(grouping, 0.05)
+    return MLP(64, classes, hidden=(32,), multi_head=multi_head, posterior=posterior)
 
 
 def strategy(net, stream, kind=RDPVCL, **settings):
-    settings = {
-        "train_mb_size": 32,
-        "eval_mb_size": 500,
-        "train_epochs": 1,
-        "eval_samples": 10,
-        "evaluator": EvaluationPlugin(),
-        **settings,
-    }
-    return kind(
-        model=net,
-        optimizer=lambda model: Adam(model.parameters(), lr=1e-2),
-        tensor_stream=stream,
-        **settings,
-    )
-
-
-def parameters(vcl):
-    return torch.cat([p.detach().flatten() for p in vcl.model.parameters()])
+    return make(kind, net, stream, **{"lr": 1e-2, "eval_samples": 10, **settings})
 
 
 def blocks(vcl):
@@ -69,29 +30,21 @@ def blocks(vcl):
 def test_it_learns_tasks_and_the_posterior_becomes_the_prior(
     grouping, multi_head_stream, multi_head_benchmark
 ):
-    scores = Scores()
-    evaluator = EvaluationPlugin(scores)
-    vcl = strategy(network(grouping), multi_head_stream, train_epochs=4, evaluator=evaluator)
+    vcl = strategy(network(grouping), multi_head_stream, train_epochs=4)
     assert all(isinstance(block.prior, HalfCauchyPrior) for block in blocks(vcl))
     for task, experience in enumerate(list(multi_head_benchmark.train_stream)[:2]):
         vcl.train(experience, eval_streams=[])
-        vcl.eval([multi_head_benchmark.test_stream[task]])
-        assert scores.values["accuracy"] > 90
+        assert score(vcl, [multi_head_benchmark.test_stream[task]]) > 90
         assert kl_divergence(vcl.network, range(task + 1)).item() == pytest.approx(0, abs=1e-4)
     assert all(isinstance(block.prior, RDP) for block in blocks(vcl))
 
 
-def accuracies(kind, net, stream, benchmark):
+def accuracies(kind, net, stream, benchmark, **settings):
     """On the first task and on the second, after both."""
-    scores = Scores()
-    learner = strategy(net, stream, kind, train_epochs=5, evaluator=EvaluationPlugin(scores))
-    found = []
+    learner = strategy(net, stream, kind, train_epochs=5, **settings)
     for experience in list(benchmark.train_stream)[:2]:
         learner.train(experience, eval_streams=[])
-    for experience in list(benchmark.test_stream)[:2]:
-        learner.eval([experience])
-        found.append(scores.values["accuracy"])
-    return found
+    return [score(learner, [experience]) for experience in benchmark.test_stream[:2]]
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
@@ -110,18 +63,8 @@ def test_it_forgets_less_than_fine_tuning(grouping, single_head_stream, single_h
 
 def test_without_the_kl_it_forgets(single_head_stream, single_head_benchmark):
     """So it is the carried prior that keeps the first task, and not the family."""
-    scores = Scores()
-    vcl = strategy(
-        network(multi_head=False),
-        single_head_stream,
-        train_epochs=5,
-        penalty_weight=0.0,
-        evaluator=EvaluationPlugin(scores),
-    )
-    for experience in list(single_head_benchmark.train_stream)[:2]:
-        vcl.train(experience, eval_streams=[])
-    vcl.eval([single_head_benchmark.test_stream[0]])
-    assert scores.values["accuracy"] < 20
+    net, stage = network(multi_head=False), (single_head_stream, single_head_benchmark)
+    assert accuracies(RDPVCL, net, *stage, penalty_weight=0.0)[0] < 20
 
 
 @pytest.mark.parametrize("loss_value", [True, False])
@@ -131,26 +74,8 @@ def test_the_loss_holds_the_kl_over_n_whatever_the_batch(
     experience = multi_head_benchmark.train_stream[0]
 
     def loss(weight, size):
-        recorded = []
-
-        class Recorder(SupervisedPlugin):
-            def before_forward(self, strategy, **kwargs):
-                torch.manual_seed(5)
-
-            def before_backward(self, strategy, **kwargs):
-                recorded.append(strategy.loss.detach() * len(strategy.mb_y))
-
-        vcl = strategy(
-            network(),
-            multi_head_stream,
-            train_mb_size=size,
-            penalty_weight=weight,
-            loss_value=loss_value,
-            plugins=[Recorder()],
-        )
-        vcl.optimizer_step = lambda: None
-        vcl.train(experience, eval_streams=[])
-        return torch.stack(recorded).sum() / len(experience.dataset)
+        settings = {"train_mb_size": size, "penalty_weight": weight, "loss_value": loss_value}
+        return loss_of_an_epoch(strategy(network(), multi_head_stream, **settings), experience)
 
     fresh = network()
     fresh.head.adapt([0])

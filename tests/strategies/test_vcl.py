@@ -1,5 +1,6 @@
 import math
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -7,8 +8,8 @@ from avalanche.core import SupervisedPlugin
 from avalanche.evaluation.metrics import accuracy_metrics, forgetting_metrics, loss_metrics
 from avalanche.logging import TextLogger
 from avalanche.training.plugins import EvaluationPlugin, ReplayPlugin
-from learners import loss_of_an_epoch
-from torch.optim import Adam
+from learners import loss_of_an_epoch, make, score, scores_of
+from torch.optim import SGD, Adam
 
 from vcl_radial.errors import Diverged
 from vcl_radial.nn import kl_divergence, variational_weights
@@ -18,42 +19,17 @@ from vcl_radial.strategies.vcl import VCL
 FAMILIES = ["gaussian", "radial", "radial-eq44"]
 
 
-def strategy(network, stream=None, **settings):
-    settings = {
-        "train_mb_size": 32,
-        "eval_mb_size": 500,
-        "train_epochs": 1,
-        "eval_samples": 5,
-        "evaluator": EvaluationPlugin(),
-        **settings,
-    }
-    return VCL(
-        model=network,
-        optimizer=lambda model: Adam(model.parameters(), lr=1e-3),
-        tensor_stream=stream,
-        **settings,
-    )
-
-
-def parameters(vcl):
-    return torch.cat([p.detach().flatten() for p in vcl.model.parameters()])
+strategy = partial(make, VCL)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_learns_a_task_and_the_posterior_becomes_the_prior(
     family, make_network, multi_head_stream, multi_head_benchmark
 ):
-    scores = Scores()
-    vcl = strategy(
-        make_network(family),
-        multi_head_stream,
-        train_epochs=20,
-        evaluator=EvaluationPlugin(scores),
-    )
+    vcl = strategy(make_network(family), multi_head_stream, train_epochs=20)
     first, second = list(multi_head_benchmark.train_stream)[:2]
     vcl.train(first, eval_streams=[])
-    vcl.eval([multi_head_benchmark.test_stream[0]])
-    assert scores.values["accuracy"] > 95
+    assert score(vcl, multi_head_benchmark.test_stream[:1]) > 95
     for weights in variational_weights(vcl.network, [0]):
         for block in weights.blocks:
             torch.testing.assert_close(block.prior.mean, block.posterior.mean)
@@ -125,14 +101,13 @@ def test_the_penalty_weight_tempers_the_kl(make_network, multi_head_stream, mult
 def test_two_evaluations_of_one_network_agree(
     make_network, multi_head_stream, multi_head_benchmark
 ):
-    scores = Scores()
-    vcl = strategy(make_network(), multi_head_stream, evaluator=EvaluationPlugin(scores))
+    vcl = strategy(make_network(), multi_head_stream)
     values = []
     for size in (500, 7):
         vcl.eval_mb_size = size
         torch.manual_seed(size)
         vcl.eval([multi_head_benchmark.test_stream[1]])
-        values.append(scores.values)
+        values.append(scores_of(vcl).values)
     assert values[0] == pytest.approx(values[1])
 
 
@@ -161,14 +136,9 @@ def test_the_optimiser_starts_afresh_with_every_task(
 
     vcl = strategy(make_network(), multi_head_stream, plugins=[Witness()])
     network = make_network()
-    stock = VCL(  # an optimiser of the user's own, as any Avalanche strategy takes it
-        model=network,
-        optimizer=Adam(network.parameters(), lr=1e-3),
-        train_mb_size=32,
-        plugins=[Witness()],
-        evaluator=EvaluationPlugin(),
-        tensor_stream=multi_head_stream,
-    )
+    # An optimiser of the user's own, as any Avalanche strategy takes it.
+    optimizer = Adam(network.parameters(), lr=1e-3)
+    stock = strategy(network, multi_head_stream, optimizer=optimizer, plugins=[Witness()])
     for each in (vcl, stock):
         for experience in list(multi_head_benchmark.train_stream)[:2]:
             each.train(experience, eval_streams=[])
@@ -179,13 +149,8 @@ def test_a_stock_optimiser_trains_heads_that_come_later(
     make_network, multi_head_stream, multi_head_benchmark
 ):
     network = make_network()
-    vcl = VCL(
-        model=network,
-        optimizer=Adam(network.parameters(), lr=1e-3),
-        train_mb_size=32,
-        evaluator=EvaluationPlugin(),
-        tensor_stream=multi_head_stream,
-    )
+    optimizer = Adam(network.parameters(), lr=1e-3)
+    vcl = strategy(network, multi_head_stream, optimizer=optimizer)
     network.head.adapt([1])
     before = network.head.head(1).weights.mean()[0].clone()
     vcl.train(multi_head_benchmark.train_stream[1], eval_streams=[])
@@ -221,23 +186,16 @@ def test_avalanche_loaders_and_tensor_batches_train_alike(
     make_network, multi_head_stream, multi_head_benchmark
 ):
     """Without the tensor stream it runs as on any Avalanche benchmark, only slower."""
-    scores = Scores()
-    vcl = strategy(make_network(), None, train_epochs=20, evaluator=EvaluationPlugin(scores))
+    vcl = strategy(make_network(), None, train_epochs=20)
     vcl.train(multi_head_benchmark.train_stream[0], eval_streams=[])
-    vcl.eval([multi_head_benchmark.test_stream[0]])
-    assert scores.values["accuracy"] > 95
+    assert score(vcl, multi_head_benchmark.test_stream[:1]) > 95
 
 
 def test_a_loss_that_is_no_number_ends_the_run_in_words(
     make_network, multi_head_stream, multi_head_benchmark
 ):
-    network = make_network()
-    vcl = VCL(
-        model=network,
-        optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=1e30),
-        train_mb_size=32,
-        evaluator=EvaluationPlugin(),
-        tensor_stream=multi_head_stream,
+    vcl = strategy(
+        make_network(), multi_head_stream, optimizer=lambda model: SGD(model.parameters(), lr=1e30)
     )
     with pytest.raises(Diverged, match=r"the loss became (nan|inf) in epoch 1 of task 1"):
         vcl.train(multi_head_benchmark.train_stream[0], eval_streams=[])
