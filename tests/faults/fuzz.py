@@ -239,7 +239,6 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.runs.runner.perform",
         "vcl_radial.report.write.write_report",
         "vcl_radial.sweeps.command.sweep",
-        "vcl_radial.tracks.regression.command.make_folder",
         "vcl_radial.papers.compute.compute_all",
         "vcl_radial.conformance.check",
         "vcl_radial.bench.measuring.measure_all",

@@ -68,7 +68,7 @@ class LocalExecutor:
     def wait(self) -> Sequence[Ended]:
         """How the runs of the next job ended."""
         ended = self._supervisor.wait()
-        if ended.death is not None:
+        if ended.result is None:
             return [Ended(run, "lost", ended.death) for run in ended.job.runs]
         return ended.result
 

@@ -1,20 +1,17 @@
 """Jobs in worker processes on this machine, or one after another in this process.
 
-A worker whose process dies loses its job alone; `carry_out` gives that job to another worker once.
+A worker whose process dies loses its job alone; `executor.carry_out` has it done once more.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from vcl_radial.errors import UserError
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve
 
 Job = TypeVar("Job")
@@ -30,27 +27,13 @@ class Ended(Generic[Job, Result]):
 
     Attributes:
         job: as it was submitted.
-        outcome: what the work returned; None where its process died.
+        result: what the work returned; None where its process died.
         death: how its process died, in words; None where it did not.
     """
 
     job: Job
-    outcome: Result | None
+    result: Result | None
     death: str | None = None
-
-    @property
-    def result(self) -> Result:
-        """What the work returned.
-
-        Raises:
-            UserError: its process died.
-        """
-        if self.death is not None:
-            raise UserError(
-                f"{self.death}; run the same command again to go on from what is finished, with "
-                "fewer --jobs"
-            )
-        return self.outcome  # type: ignore[return-value]
 
 
 class Supervisor(Generic[Job, Result]):
@@ -124,51 +107,6 @@ class Supervisor(Generic[Job, Result]):
 
     def _new_worker(self) -> WorkerProcess:
         return WorkerProcess(_serve, self._work, threads=self._threads)
-
-
-def carry_out(
-    work: Callable[[Job, Report], Result],
-    jobs: Sequence[Job],
-    workers: int,
-    on_report: Callable[..., None] = lambda job, *report: None,
-    threads: int = 1,
-) -> Iterator[Ended[Job, Result]]:
-    """Yield how each job ended, as it ends; the first ones begin first.
-
-    A job whose worker dies is done once more; if that one dies too, `death` says how.
-
-    Args:
-        work: see `Supervisor`, and so are the others.
-        jobs: what is to be done.
-        workers: at most so many processes; 0 to work in this process.
-        on_report: called with a job and what the work reports on it.
-        threads: of a worker.
-
-    Raises:
-        Exception: what `work` raises first; the other jobs are ended.
-    """
-    waiting = deque(jobs)
-    retried: list[Job] = []
-    with closing(Supervisor(work, min(workers, len(jobs)), on_report, threads)) as supervisor:
-        under_way = 0
-        while waiting or under_way:
-            while waiting and supervisor.room():
-                supervisor.submit(waiting.popleft())
-                under_way += 1
-            ended = supervisor.wait()
-            under_way -= 1
-            if ended.death is not None and not any(job is ended.job for job in retried):
-                print(f"{ended.death}; its job is done once more", flush=True)
-                retried.append(ended.job)
-                waiting.appendleft(ended.job)
-                continue
-            yield ended
-
-
-def workers(jobs: int, work: Sequence[Any]) -> int:
-    """As many as there is work for; none where one would do it all: then this process does."""
-    needed = min(jobs, len(work))
-    return needed if needed > 1 else 0
 
 
 class _End(NamedTuple):
