@@ -45,7 +45,7 @@ def test_every_key_of_a_track_has_a_row_on_its_page(track):
     assert not (data.keys() | recipe.keys()) - listed - FILLED_IN
 
 
-@pytest.mark.parametrize(("number", "track"), enumerate(PAGES, start=2))
+@pytest.mark.parametrize(("number", "track"), list(enumerate(PAGES, start=2)))
 def test_the_table_of_the_vocabulary_has_the_defaults_of_every_track(number, track):
     (header,) = (row for row in rows("recipes-and-keys.md") if row[-1] == "bandits")
     table = rows("recipes-and-keys.md")
