@@ -100,7 +100,7 @@ def test_a_configuration_is_tried_with_a_share_of_the_epochs_and_its_recipe_has_
 def test_of_a_benchmark_of_several_data_sets_each_seed_of_each_is_chosen_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def variants(self, tables):
+    def variants(self, tables, benchmark=None):
         return [{**tables, "stream": {**tables["stream"], "split_seed": s}} for s in (5, 6)]
 
     def chosen_key(self, tables):

@@ -40,7 +40,9 @@ def test_a_sweep_says_what_is_best_and_where_it_lies(file, tmp_path, capsys) -> 
     environment = next(out.glob("mine/runs/**/environment.json")).read_text()
     assert f"vcl-radial sweep {file} --trials 1" in environment
     assert call("report", out / "mine", "--to", tmp_path / "report") == DONE
-    assert (tmp_path / "report/split-digits-multi-head/best-naive.toml").exists()
+    best = tmp_path / "report/split-digits-multi-head/best-naive.toml"
+    assert best.exists()
+    assert f"vcl-radial run split-digits-multi-head --method {best}" in capsys.readouterr().out
 
 
 def test_a_sweep_in_which_nothing_finished_has_failed(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def write_files(
     if tables:
         print(markdown.aligned(tables[0]))
     pictures = {figure.name: draw(figure, place, standing) for figure in shown}
-    print("\n".join([*(f"  {place / name}.png  (and .svg)" for name in pictures)]))
-    print(f"  {place / page}, {', '.join(name for name in texts if name != page)}")
+    paths = ", ".join([str(place / page), *(name for name in texts if name != page)])
+    print("\n".join([*(f"  {place / name}.png  (and .svg)" for name in pictures), f"  {paths}"]))
     drawn = [f"{name}{ending}" for name in pictures for ending in figures.ENDINGS]
     manifest.write(place, benchmark, runs, [*texts, *drawn], checksum)
     return Drawn(report, pictures)

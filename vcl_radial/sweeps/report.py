@@ -73,7 +73,7 @@ def write_sweep_report(
             report = per_seed_report(results, benchmark, searched, place)
         else:
             _write_recipes(results, searched, top, place)
-            report = report_of(results, benchmark, searched, found[benchmark])
+            report = report_of(results, benchmark, searched, place, found[benchmark])
         drawn.append(write_files(report, place, benchmark=benchmark, runs=path))
         for block in report.sections[0].blocks:
             if isinstance(block, Text) and block.style == "code":
@@ -93,9 +93,13 @@ def _write_recipes(
 
 
 def report_of(
-    results: SweepResults, benchmark: str, searched: Sequence[Searched], level: Levels | None
+    results: SweepResults,
+    benchmark: str,
+    searched: Sequence[Searched],
+    place: Path,
+    level: Levels | None,
 ) -> Report:
-    """The report of the methods that were searched on one benchmark."""
+    """The report of the methods that were searched on one benchmark; its recipes are in `place`."""
     environments = [e for one in searched for e in one.environments]
     notices = dict.fromkeys(words for e in environments for words in e.get("notices", []))
     seeds = int(results.table["seeds"])
@@ -108,7 +112,7 @@ def report_of(
         *([Text(str(results.table["description"]))] if results.table.get("description") else []),
         _shown(rows),
         Text(f"{note}; {level.words}." if level else f"{note}."),
-        *(block for one in searched for block in _best(results, one)),
+        *(block for one in searched for block in _best(results, one, place)),
         *_pictures(results, searched, level),
     ]
     if len(table):
@@ -269,13 +273,13 @@ def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
     return own
 
 
-def _best(results: SweepResults, one: Searched) -> list[Block]:
+def _best(results: SweepResults, one: Searched, place: Path) -> list[Block]:
     """The best settings of a method, and the command that runs them on test data."""
     best = one.best(results.direction)
     if best is None:
         return []
     settings = ", ".join(f"{key} = {cell(value)}" for key, value in best.parameters.items())
-    command = best_command(results.track, one, best, Path())
+    command = best_command(results.track, one, best, place)
     words = f"Best of {one.method}, trial {best.number}: {settings}."
     return [Text(words), Text(command, style="code")]
 
