@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from vcl_radial.cli.arguments import count, usable_device
 
 if TYPE_CHECKING:
-    from vcl_radial.runs.executor import MakeExecutor, OnStep
+    from vcl_radial.runs.attempt import Report
+    from vcl_radial.runs.executor import MakeExecutor
     from vcl_radial.runs.on_ray import RayExecutor
     from vcl_radial.runs.place import Place
     from vcl_radial.runs.track import AnyTrack
@@ -48,7 +49,7 @@ def executor_of(options: argparse.Namespace) -> MakeExecutor | None:
     if options.executor == "local":
         return None
 
-    def make(track: AnyTrack, place: Place, on_step: OnStep) -> RayExecutor:
+    def make(track: AnyTrack, place: Place, on_step: Report) -> RayExecutor:
         from vcl_radial.runs.on_ray import RayExecutor
 
         return RayExecutor(

@@ -27,8 +27,6 @@ from vcl_radial.errors import UserError
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
     from vcl_radial.runs.attempt import Ended
-    from vcl_radial.runs.place import Place
-    from vcl_radial.runs.spec import RunSpec
     from vcl_radial.runs.track import AnyTrack
 
 LOGGERS = ("tensorboard", "wandb")
@@ -112,7 +110,7 @@ def _run(options: argparse.Namespace) -> int:
     track.check_runs(runs)
     check_output(options.out)
 
-    from vcl_radial.report.write import prepare
+    from vcl_radial.report.write import prepare, report_of_command
     from vcl_radial.runs.place import Place
     from vcl_radial.runs.runner import perform
 
@@ -145,19 +143,8 @@ def _run(options: argparse.Namespace) -> int:
     faults = _print_faults(ends)
     if len(ends) == len(runs) == faults:
         return FAILED
-    shown = _report(track, runs, place)
+    shown = report_of_command(runs, place)
     return FAILED if faults or not shown else DONE
-
-
-def _report(track: AnyTrack, runs: Sequence[RunSpec], place: Place) -> bool:
-    """Write the report of the runs' benchmark; whether it shows all that are finished."""
-    from vcl_radial.report.write import report_of_command
-    from vcl_radial.runs.track import Track
-
-    if type(track).sections is Track.sections:
-        track.report(runs, place)
-        return True
-    return report_of_command(runs, place)
 
 
 def check_options(track: AnyTrack, options: argparse.Namespace) -> None:

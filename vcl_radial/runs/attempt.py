@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.outside import in_words
@@ -16,8 +16,10 @@ from vcl_radial.runs.folder import DIVERGED, FAILED, TRACEBACK, RunFolder, write
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.supervisor import Report
 from vcl_radial.runs.track import AnyTrack, Step
+
+Report: TypeAlias = Callable[[Any, Step], None]
+"""Called with a run and how far it has come."""
 
 How = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked", "elsewhere"]
 """How a run ended. `failed`: a fault of its settings or of its method. `lost`: its process died.

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple, Protocol
 
-from vcl_radial.runs.attempt import Ended, Job, attempt
+from vcl_radial.runs.attempt import Ended, Job, Report, attempt
 from vcl_radial.runs.place import Place
-from vcl_radial.runs.supervisor import Supervisor
+from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack, Step
-
-OnStep: TypeAlias = Callable[[Any, Step], None]
-"""Called with a run and how far it has come."""
 
 
 class Executor(Protocol):
@@ -36,12 +35,14 @@ class Executor(Protocol):
 class MakeExecutor(Protocol):
     """A function that makes an executor."""
 
-    def __call__(self, track: AnyTrack, place: Place, on_step: OnStep) -> Executor:
+    def __call__(self, track: AnyTrack, place: Place, on_step: Report) -> Executor:
         """For runs of a track at a place; `on_step` is called as they go on."""
 
 
 class LocalExecutor:
     """Jobs in worker processes on this machine, or one after another in this process.
+
+    A worker whose process dies loses its job alone.
 
     Args:
         track: of the runs.
@@ -50,31 +51,63 @@ class LocalExecutor:
         workers: processes at a time; 0 to work in this process.
     """
 
-    def __init__(self, track: AnyTrack, place: Place, on_step: OnStep, workers: int) -> None:
-        def on_report(job: Job, run: Any, step: Step) -> None:
-            on_step(run, step)
-
-        work = partial(attempt, track=track, place=place)
-        self._supervisor = Supervisor(work, workers, on_report, place.threads)
+    def __init__(self, track: AnyTrack, place: Place, on_step: Report, workers: int) -> None:
+        self._track, self._place, self._on_step = track, place, on_step
+        self._workers = workers
+        self._queue: list[Job] = []
+        self._idle: list[WorkerProcess] = []
+        self._busy: dict[Connection, tuple[Job, WorkerProcess]] = {}
 
     def room(self) -> int:
         """Workers that have nothing to do."""
-        return self._supervisor.room()
+        return (self._workers or 1) - len(self._busy) - len(self._queue)
 
     def submit(self, job: Job) -> None:
         """Give a job to a worker that has nothing to do."""
-        self._supervisor.submit(job)
+        if not self._workers:
+            self._queue.append(job)
+            return
+        worker = self._idle.pop() if self._idle else self._new_worker()
+        worker.send(job)
+        self._busy[worker.line] = job, worker
 
     def wait(self) -> Sequence[Ended]:
-        """How the runs of the next job ended."""
-        ended = self._supervisor.wait()
-        if ended.result is None:
-            return [Ended(run, "lost", ended.death) for run in ended.job.runs]
-        return ended.result
+        """How the runs of the next job ended.
+
+        Raises:
+            Exception: what a run's own faults do not explain; the other jobs are left.
+        """
+        if not self._workers:
+            return attempt(self._queue.pop(), self._on_step, self._track, self._place)
+        while True:
+            for line in wait(list(self._busy)):
+                job, worker = self._busy[line]  # type: ignore[index]
+                try:
+                    message = worker.hear()
+                except ProcessDied as died:
+                    del self._busy[worker.line]
+                    worker.dismiss()
+                    return [Ended(run, "lost", str(died)) for run in job.runs]
+                if not isinstance(message, _Answer):
+                    self._on_step(*message)
+                    continue
+                del self._busy[worker.line]
+                self._idle.append(worker)
+                if message.error is not None:
+                    raise message.error
+                return message.ends
 
     def close(self) -> None:
         """End all workers; a run that is under way goes on from its last stored step next time."""
-        self._supervisor.close()
+        workers = [*self._idle, *(worker for _, worker in self._busy.values())]
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.dismiss()
+        self._idle, self._busy, self._queue = [], {}, []
+
+    def _new_worker(self) -> WorkerProcess:
+        return WorkerProcess(_serve, self._track, self._place, threads=self._place.threads)
 
 
 def carry_out(executor: Executor, jobs: Sequence[Job]) -> Iterator[Ended]:
@@ -98,3 +131,26 @@ def carry_out(executor: Executor, jobs: Sequence[Job]) -> Iterator[Ended]:
                 retried += [end.run for end in again]
                 waiting.appendleft(Job(tuple(end.run for end in again)))
             yield from (end for end in ends if end not in again)
+
+
+class _Answer(NamedTuple):
+    """What a worker sends when a job has ended."""
+
+    ends: list[Ended]
+    error: Exception | None = None
+
+
+def _serve(line: Connection, track: AnyTrack, place: Place) -> None:
+    def report(run: RunSpec, step: Step) -> None:
+        line.send((run, step))
+
+    def answer(job: Job) -> _Answer:
+        try:
+            return _Answer(attempt(job, report, track, place))
+        except BrokenPipeError:  # the parent is gone
+            raise
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            return _Answer([], error)
+
+    serve(line, answer)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from vcl_radial.errors import DataError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import validated
@@ -221,6 +220,7 @@ class Track(ABC, Generic[R]):
         """How many epochs a run has, as far as is known before it starts."""
         return 0
 
+    @abstractmethod
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """The tables of a finished run's folder.
 
@@ -231,8 +231,8 @@ class Track(ABC, Generic[R]):
         Raises:
             DataError: one is damaged; the message begins with the name of its file.
         """
-        raise DataError(f"there is no report of the track {self.name!r}")
 
+    @abstractmethod
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """What a report shows of the finished runs of one benchmark, in the order of methods.
 
@@ -243,10 +243,6 @@ class Track(ABC, Generic[R]):
         Raises:
             DataError: the tables do not fit together.
         """
-        raise DataError(f"there is no report of the track {self.name!r}")
-
-    def report(self, runs: Sequence[R], place: Place) -> None:
-        """Print what comes of a command's runs, in a track without `sections`."""
 
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Runs that can go together, at most so many, in the order of the first of each batch."""

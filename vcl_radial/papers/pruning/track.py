@@ -7,16 +7,22 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.papers.analysis import Setting
+from vcl_radial.report.sections import Section, Table, Text
 from vcl_radial.runs import catalogue, environment
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Objective, R, Track
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcl_radial.report.gather import FinishedRun
 
 NUMBERS = "numbers.json"
 """What is kept of a run: plain numbers by name."""
@@ -58,9 +64,27 @@ class Pruning(Track[R]):
         """As the recipe has them."""
         return int(getattr(run, "recipe").epochs)  # noqa: B009
 
-    def report(self, runs: Sequence[R], place: Place) -> None:
-        """Name the command that makes the page."""
-        print(f"the page: vcl-radial papers {runs[0].benchmark}")
+    def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
+        """`numbers`: the single ones, by name."""
+        import pandas as pd
+
+        try:
+            numbers = json.loads((path / NUMBERS).read_text())
+        except (OSError, ValueError) as error:
+            raise DataError(f"{NUMBERS} cannot be read: {error}") from None
+        single = {name: [value] for name, value in numbers.items() if not isinstance(value, dict)}
+        return {"numbers": pd.DataFrame(single)}
+
+    def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
+        """The numbers of every run; the page of the paper's figure has more."""
+        names = list(dict.fromkeys(n for run in runs for n in run.tables["numbers"].columns))
+        rows = []
+        for run in runs:
+            (numbers,) = run.tables["numbers"].to_dict("records")
+            cells = [str(numbers.get(name, "–")) for name in names]
+            rows.append([run.method, str(run.spec.seed), *cells])
+        page = Text(f"vcl-radial papers {runs[0].spec.benchmark}: the paper beside these runs.")
+        return [Section("Numbers", [Table(["method", "seed", *names], rows), page])]
 
 
 def numbers_file(numbers: Mapping[str, Any]) -> dict[str, str]:
