@@ -25,11 +25,8 @@ def room_of(path):
 
 
 def imports(path):
-    """The names that a file imports, but for those that only annotations use."""
+    """The names that a file imports, those that only annotations use among them."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

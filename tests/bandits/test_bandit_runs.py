@@ -9,9 +9,9 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.report.gather import FinishedRun, Spec
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.execute import execute
+from vcl_radial.runs.finished import FinishedRun, Spec
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.tracks.bandits.game import bandit_of

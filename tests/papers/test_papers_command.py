@@ -30,7 +30,7 @@ from vcl_radial.papers.radial import (
 from vcl_radial.papers.radial.fitting import Recipe
 from vcl_radial.report import record
 from vcl_radial.report.figures.drawing import Curve, to_csv
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 
 def call(*words):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from vcl_radial.report.html import Drawn, html_page
-from vcl_radial.report.sections import (
+from vcl_radial.runs.sections import (
     Cell,
     Column,
     Figure,

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from vcl_radial.report import markdown
-from vcl_radial.report.sections import (
+from vcl_radial.runs.sections import (
     Cell,
     Claim,
     Column,

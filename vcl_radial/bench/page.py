@@ -11,7 +11,7 @@ from vcl_radial.bench.pictures import Picture
 from vcl_radial.bench.setting import Record, Row
 from vcl_radial.report import markdown
 from vcl_radial.report.provenance import origin
-from vcl_radial.report.sections import Block, Column, Figure, Report, Section, Table, Text
+from vcl_radial.runs.sections import Block, Column, Figure, Report, Section, Table, Text
 
 _INTRODUCTION = (
     "Medians over rounds, lowest and highest in brackets. Within a section the variants take turns "

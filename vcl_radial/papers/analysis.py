@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib.figure
 
 from vcl_radial.report.figures.drawing import Curve
-from vcl_radial.report.sections import Claim, Table
+from vcl_radial.runs.sections import Claim, Table
 
 
 def _silent(line: str) -> None:

@@ -8,7 +8,7 @@ from vcl_radial.papers.analysis import Record
 from vcl_radial.papers.catalogue import Page, pages
 from vcl_radial.report import markdown
 from vcl_radial.report.provenance import origin
-from vcl_radial.report.sections import Block, Claim, Figure, Report, Section, Text, claims_table
+from vcl_radial.runs.sections import Block, Claim, Figure, Report, Section, Text, claims_table
 
 
 def to_text(claims: Sequence[Claim]) -> str:

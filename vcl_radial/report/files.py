@@ -11,8 +11,8 @@ from typing import Any
 
 from vcl_radial.report import figures, manifest, markdown
 from vcl_radial.report.html import Drawn, html_page
-from vcl_radial.report.sections import Facts, Figure, Report, Table
 from vcl_radial.runs.folder import not_written, write_atomically
+from vcl_radial.runs.sections import Facts, Figure, Report, Table
 
 
 def write_files(

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.report.former import former_runs
 from vcl_radial.report.labels import Settings, flat, labels, shipped_classes
+from vcl_radial.runs.finished import Environment, FinishedRun, Spec, Written
 from vcl_radial.runs.folder import (
     ENVIRONMENT,
     FAILED,
@@ -27,73 +28,9 @@ from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.tracks import find
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from vcl_radial.runs.track import AnyTrack
-
-Name = Annotated[str, Field(min_length=1)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class Written(BaseModel):
-    """What a report reads of a file; older and newer versions may have written more."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class Spec(Written):
-    """What a run was; the table of its data is `stream` or `data`."""
-
-    benchmark: Name
-    method: Name
-    seed: int
-    evaluate_on: str = "test"
-    recipe: dict[str, Any]
-    code: str | None = None
-    stream: dict[str, Any] = {}
-    data: dict[str, Any] = {}
-
-
-class Environment(Written):
-    """Where a run's numbers came from; None is what an older version did not write down."""
-
-    device: str
-    processor: str
-    threads: int
-    packages: dict[str, str | None]
-    seconds: Any
-    finished: str | None = None
-    commit: str | None = None
-    command: str | None = None
-
+    pass
 
 Model = TypeVar("Model", bound=Written)
-
-
-@dataclass(frozen=True)
-class FinishedRun:
-    """What a run folder holds.
-
-    Attributes:
-        path: the folder.
-        track: that it is of.
-        spec: the resolved spec.
-        environment: where the numbers came from, as `environment.json` has it.
-        tables: what the track reads of it.
-        benchmark: its name, with the folder of a user's own data, and with the data it was scored
-            on unless these are the test data; where runs of one name differ in their data, with
-            what differs.
-        method: its name; where runs of one name differ in their recipes, or in the code of classes
-            from outside, with what differs.
-    """
-
-    path: Path
-    track: AnyTrack
-    spec: Spec
-    environment: Mapping[str, Any]
-    tables: Mapping[str, pd.DataFrame]
-    benchmark: str
-    method: str
 
 
 def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:

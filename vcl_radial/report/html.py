@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcl_radial.report import markdown
-from vcl_radial.report.sections import Block, Cell, Facts, Figure, Report, Section, Table, Text
+from vcl_radial.runs.sections import Block, Cell, Facts, Figure, Report, Section, Table, Text
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vcl_radial.report.sections import Facts
+from vcl_radial.runs.sections import Facts
 
 Environment = Mapping[str, Any]
 """The `environment.json` of a run, or what `vcl_radial.runs.environment.describe` gave."""

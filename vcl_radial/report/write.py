@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.report import manifest
-from vcl_radial.report.gather import FinishedRun, gather, notices
+from vcl_radial.report.gather import gather, notices
 from vcl_radial.report.labels import file_name, unused
 from vcl_radial.report.provenance import behind
-from vcl_radial.report.sections import Report
+from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.sections import Report
 from vcl_radial.runs.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from vcl_radial.runs.spec import RunSpec
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.report.gather import FinishedRun
-    from vcl_radial.report.sections import Section
+    from vcl_radial.runs.finished import FinishedRun
+    from vcl_radial.runs.sections import Section
     from vcl_radial.runs.training import Lanes, Training
 
 Direction: TypeAlias = Literal["maximize", "minimize"]

@@ -19,9 +19,9 @@ import tomli_w
 from vcl_radial.errors import UserError
 from vcl_radial.report.files import write_files, write_page
 from vcl_radial.report.provenance import behind
-from vcl_radial.report.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.folder import write_atomically
+from vcl_radial.runs.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell

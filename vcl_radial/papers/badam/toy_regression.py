@@ -26,7 +26,7 @@ from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.predict import own_randomness
 from vcl_radial.report.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
 from vcl_radial.report.figures.style import INK, QUIET_INK
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_module

@@ -17,7 +17,7 @@ from vcl_radial.papers.pruning.lenet_size import WHOLE, Architecture, published
 from vcl_radial.papers.pruning.rdp_modes import GROUPS
 from vcl_radial.papers.pruning.track import Result, minutes, results_of
 from vcl_radial.report.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
-from vcl_radial.report.sections import Claim, Column, Table
+from vcl_radial.runs.sections import Claim, Column, Table
 
 LeNetResult: TypeAlias = Result[LeNetSpec]
 

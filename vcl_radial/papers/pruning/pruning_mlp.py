@@ -14,7 +14,7 @@ from vcl_radial.papers.pruning.mlp import MLPSpec
 from vcl_radial.papers.pruning.mlp_pruning import SHARES
 from vcl_radial.papers.pruning.track import Result, description_of, minutes, results_of
 from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, line, sheet
-from vcl_radial.report.sections import Claim, Column, Table
+from vcl_radial.runs.sections import Claim, Column, Table
 
 MLPResult: TypeAlias = Result[MLPSpec]
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.papers.analysis import Setting
-from vcl_radial.report.sections import Section, Table, Text
 from vcl_radial.runs import catalogue, environment
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
+from vcl_radial.runs.sections import Section, Table, Text
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Objective, R, Track
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.report.gather import FinishedRun
+    from vcl_radial.runs.finished import FinishedRun
 
 NUMBERS = "numbers.json"
 """What is kept of a run: plain numbers by name."""

@@ -35,7 +35,7 @@ from vcl_radial.papers.radial.cost_methods import (
 )
 from vcl_radial.report.figures.drawing import Curve, find, key_line, sheet
 from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 _SUPPORT_DRAWS = 100
 _PARAMETERS, _EPOCH = "numbers stored per weight", "epoch over radial's"

@@ -44,7 +44,7 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import QUIET_INK
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 CHANNELS = (16, 64, 512)
 QUICK_CHANNELS = (16, 64)

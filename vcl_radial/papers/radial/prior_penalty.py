@@ -40,7 +40,7 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 LAYER = 785 * 200
 """Weights and biases of the first layer of the continual-learning network."""

@@ -24,7 +24,7 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import INK, QUIET_INK, SMALL_SIZE
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 _SIGMA, _DISTANCE, _RATIO = "sigma", "distance to the mean", "ratio of the distances"
 _COLOURS = {MFVI: GAUSSIAN, RADIAL_RUN: RADIAL}

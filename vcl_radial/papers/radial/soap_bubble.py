@@ -36,7 +36,7 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import INK, SMALL_SIZE
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 CONV_64 = 9 * 64 * 64
 """Weights of a 3x3 convolution with 64 channels: Fig. 1."""

@@ -31,7 +31,7 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 _ACCURACY, _NLL, _KL = "training accuracy", "NLL", "KL to the prior"
 _CROSS, _NOISE = "cross-entropy to the prior", "gradient deviation"

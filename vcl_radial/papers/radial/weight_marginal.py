@@ -38,7 +38,7 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 FIG_9 = 10
 SIZES = (1, 2, 10, 100)

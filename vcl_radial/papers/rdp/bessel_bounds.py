@@ -29,7 +29,7 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import INK
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 ORDERS = (1, 5, 25, 50, 100, 500, 1000)
 SHADES = ("#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#0072b2", "#003a5c")

@@ -21,7 +21,7 @@ from vcl_radial.papers.rdp.exact_bessel import Array, exact_ratio
 from vcl_radial.posteriors.bessel import bessel_ratio
 from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
 from vcl_radial.report.figures.style import INK
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 ORDERS = (1, 10, 100, 500, 1000)
 SCIPY, SUITE, THEOREM_2, THEOREM_3 = "scipy, ive", "the suite", "Thm. 2, middle", "Thm. 3, middle"

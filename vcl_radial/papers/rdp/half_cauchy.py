@@ -26,7 +26,7 @@ from vcl_radial.report.figures.drawing import (
     line,
     sheet,
 )
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 SCALES = (0.1, 0.3, 1.0, 3.0)
 _SHADES = ("#d55e00", "#e69f00", RADIAL, "#56b4e9")

@@ -24,7 +24,7 @@ from vcl_radial.papers.rdp.exact_bessel import Array, exact_log
 from vcl_radial.posteriors.bessel import log_bessel
 from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
 from vcl_radial.report.figures.style import INK
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 ORDERS = (10, 100, 500, 1000)
 SCIPY, SUITE, SERIES, PIECES = "scipy, ive", "the suite", "Eq. 45 with Thm. 3", "Eq. 44"

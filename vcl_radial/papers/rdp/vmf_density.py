@@ -20,7 +20,7 @@ from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
 from vcl_radial.report.figures.drawing import Curve, find, key_line, line, sheet
 from vcl_radial.report.figures.style import colour_map
-from vcl_radial.report.sections import Claim
+from vcl_radial.runs.sections import Claim
 
 CONCENTRATIONS = (2, 5, 10, 20, 50, 100)
 

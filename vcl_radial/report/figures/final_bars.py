@@ -27,7 +27,7 @@ from vcl_radial.report.figures.style import (
     house_style,
     method_styles,
 )
-from vcl_radial.report.sections import number
+from vcl_radial.runs.sections import number
 
 _HEIGHT = 1.7
 _MOST_LABELLED = 12  # with more tasks the bars are too thin for numbers above them

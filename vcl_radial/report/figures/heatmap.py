@@ -35,7 +35,7 @@ from vcl_radial.report.figures.style import (
     house_style,
     text_colour,
 )
-from vcl_radial.report.sections import number
+from vcl_radial.runs.sections import number
 
 _GAP = 0.3  # between the last task and the column of means, in cells
 _MEAN = "mean of\ntasks seen"

@@ -12,7 +12,7 @@ from vcl_radial.report import markdown
 from vcl_radial.report.figures.marks import best_methods, legend
 from vcl_radial.report.figures.over_seeds import check_columns
 from vcl_radial.report.figures.scores import COSTS, SCORES
-from vcl_radial.report.sections import Cell, Column, Table, number
+from vcl_radial.runs.sections import Cell, Column, Table, number
 
 
 def seed_table(

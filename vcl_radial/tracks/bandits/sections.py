@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from vcl_radial.errors import DataError
 from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
-from vcl_radial.report.gather import FinishedRun
-from vcl_radial.report.sections import Claim, Column, Figure, Section, Table, Text, claims_table
+from vcl_radial.runs.finished import FinishedRun
+from vcl_radial.runs.sections import Claim, Column, Figure, Section, Table, Text, claims_table
 from vcl_radial.tracks.bandits.published import PUBLISHED
 from vcl_radial.tracks.bandits.settings import Recipe
 

@@ -18,8 +18,8 @@ from vcl_radial.tracks.bandits.settings import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.report.gather import FinishedRun
-    from vcl_radial.report.sections import Section
+    from vcl_radial.runs.finished import FinishedRun
+    from vcl_radial.runs.sections import Section
 
 
 class Bandits(Track[Run]):

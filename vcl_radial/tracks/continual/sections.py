@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import tomli_w
 
-from vcl_radial.report.gather import FinishedRun
 from vcl_radial.report.labels import file_name, unused
-from vcl_radial.report.sections import (
+from vcl_radial.runs.finished import FinishedRun
+from vcl_radial.runs.sections import (
     Block,
     Cell,
     Column,

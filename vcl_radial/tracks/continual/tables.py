@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from vcl_radial.errors import DataError
-from vcl_radial.report.gather import FinishedRun, Seconds, Written, checked
+from vcl_radial.report.gather import checked
+from vcl_radial.runs.finished import FinishedRun, Seconds, Written
 
 if TYPE_CHECKING:
     import pandas as pd

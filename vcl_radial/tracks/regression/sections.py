@@ -11,8 +11,8 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError
-from vcl_radial.report.gather import FinishedRun
-from vcl_radial.report.sections import Block, Figure, Section, Table, Text
+from vcl_radial.runs.finished import FinishedRun
+from vcl_radial.runs.sections import Block, Figure, Section, Table, Text
 from vcl_radial.tracks.regression import pictures, tables
 from vcl_radial.tracks.regression.settings import table_name
 

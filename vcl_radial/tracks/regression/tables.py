@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.report.sections import Cell, Column, Table, mean_cell, number
+from vcl_radial.runs.sections import Cell, Column, Table, mean_cell, number
 from vcl_radial.tracks.regression.published import COLUMNS as COLUMN_NAMES
 from vcl_radial.tracks.regression.published import SOURCES, best_log_likelihood, cell, published
 

@@ -20,8 +20,8 @@ from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.report.gather import FinishedRun
-    from vcl_radial.report.sections import Section
+    from vcl_radial.runs.finished import FinishedRun
+    from vcl_radial.runs.sections import Section
 
 
 class Regression(Track[Run]):

@@ -11,9 +11,9 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError
-from vcl_radial.report.gather import FinishedRun
 from vcl_radial.report.labels import file_name
-from vcl_radial.report.sections import Block, Figure, Section, Text
+from vcl_radial.runs.finished import FinishedRun
+from vcl_radial.runs.sections import Block, Figure, Section, Text
 from vcl_radial.tracks.retinopathy.report import pictures, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION
 

@@ -16,8 +16,8 @@ from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.report.gather import FinishedRun
-    from vcl_radial.report.sections import Section
+    from vcl_radial.runs.finished import FinishedRun
+    from vcl_radial.runs.sections import Section
     from vcl_radial.tracks.retinopathy.prepare import Prepared
 
 

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.report.gather import FinishedRun
-from vcl_radial.report.sections import Cell, Column, Table
+from vcl_radial.runs.finished import FinishedRun
+from vcl_radial.runs.sections import Cell, Column, Table
 from vcl_radial.tracks.retinopathy.report.published import SHARES, Published, published
 from vcl_radial.tracks.retinopathy.settings import Recipe
 
