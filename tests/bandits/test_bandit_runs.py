@@ -89,7 +89,9 @@ def test_a_weight_of_the_kl_changes_the_agents_that_have_one_and_no_other(data_d
 
 
 def test_a_count_of_epochs_is_refused_by_its_name():
-    with pytest.raises(UserError, match="epochs: a training of a bandit counts steps; set steps"):
+    with pytest.raises(
+        UserError, match="epochs: this track counts steps of the optimiser; set steps"
+    ):
         run_of(epochs=3)
 
 

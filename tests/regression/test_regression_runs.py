@@ -141,7 +141,10 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         (["sliced.toml"], "data.slices = 400: more than the 398 training rows of diabetes"),
         (["diabetes", "--set", "stepz=3"], "'stepz'; the nearest known one is 'steps'"),
         (["diabetes", "--set", "steps=0"], "steps = 0"),
-        (["diabetes", "--set", "epochs=3"], "epochs: regression counts steps of Adam; set steps"),
+        (
+            ["diabetes", "--set", "epochs=3"],
+            "epochs: this track counts steps of the optimiser; set steps",
+        ),
         (["diabetes", "--set", "kl_weight=0.5"], "kl_weight = 0.5: the method 'linear' has no KL"),
         (["diabetes", "--set", "hidden=50"], "hidden = 50: input should be a valid list"),
         (["diabetes", "--set", "data.validation=1.5"], "data.validation = 1.5"),

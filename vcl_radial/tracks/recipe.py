@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from vcl_radial import outside
-from vcl_radial.runs.settings import Positive, Settings
+from vcl_radial.runs.settings import Count, Positive, Settings
 
 
 def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
@@ -51,3 +57,21 @@ class RecipeSettings(Settings):
         # Results from before there was this key are those of the track's own network still.
         content: dict[str, Any] = serialise(self)
         return {key: v for key, v in content.items() if key != "network" or v is not None}
+
+
+class StepRecipe(Settings):
+    """What recipes say in tracks that count steps of the optimiser, not epochs.
+
+    Attributes:
+        steps: of the optimiser, of each training.
+    """
+
+    steps: Count
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_epochs(cls, table: dict[str, Any]) -> dict[str, Any]:
+        for key in ("epochs", "first_task_epochs"):
+            if key in table:
+                raise ValueError(f"{key}: this track counts steps of the optimiser; set steps")
+        return table

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.tracks.recipe import StepRecipe
 
 FILES = {
     "mushroom": "mushroom.csv.gz",
@@ -41,7 +42,7 @@ class DataSettings(Settings):
     checksum: str | None = None
 
 
-class Recipe(Settings):
+class Recipe(StepRecipe):
     """How an agent learns; by default as Kessler et al. 2020 have it, Appendix D.3, if they say.
 
     Attributes:
@@ -75,14 +76,6 @@ class Recipe(Settings):
     noise: Positive = 0.1
     initial_noise: Positive = 0.0067
     vadam_noise: Positive = 0.1
-
-    @model_validator(mode="before")
-    @classmethod
-    def _counts_steps(cls, table: dict[str, Any]) -> dict[str, Any]:
-        for key in ("epochs", "first_task_epochs"):
-            if key in table:
-                raise ValueError(f"{key}: a training of a bandit counts steps; set steps instead")
-        return table
 
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -33,7 +32,7 @@ from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import (
     EVAL_BATCH,
-    movement_table,
+    Scored,
     newest_classes,
     share_predicted_as,
     task_seed,
@@ -70,7 +69,7 @@ def shape(recipe: Recipe) -> str | None:
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 
 
-class Lane:
+class Lane(Scored):
     """One of the runs: what `ContinualRun` holds of it."""
 
     def __init__(self, recipe: Recipe, seed: int, model: TaskModel, on_epoch: Any) -> None:
@@ -106,21 +105,6 @@ class Lane:
         self.rows = [tuple(row) for row in state["rows"]]
         self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
         self.tasks_done, self.seconds = state["tasks_done"], dict(state["seconds"])
-
-    def accuracy(self) -> pd.DataFrame:
-        """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
-        return pd.DataFrame(
-            self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
-        )
-
-    def movement(self) -> pd.DataFrame:
-        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
-        return movement_table(self.layers)
-
-    def average_accuracy(self) -> float:
-        """The mean accuracy over the tasks trained so far, in per cent."""
-        last = [v for i, j, m, v in self.rows if i == self.tasks_done >= j and m == "accuracy"]
-        return sum(last) / len(last)
 
 
 class LaneRuns:

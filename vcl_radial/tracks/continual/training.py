@@ -47,7 +47,30 @@ OnEpoch = Callable[[int, int, Mapping[str, float]], None]
 """Called with the task and the epoch (from 1) that has just ended, and means over its batches."""
 
 
-class ContinualRun:
+class Scored:
+    """The scores of a run in progress, and how far its posterior went."""
+
+    rows: list[tuple[int, int, str, float]]
+    layers: list[tuple[int, LayerMovement]]
+    tasks_done: int
+
+    def accuracy(self) -> pd.DataFrame:
+        """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
+        return pd.DataFrame(
+            self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
+        )
+
+    def movement(self) -> pd.DataFrame:
+        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
+        return movement_table(self.layers)
+
+    def average_accuracy(self) -> float:
+        """The mean accuracy over the tasks trained so far, in per cent."""
+        last = [v for i, j, m, v in self.rows if i == self.tasks_done >= j and m == "accuracy"]
+        return sum(last) / len(last)
+
+
+class ContinualRun(Scored):
     """A run in progress.
 
     Args:
@@ -141,21 +164,6 @@ class ContinualRun:
             self.layers += [(self.tasks_done, layer) for layer in self.strategy.movement]
             self._evaluate()
             yield self.tasks_done
-
-    def accuracy(self) -> pd.DataFrame:
-        """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
-        return pd.DataFrame(
-            self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
-        )
-
-    def movement(self) -> pd.DataFrame:
-        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
-        return movement_table(self.layers)
-
-    def average_accuracy(self) -> float:
-        """The mean accuracy over the tasks trained so far, in per cent."""
-        last = [v for i, j, m, v in self.rows if i == self.tasks_done >= j and m == "accuracy"]
-        return sum(last) / len(last)
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers from which the run can go on."""

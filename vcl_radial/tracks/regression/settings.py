@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.tracks.recipe import StepRecipe
 
 CARRIED = ("variational", "linear")
 """Methods whose posterior can be the prior of the next slice."""
@@ -61,7 +62,7 @@ def table_name(data: Mapping[str, Any]) -> str:
     return str(data.get("set") or Path(str(data.get("table"))).name.split(".")[0])
 
 
-class Recipe(Settings):
+class Recipe(StepRecipe):
     """How a method trains and predicts.
 
     Attributes:
@@ -102,14 +103,6 @@ class Recipe(Settings):
     steps: Count = 20_000
     train_samples: Count = 1
     eval_samples: Count = 200
-
-    @model_validator(mode="before")
-    @classmethod
-    def _counts_steps(cls, table: dict[str, Any]) -> dict[str, Any]:
-        for key in ("epochs", "first_task_epochs"):
-            if key in table:
-                raise ValueError(f"{key}: regression counts steps of Adam; set steps instead")
-        return table
 
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:
