@@ -37,8 +37,8 @@ def add(commands: Commands) -> None:
         "--lanes",
         metavar="N",
         type=count,
-        help="runs of one shape, such as seeds, that train as one program (default: 1; on a GPU "
-        "64)",
+        help="runs of one shape, such as seeds, that train as one program (default: 1; of tables "
+        "40; on a GPU 64)",
     )
     parser.add_argument(
         "--trials", metavar="N", type=count, help="trials of each method (default: that of SWEEP)"

@@ -69,7 +69,7 @@ def perform(
     if track.uses_all_cores:
         place = replace(place, threads=max(1, available_cores() // min(jobs, len(todo))))
     if lanes is None:
-        lanes = LANES_ON_GPU if place.device == "cuda" and track.has_lanes else track.lanes
+        lanes = default_lanes(track, place.device)
     work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
     jobs = min(jobs, len(work))
     alone = (jobs == 1 and not in_workers) or executor is not None
@@ -93,6 +93,11 @@ def perform(
             lost = replace(end, fault=f"{end.fault}; {words}")
             ends.append(lost if end.how == "lost" else end)
     return ends
+
+
+def default_lanes(track: AnyTrack, device: str) -> int:
+    """How many runs of one shape train as one program, where nobody says how many."""
+    return LANES_ON_GPU if device == "cuda" and track.has_lanes else track.lanes
 
 
 def available_cores() -> int:

@@ -10,7 +10,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import start_server
-from vcl_radial.runs.runner import LANES_ON_GPU, available_cores
+from vcl_radial.runs.runner import available_cores, default_lanes
 from vcl_radial.sweeps.driver import Driver
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.progress import Progress
@@ -25,7 +25,8 @@ class Means:
 
     Attributes:
         jobs: runs (or batches of lanes) at a time; None for one per core, but one on a GPU.
-        lanes: runs of one shape that go together; None for 1, but many on a GPU.
+        lanes: runs of one shape that go together; None for the track's number,
+            but 1 with pruning.
         storage: the URL of a database to show the trials in; or None.
         executor: what makes another executor than the local one.
     """
@@ -44,7 +45,7 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
     """
     track, prunes = plans[0].track, plans[0].sweep.pruning is not None
     on_gpu = place.device == "cuda"
-    lanes = means.lanes or (LANES_ON_GPU if on_gpu and track.has_lanes and not prunes else 1)
+    lanes = means.lanes or (1 if prunes else default_lanes(track, place.device))
     jobs = means.jobs or (1 if on_gpu else available_cores())
     if lanes > 1 and not track.has_lanes:
         raise UserError(
