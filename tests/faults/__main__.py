@@ -20,7 +20,7 @@ from pathlib import Path
 # Before numpy is imported: this process is forked, which threads would not survive.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path[:0] = map(str, Path(__file__).resolve().parents[1:3])
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from children import fork
 from moments import Moment, interrupt, moments_of, struck
-from work import BENCHMARK, Setting, Work, ends_well, lost, one_line, run, sweep
+from work import BENCHMARK, Setting, Work, ends_well, lost, one_line, others, run, sweep
 
 if TYPE_CHECKING:
     from vcl_radial.runs.folder import RunFolder
@@ -22,18 +22,17 @@ _STAMP = 32
 
 def result_files(setting: Setting) -> Iterator[str | None]:
     """Each file of a finished run at many offsets: the damage is seen, and its file is named."""
-    from vcl_radial.runs.folder import finished_fault
-    from vcl_radial.tracks.continual.specification import Run
-
     place = setting.place()
     out = place / "out"
-    fork(run().arguments(out), place / "said").wait()
-    for folder in sorted(path.parent for path in out.glob("**/done")):
-        for path in sorted(folder.iterdir()):
+    for work in (run(), *others(setting)):
+        fork(work.arguments(out), place / "said").wait()
+    for marker in sorted(out.glob("**/done")):
+        folder = _folder_of(marker, out)
+        for path in sorted(folder.path.iterdir()):
             whole = path.read_bytes()
             for what, content in _harmed(setting, whole, 3 * setting.moments):
                 path.write_bytes(content)
-                fault = finished_fault(folder, Run.FILES)
+                fault = folder.fault()
                 if fault is None and not (path.name == "done" and _same_marker(whole, content)):
                     yield f"{path.relative_to(out)}, {what}: not noticed"
                 elif fault is not None and not _named(fault, path, content):
@@ -208,12 +207,13 @@ def _half_done(setting: Setting, work: Work) -> Path:
     return place / "out"
 
 
-def _folder_of(checkpoint: Path, out: Path) -> "RunFolder":
+def _folder_of(path: Path, out: Path) -> "RunFolder":
+    """The run folder that a file lies in."""
+    from vcl_radial.runs import tracks
     from vcl_radial.runs.folder import RunFolder
-    from vcl_radial.tracks.continual.specification import Run
 
-    spec = tomllib.loads((checkpoint.parent / "spec.toml").read_text())
-    return RunFolder(out, Run.model_validate(spec))
+    spec = tomllib.loads((path.parent / "spec.toml").read_text())
+    return RunFolder(out, tracks.of(spec).validated(spec))
 
 
 def _refused(folder: "RunFolder", words: str) -> str | None:

@@ -7,7 +7,7 @@ from functools import partial
 from children import fork
 from isolation import isolated, mount, remount
 from moments import Moment, interrupt, moments_of, struck
-from work import BENCHMARK, METHODS, Setting, Work, ends_well, one_line, results, run, sweep
+from work import BENCHMARK, METHODS, Setting, Work, ends_well, one_line, results, run, sweep, works
 
 _AMPLE = "size=256m"
 
@@ -16,7 +16,7 @@ def full(setting: Setting) -> Iterator[str | None]:
     """A disk that is full after a random number of kilobytes."""
 
     def cases() -> Iterator[str | None]:
-        for work in (run(), sweep(setting)):
+        for work in works(setting):
             setting.undisturbed(work)
             needed = _kilobytes(setting, work)
             for _ in range(max(1, setting.moments // 6)):
@@ -28,7 +28,7 @@ def full(setting: Setting) -> Iterator[str | None]:
                     fault = f"it does not say that the disk is full: {end.words}"
                 remount(place / "out", _AMPLE)
                 fault = fault or ends_well(setting, work, place)
-                yield fault and f"{work.words[0]}, {size} of {needed} kB: {fault}"
+                yield fault and f"{work}, {size} of {needed} kB: {fault}"
 
     return isolated(cases, setting.scratch / "full.json")
 

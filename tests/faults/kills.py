@@ -6,12 +6,12 @@ from pathlib import Path
 
 from children import Child, cpu_of_ended, fork
 from moments import drawn, kill, struck
-from work import Setting, Work, ends_well, run, sweep
+from work import Setting, Work, ends_well, others, run, sweep, works
 
 
 def inside(setting: Setting) -> Iterator[str | None]:
     """One process, killed at steps drawn from all of its training, evaluation and writing."""
-    for work in (run(), sweep(setting)):
+    for work in works(setting):
         for moment in drawn(setting, work, setting.moments // 6):
             place = setting.place()
             end = struck(work, place, moment, kill)
@@ -19,12 +19,12 @@ def inside(setting: Setting) -> Iterator[str | None]:
             if end.code != -signal.SIGKILL:
                 fault = f"it was not killed ({end.words})"
             fault = fault or ends_well(setting, work, place)
-            yield fault and f"{work.words[0]}, {moment}: {fault}"
+            yield fault and f"{work}, {moment}: {fault}"
 
 
 def outside(setting: Setting) -> Iterator[str | None]:
     """Two workers and their driver, killed after a random share of their processor time."""
-    for work in (run(seeds=2), sweep(setting)):
+    for work in (run(seeds=2), others(setting)[0], sweep(setting)):
 
         def start(place: Path, work: Work = work) -> Child:
             return fork(work.arguments(place / "out", 2), place / "said")
@@ -44,7 +44,7 @@ def outside(setting: Setting) -> Iterator[str | None]:
             fault = fault or ends_well(setting, work, place)
             if fault is None and (stays or not child.leaves_nobody()):
                 fault = "a process was left behind"
-            yield fault and f"{work.words[0]}, {victim} after {seconds / whole:.0%}: {fault}"
+            yield fault and f"{work}, {victim} after {seconds / whole:.0%}: {fault}"
 
 
 def strike(setting: Setting, child: Child) -> str:

@@ -28,7 +28,8 @@ class Kind:
 KINDS = (
     Kind(
         "kill-inside",
-        "`kill -9` at a step of training, evaluation or writing, `run` and `sweep`",
+        "`kill -9` at a step of training, evaluation or writing: `run` of every track, `sweep`, "
+        "`report`",
         _RESUMES,
         kills.inside,
     ),
@@ -40,7 +41,8 @@ KINDS = (
     ),
     Kind(
         "signal-inside",
-        "SIGINT or SIGTERM at a step of training, evaluation or writing",
+        "SIGINT or SIGTERM at a step of training, evaluation or writing: `run` of every track, "
+        "`sweep`, `report`",
         f"one line and code 130; {_RESUMES}",
         signals.inside,
     ),
@@ -83,7 +85,7 @@ KINDS = (
     ),
     Kind(
         "result-files",
-        "a bit flipped in a file of a finished run, or the file cut off",
+        "a bit flipped in a file of a finished run of any track, or the file cut off",
         "noticed, and the file named",
         damage.result_files,
     ),

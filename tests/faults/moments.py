@@ -59,7 +59,9 @@ def drawn(setting: Setting, work: Work, count: int) -> Iterator[Moment]:
 def moments_of(setting: Setting, work: Work, phase: str) -> int:
     """How many moments of a phase an undisturbed work has."""
     counter = Counter()
-    struck(work, setting.place(), Moment(phase, None, 0), lambda: None, counter)
+    end = struck(work, setting.place(), Moment(phase, None, 0), lambda: None, counter)
+    if end.code != 0:
+        raise RuntimeError(f"the undisturbed work fails: {end.words}")
     return counter.total
 
 
@@ -95,16 +97,21 @@ def interrupt() -> None:
 
 
 def _at_each_batch(training: bool, moment: Act) -> None:
-    from vcl_radial.strategies.base import ContinualStrategy
+    """Before each forward pass of a whole network, with gradients in training and without after."""
+    import torch
 
-    whole = ContinualStrategy.forward
+    whole, within = torch.nn.Module.__call__, []
 
-    def forward(self: Any) -> Any:
-        if self.is_training == training:
+    def forward(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if not within and torch.is_grad_enabled() == training:
             moment()
-        return whole(self)
+        within.append(None)
+        try:
+            return whole(self, *arguments, **keywords)
+        finally:
+            within.pop()
 
-    ContinualStrategy.forward = forward  # type: ignore[method-assign]
+    torch.nn.Module.__call__ = forward  # type: ignore[method-assign]
 
 
 def _at_each_change(below: Path, moment: Act) -> None:

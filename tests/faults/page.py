@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from work import RESULTS
+
 _PACKAGES = ("torch", "avalanche-lib", "numpy", "pandas", "optuna", "hypothesis")
 
 
@@ -52,10 +54,9 @@ def page(rows: Sequence[Row], behind: Sequence[str], seconds: float, cpu: float)
         "# What happens when something goes wrong",
         "",
         f"{held:,} of {cases:,} cases held. Each row is a kind of fault, done to small runs and "
-        "sweeps on split-digits at moments drawn at random; a case has held if all of what must "
-        "hold did. *The same* means the same bytes as those of a command that nothing happened "
-        "to, in `accuracy.csv`, `layers.csv`, `metrics.json`, `spec.toml`, `results.csv` and "
-        "`trials.csv`, with no stray file beside them.",
+        "sweeps at moments drawn at random; a case has held if all of what must hold did. *The "
+        "same* means the same bytes as those of a command that nothing happened to, in "
+        f"{', '.join(f'`{name}`' for name in RESULTS)}, with no stray file beside them.",
         "",
         "| fault | must hold | cases | held | seconds |",
         "|---|---|--:|--:|--:|",

@@ -10,7 +10,7 @@ from pathlib import Path
 from children import Child, begin, cpu_of_ended
 from kills import cpu_of, under_way
 from moments import drawn, struck
-from work import Setting, Work, ends_well, lost, one_line, run, sweep
+from work import Setting, Work, ends_well, lost, one_line, run, sweep, works
 
 AT_ONCE = 0.2
 """With at most this share of the processor time of the whole command: seconds depend on others."""
@@ -49,14 +49,14 @@ time_t time(time_t *to) {
 
 def inside(setting: Setting) -> Iterator[str | None]:
     """A signal at a step of training, evaluation or writing of one process."""
-    for work in (run(), sweep(setting)):
+    for work in works(setting):
         for moment in drawn(setting, work, setting.moments // 12):
             number = setting.rng.choice([signal.SIGINT, signal.SIGTERM])
             place = setting.place()
             end = struck(work, place, moment, partial(signal.raise_signal, number))
             fault = one_line(end, 130, "stopped; the same command goes on")
             fault = fault or ends_well(setting, work, place)
-            yield fault and f"{work.words[0]}, {signal.Signals(number).name}, {moment}: {fault}"
+            yield fault and f"{work}, {signal.Signals(number).name}, {moment}: {fault}"
 
 
 def outside(setting: Setting) -> Iterator[str | None]:

@@ -1,4 +1,4 @@
-"""The work that is disturbed: a tiny `run`, a tiny `sweep`, and what must come out of them."""
+"""The work that is disturbed: tiny runs of every track, a sweep, a report; what must come out."""
 
 import random
 from collections.abc import Sequence
@@ -6,10 +6,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from children import Ended, fork
+from small_data import small_mushrooms
 
 BENCHMARK = "split-digits-multi-head"
 METHODS = ("naive", "radial-vcl")
 TINY = ("epochs=2", "hidden=[8]", "eval_samples=2", "stream.tasks=2")
+OTHERS = {
+    "retinopathy-synthetic": (
+        ("deterministic", "radial"),
+        (
+            *("epochs=2", "channels=1", "batch_size=8", "eval_samples=2"),
+            *("data.size=8", "data.patients=40", "data.validation=0.2"),
+        ),
+    ),
+    "diabetes": (("mfvi", "mc-dropout"), ("steps=200", "eval_samples=4")),
+    "bandit-mushroom": (("greedy", "radial"), ("data.rounds=61", "steps=2")),
+}
+"""Methods and settings of a benchmark of each of the other tracks."""
 SWEEP = f"""
 kind = "random"
 benchmark = "{BENCHMARK}"
@@ -26,7 +39,10 @@ stream = {{ tasks = 2 }}
 [search]
 learning_rate = {{ low = 1e-4, high = 1e-1, log = true }}
 """
-RESULTS = ("accuracy.csv", "layers.csv", "metrics.json", "spec.toml", "results.csv", "trials.csv")
+RESULTS = (
+    *("accuracy.csv", "layers.csv", "metrics.json", "spec.toml", "results.csv", "trials.csv"),
+    *("predictions.csv", "calibration.csv", "scores.csv", "rewards.csv"),
+)
 """Files that depend on what is asked for alone, to the byte."""
 
 
@@ -72,10 +88,16 @@ class Work:
     words: tuple[str, ...]
     file: Path | None = None
 
+    def __str__(self) -> str:
+        """As messages have it."""
+        return " ".join(self.words[:2] if self.words[0] == "run" else self.words[:1])
+
     def arguments(self, out: Path, jobs: int = 1) -> list[str]:
         """Its arguments."""
         file = [str(self.file)] if self.file else []
         name, *rest = self.words
+        if name == "report":
+            return [*self.words, "--to", str(out)]
         return [name, *file, *rest, "--device", "cpu", "--jobs", str(jobs), "--out", str(out)]
 
 
@@ -83,6 +105,31 @@ def run(*more: str, methods: Sequence[str] = METHODS, seeds: int = 1) -> Work:
     """A `run`; `more` are settings of the recipe."""
     settings = ("--set", *TINY, *more)
     return Work(("run", BENCHMARK, "--method", *methods, "--seeds", str(seeds), *settings))
+
+
+def others(setting: Setting) -> list[Work]:
+    """A `run` of each of the other tracks."""
+    data = setting.scratch / "data"
+    if not data.exists():
+        small_mushrooms(data / "bandits")
+    return [
+        Work(
+            ("run", name, "--method", *methods, "--data-dir", str(data), "--set", *settings),
+        )
+        for name, (methods, settings) in OTHERS.items()
+    ]
+
+
+def report(setting: Setting) -> Work:
+    """A `report` of finished runs."""
+    place = setting.place()
+    fork(run().arguments(place / "out"), place / "said").wait()
+    return Work(("report", str(place / "out")))
+
+
+def works(setting: Setting) -> list[Work]:
+    """All of them."""
+    return [run(), *others(setting), sweep(setting), report(setting)]
 
 
 def sweep(setting: Setting, text: str = SWEEP, name: str = "tiny") -> Work:

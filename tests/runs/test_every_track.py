@@ -170,7 +170,10 @@ def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp
     assert [end.run for end in perform([first, second], tiny.place(tmp_path), 1)] == [first]
     assert f"{table} was altered after the run: this run is done" in capsys.readouterr().out
     assert results(first, tmp_path) == whole
+    leftover = RunFolder(tmp_path, first).checkpoint
+    leftover.touch()  # of a kill after the marker was written
     assert perform([first, second], tiny.place(tmp_path), 1) == []
+    assert not leftover.exists()
     assert "all 2 runs were finished before" in capsys.readouterr().out
 
 

@@ -143,6 +143,11 @@ class RunFolder(Generic[R]):
         """Why this folder holds no finished run, or None if it holds one."""
         return finished_fault(self.path, self.run.result_files)
 
+    def discard_leftover(self) -> None:
+        """Remove the checkpoint of a finished run, where a kill came between marker and removal."""
+        with suppress(OSError):  # it does no harm
+            self.checkpoint.unlink(missing_ok=True)
+
     def finished(self) -> bool:
         """Whether a finished run lies here, unaltered."""
         return self.fault() is None

@@ -107,6 +107,8 @@ def available_cores() -> int:
 
 def _needs_running(folder: RunFolder[Any]) -> bool:
     fault = folder.fault()
+    if fault is None:
+        folder.discard_leftover()
     if fault not in (None, "not finished"):
         print(f"{fault}: this run is done again")
     return fault is not None

@@ -49,6 +49,7 @@ def ended(folder: RunFolder[Any], floors: Sequence[Floor]) -> Ended | None:
         if words is not None:
             return Ended(run, "pruned", words)
     if fault is None:
+        folder.discard_leftover()
         return Ended(run, "finished")
     words = divergence(folder.path)
     return None if words is None else Ended(run, "diverged", words)
