@@ -87,6 +87,7 @@ class Stop(BaseException):
     pass
 
 
+@pytest.mark.slow
 def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, sites):
     run = run_of(members=2, epochs=1)
     whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
