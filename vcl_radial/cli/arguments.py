@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
-"""What `run` compares when no method is named, and what a report shows first."""
+"""What a report shows first where nobody says which."""
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 

@@ -12,7 +12,7 @@ from vcl_radial.errors import Diverged, UserError, VclRadialError
 from vcl_radial.outside import in_words
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.execute import execute, execute_together
-from vcl_radial.runs.folder import DIVERGED, FAILED, TRACEBACK, RunFolder, write_atomically
+from vcl_radial.runs.folder import TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
@@ -104,10 +104,8 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
     if job.anew:
         for folder in folders:
             _discard_unusable(folder, track)
-    of_before = (FAILED, DIVERGED, TRACEBACK)
-    for left in (folder.path / name for folder in folders for name in of_before):
-        with suppress(OSError):  # of an earlier attempt
-            left.unlink()
+    for folder in folders:
+        folder.forget_faults()
     try:
         with quiet():
             if len(job.runs) > 1:
@@ -127,9 +125,7 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
         with suppress(UserError, OSError):  # a full disk has been reported, or will be
             # A run that has left nothing was not begun.
             if end.how not in ("finished", "pruned") and any(folder.path.iterdir()):
-                if end.how == "diverged":
-                    write_atomically(folder.path / DIVERGED, "")
-                write_atomically(folder.path / FAILED, f"{end.fault}\n")
+                folder.record_fault(end.fault, diverged=end.how == "diverged")
     return ends
 
 

@@ -152,6 +152,22 @@ class RunFolder(Generic[R]):
         """Whether a finished run lies here, unaltered."""
         return self.fault() is None
 
+    def forget_faults(self) -> None:
+        """Remove what an earlier attempt left of its end."""
+        for name in (FAILED, DIVERGED, TRACEBACK):
+            with suppress(OSError):
+                (self.path / name).unlink()
+
+    def record_fault(self, fault: str | None, *, diverged: bool) -> None:
+        """Keep what an attempt ended with.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        if diverged:
+            write_atomically(self.path / DIVERGED, "")
+        write_atomically(self.path / FAILED, f"{fault}\n")
+
     def save(self, name: str, state: Mapping[str, Any]) -> None:
         """Store plain tensors and numbers, stamped with the spec that they belong to."""
         store(self.path / name, self._stamp, state)

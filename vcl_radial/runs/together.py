@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 
 from vcl_radial.errors import Diverged
 from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Ended
 from vcl_radial.runs.execute import execute
-from vcl_radial.runs.folder import FAILED, TRACEBACK, RunFolder, write_atomically
+from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.peers import joined
 from vcl_radial.runs.place import Place
@@ -66,13 +66,12 @@ def _attempt(run: RunSpec, place: Place) -> Ended:
 
         if peers.from_first(is_left_alone, torch.device(place.device)):
             return Ended(run, "finished" if reason is None else "elsewhere", reason)
-        for name in (FAILED, TRACEBACK):
-            with suppress(OSError):  # of an earlier attempt
-                (folder.path / name).unlink()
+        if peers.is_first:
+            folder.forget_faults()
         try:
             execute(tracks.find(run.TRACK), run, place, report)
         except Diverged as error:
             if peers.is_first:
-                write_atomically(folder.path / FAILED, f"{error}\n")
+                folder.record_fault(str(error), diverged=True)
             return Ended(run, "diverged", str(error))
     return Ended(run, "finished")

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from vcl_radial.runs.track import Step
+
 if TYPE_CHECKING:
     from vcl_radial.errors import Diverged
-    from vcl_radial.runs.track import Step
 
 
 class Training(Protocol):
@@ -83,8 +84,6 @@ class InOnePiece(ABC):
 
     def position(self) -> Step:
         """At its start."""
-        from vcl_radial.runs.track import Step
-
         return Step(0, "start", epochs=self.epochs)
 
     def state_dict(self) -> dict[str, Any]:
