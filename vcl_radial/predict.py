@@ -21,7 +21,7 @@ def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def log_predictive(
+def draws(
     network: Callable[[Tensor], Tensor],
     x: Tensor,
     samples: int = 100,
@@ -29,22 +29,35 @@ def log_predictive(
     *,
     differentiable: bool = False,
 ) -> Tensor:
-    """The log-predictive: log p(y | x) = log 1/S sum_s softmax(f(x; w_s)), w_s ~ q(w).
+    """Outputs f(x; w_s) under draws of the weights w_s ~ q(w), `[S, B, C]`.
 
-    The weight samples depend on `seed` alone: the prediction for a row is the same whichever
-    batch it comes in, and predicting leaves the randomness of training untouched.
+    The weight samples depend on `seed` alone: the outputs of a row are the same whichever batch it
+    comes in, and drawing leaves the randomness of training untouched.
+
+    Args:
+        network: maps inputs `[B, ...]` to outputs `[B, C]` under a fresh draw of the weights.
+        x: inputs `[B, ...]`.
+        samples: S, the number of weight samples.
+        seed: of the weight samples.
+        differentiable: keep the graph, where gradients are wanted; it holds every sample.
+    """
+    wanted = differentiable and torch.is_grad_enabled()
+    with torch.set_grad_enabled(wanted), own_randomness(seed, x.device):
+        return torch.stack([network(x) for _ in range(samples)])
+
+
+def log_predictive(
+    network: Callable[[Tensor], Tensor], x: Tensor, samples: int = 100, seed: int = 0
+) -> Tensor:
+    """The log-predictive: log p(y | x) = log 1/S sum_s softmax(f(x; w_s)), w_s ~ q(w).
 
     Args:
         network: maps inputs `[B, ...]` to logits `[B, C]` under a fresh draw of the weights.
         x: inputs `[B, ...]`.
         samples: S, the number of weight samples.
-        seed: of the weight samples.
-        differentiable: keep the graph, where gradients are wanted; it holds every sample.
+        seed: of the weight samples; see `draws`.
 
     Returns:
         Log-probabilities `[B, C]` in nats.
     """
-    wanted = differentiable and torch.is_grad_enabled()
-    with torch.set_grad_enabled(wanted), own_randomness(seed, x.device):
-        draws = torch.stack([network(x).log_softmax(-1) for _ in range(samples)])
-        return draws.logsumexp(0) - math.log(samples)
+    return draws(network, x, samples, seed).log_softmax(-1).logsumexp(0) - math.log(samples)

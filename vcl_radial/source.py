@@ -22,6 +22,10 @@ _DYNAMIC = {"exec", "globals", "locals", "setattr", "vars"}
 """What a module may give itself names with."""
 
 
+_MADE_OF = {"vcl_radial.strategies": "vcl_radial.methods"}
+"""Packages whose modules have no files: they are made of those of the same name in another."""
+
+
 class NotReadable(Exception):
     """The source alone does not say: an import has to."""
 
@@ -67,6 +71,8 @@ def module_file(name: str) -> Path:
             spec = PathFinder.find_spec(full, spec.submodule_search_locations or [])
     except (ImportError, ValueError) as error:
         raise NotReadable from error
+    if spec is None and (made_of := _MADE_OF.get(full.rpartition(".")[0])) is not None:
+        return module_file(f"{made_of}.{full.rpartition('.')[2]}")
     if spec is None:
         raise Absent(f"No module named {full!r}", full)
     if spec.origin is None or not spec.origin.endswith(".py"):

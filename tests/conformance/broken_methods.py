@@ -6,7 +6,7 @@ import torch
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
-from vcl_radial.curvature import LaplaceMemory
+from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.strategies import ContinualStrategy
 
 
@@ -344,21 +344,21 @@ class SumsOverTheBatch(Good):
 # accumulates
 
 
-class Laplace(LaplaceMemory, ContinualStrategy):
+class Laplace(LaplaceMethod):
     """In order: the diagonal empirical Fisher, the sum of the points' squared gradients."""
 
     decay = 1.0
     group = 1
     """Points whose gradients are averaged before they are squared; None for all of a batch."""
 
-    def consolidate(self, experience):
+    def end_task(self, task):
         weights = self.trained_parameters()
         squares = {name: [] for name in weights}
-        for (x, *task), labels in self.points():
-            y = self.labels_for(x, task, labels)
+        for (x, *head), labels in self.points():
+            y = self.labels_for(x, head, labels)
 
-            def nll(values, x, y, task=task):
-                return cross_entropy(functional_call(self.network, values, (x[None], *task)), y)
+            def nll(values, x, y, head=head):
+                return cross_entropy(functional_call(self.network, values, (x[None], *head)), y)
 
             held = {name: weight.detach() for name, weight in weights.items()}
             for name, gradients in vmap(grad(nll), (None, 0, 0))(held, x, y[:, None]).items():
@@ -369,7 +369,7 @@ class Laplace(LaplaceMemory, ContinualStrategy):
             fisher[name] += self.prior_precision
         self.past.carry(weights, fisher, self.decay)
 
-    def labels_for(self, x, task, labels):
+    def labels_for(self, x, head, labels):
         return labels
 
     def total(self, terms):
@@ -384,8 +384,8 @@ class LaplaceWithDrawnLabels(Laplace):
     """The Fisher proper, its expectation over labels estimated by one draw for each point."""
 
     @torch.no_grad()
-    def labels_for(self, x, task, labels):
-        return torch.multinomial(self.network(x, *task).softmax(-1), 1).squeeze(1)
+    def labels_for(self, x, head, labels):
+        return torch.multinomial(self.network(x, *head).softmax(-1), 1).squeeze(1)
 
 
 class FisherOfMiniBatches(Laplace):

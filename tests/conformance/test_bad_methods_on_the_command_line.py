@@ -257,7 +257,7 @@ AT_ONCE = [
     (
         "theirs:NotAStrategy",
         "",
-        "'theirs:NotAStrategy' is not a vcl_radial.strategies.ContinualStrategy",
+        "'theirs:NotAStrategy' is neither a vcl_radial.methods.base.Method nor",
     ),
     (
         "theirs:Good",

@@ -5,8 +5,9 @@ import inspect
 import pytest
 
 from vcl_radial.conformance import check, recipe_for
+from vcl_radial.methods.registry import built_in
 from vcl_radial.runs import catalogue
-from vcl_radial.strategies.registry import built_in, find_strategy
+from vcl_radial.strategies.registry import find_strategy
 
 KNOWN = {
     # Its divergence lacks the Jacobian term, so it is not minimal where posterior and prior agree.

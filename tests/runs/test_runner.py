@@ -40,8 +40,8 @@ def test_a_run_that_fails_does_not_keep_the_others_from_finishing(tmp_path: Path
         ("no_such_package:A", {}, "cannot import 'no_such_package'"),
         ("mine_broken:A", {}, "cannot import 'mine_broken': boom"),
         ("mine:Missing", {}, "'mine' has no 'Missing'"),
-        ("mine:Stranger", {}, "not a vcl_radial.strategies.ContinualStrategy"),
-        ("mine:number", {}, "not a vcl_radial.strategies.ContinualStrategy"),
+        ("mine:Stranger", {}, "neither a vcl_radial.methods.base.Method nor"),
+        ("mine:number", {}, "neither a vcl_radial.methods.base.Method nor"),
         ("mine:Mine", {"options.memory": 200}, "'memory'"),
     ],
 )

@@ -6,12 +6,12 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from learners import make, predictions, score, train, weights
 from torch.optim import SGD, Adam, AdamW
+from vcl_radial.strategies.coreset_vcl import CoresetVCL
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.strategies import Scores
-from vcl_radial.strategies.coreset_vcl import CoresetVCL
 
 
 class Seen(SupervisedPlugin):
@@ -84,7 +84,7 @@ def test_fine_tuning_touches_the_prediction_alone(scenario, make_network):
         ends.append(weights(vcl))
         predicted.append(predictions(vcl, benchmark.test_stream[:2]))
         if epochs == 0:
-            vcl.coreset = ()  # and now the carried posterior predicts
+            vcl.method.coreset = ()  # and now the carried posterior predicts
             assert torch.equal(predictions(vcl, benchmark.test_stream[:2]), predicted[0])
     assert torch.equal(*ends)
     assert not torch.allclose(*predicted, atol=0.01)
@@ -119,7 +119,7 @@ def test_the_prior_of_the_fine_tuning_is_the_carried_posterior(
         vcl = make(CoresetVCL, network, multi_head_stream, coreset_epochs=0)
         train(vcl, list(multi_head_benchmark.train_stream)[:1])
         carried = predictions(vcl, multi_head_benchmark.test_stream[:1])
-        vcl.coreset_epochs, vcl.penalty_weight, vcl._prediction = 30, weight, None
+        vcl.method.coreset_epochs, vcl.penalty_weight, vcl.method._prediction = 30, weight, None
         moved = predictions(vcl, multi_head_benchmark.test_stream[:1]) - carried
         predicted.append(moved.abs().mean().item())
     assert predicted[0] > 1.5 * predicted[1] > 0
@@ -133,8 +133,8 @@ def test_fine_tuning_leaves_point_heads_as_training_left_them(
     network = MLP(64, 2, hidden=(32,), posterior="gaussian", point_heads=True)
     vcl = make(CoresetVCL, network, multi_head_stream, coreset_epochs=10)
     train(vcl, list(multi_head_benchmark.train_stream)[:2])
-    trained = dict(vcl.model.named_parameters())
-    tuned = dict(vcl._prediction.named_parameters())
+    trained = dict(vcl.network.named_parameters())
+    tuned = dict(vcl.method._prediction.named_parameters())
     stayed = {name for name, tensor in trained.items() if torch.equal(tuned[name], tensor)}
     assert stayed == {name for name in trained if "head" in name}
     assert all(tensor.requires_grad for tensor in trained.values())
@@ -150,16 +150,16 @@ def test_the_divergence_counts_once_for_the_whole_coreset(
     network = make_network("gaussian", initial_noise=1e-6)
     vcl = make(CoresetVCL, network, multi_head_stream, coreset_epochs=0, train_mb_size=10_000)
     train(vcl, list(multi_head_benchmark.train_stream)[:1])
-    vcl.coreset_epochs, once = 10, vcl.coreset
+    vcl.method.coreset_epochs, once = 10, vcl.coreset
 
     def moved(times, weight):
-        vcl.coreset = tuple(torch.cat([column] * times) for column in once)
+        vcl.method.coreset = tuple(torch.cat([column] * times) for column in once)
         vcl.penalty_weight = weight
-        tuned = dict(vcl._fine_tuned().named_parameters())
+        tuned = dict(vcl.method._fine_tuned().named_parameters())
         return torch.cat(
             [
                 (tuned[name] - own).flatten().detach()
-                for name, own in vcl.model.named_parameters()
+                for name, own in vcl.network.named_parameters()
                 if name.endswith("mean")
             ]
         )
@@ -181,8 +181,8 @@ def test_a_prediction_in_the_middle_of_a_task_is_fine_tuned_too(
 
     class Witness(SupervisedPlugin):
         def after_training_epoch(self, strategy, **kwargs):
-            tuned = strategy._fine_tuned()
-            pairs = zip(tuned.parameters(), strategy.model.parameters(), strict=True)
+            tuned = strategy.method._fine_tuned()
+            pairs = zip(tuned.parameters(), strategy.network.parameters(), strict=True)
             distances.append(sum((a - b).abs().sum().item() for a, b in pairs))
             for copied, block in zip(blocks(tuned), blocks(strategy.model), strict=True):
                 assert torch.equal(copied.prior.mean, block.mean)
@@ -237,7 +237,7 @@ def test_a_stock_optimiser_fine_tunes_too(
     )
     train(vcl, list(multi_head_benchmark.train_stream)[:1])
     tuned = predictions(vcl, multi_head_benchmark.test_stream[:1])
-    vcl.coreset = ()
+    vcl.method.coreset = ()
     carried = predictions(vcl, multi_head_benchmark.test_stream[:1])
     assert not torch.allclose(tuned, carried, atol=0.01)
 
@@ -272,14 +272,14 @@ def test_fine_tuning_keeps_the_groups_of_a_stock_optimiser(
         schedule=lambda share: 1 - share,
     )
     train(vcl, list(single_head_benchmark.train_stream)[:1])
-    for tuned, block in zip(blocks(vcl._prediction), blocks(vcl.model), strict=True):
+    for tuned, block in zip(blocks(vcl.method._prediction), blocks(vcl.model), strict=True):
         assert torch.equal(tuned.rho, block.rho)
         assert not torch.equal(tuned.mean, block.mean)
-    fresh = vcl._optimizer_for(vcl._prediction)
+    fresh = vcl.method._optimizer_for(vcl.method._prediction)
     assert [group["lr"] for group in fresh.param_groups] == [1e-2, 0.0]
     assert not fresh.state
     held = {id(p) for group in fresh.param_groups for p in group["params"]}
-    assert held == {id(p) for p in vcl._prediction.parameters()}
+    assert held == {id(p) for p in vcl.method._prediction.parameters()}
 
 
 def test_fine_tuning_has_the_schedule_of_training_and_a_rate_of_its_own(
@@ -299,11 +299,11 @@ def test_fine_tuning_has_the_schedule_of_training_and_a_rate_of_its_own(
     tests = multi_head_benchmark.test_stream[:1]
     predicted = []
     for epochs in (1, 4, 0):
-        vcl.coreset_epochs, vcl._prediction = epochs, None
+        vcl.method.coreset_epochs, vcl.method._prediction = epochs, None
         predicted.append(predictions(vcl, tests))
     assert torch.equal(predicted[0], predicted[1])
     assert not torch.equal(predicted[0], predicted[2])
-    assert [group["lr"] for group in vcl._optimizer_for(vcl.model).param_groups] == [1e-3]
+    assert [group["lr"] for group in vcl.method._optimizer_for(vcl.network).param_groups] == [1e-3]
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("inf"), float("nan")])

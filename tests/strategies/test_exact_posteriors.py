@@ -10,13 +10,13 @@ import torch
 from avalanche.core import SupervisedPlugin
 from gaussian_learners import strategy
 from torch import nn
-
-from vcl_radial.data.streams import TensorStream, to_avalanche
-from vcl_radial.objectives import gaussian_nll
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ivon import IVON
 from vcl_radial.strategies.vadam import VADAM
 from vcl_radial.strategies.vogn import VOGN
+
+from vcl_radial.data.streams import TensorStream, to_avalanche
+from vcl_radial.objectives import gaussian_nll
 
 D, ROWS, NOISE = 300, 2, 0.5
 
@@ -62,7 +62,7 @@ class Regression:
         )
         self.experiences = list(to_avalanche(self.stream).train_stream)
         monkeypatch.setattr(
-            "vcl_radial.strategies.base.categorical_nll",
+            "vcl_radial.likelihoods.categorical_nll",
             lambda output, labels: gaussian_nll(output.squeeze(-1), table[labels], NOISE),
         )
 
@@ -154,7 +154,7 @@ def test_badam_has_the_mode_and_the_root_of_adams_second_moment(monkeypatch):
 
     class Recorder(SupervisedPlugin):
         def before_update(self, strategy, **kwargs):
-            gradients.append(strategy.posterior.network.weight.grad.flatten().clone())
+            gradients.append(strategy.method.posterior.network.weight.grad.flatten().clone())
 
     learner.plugins.append(Recorder())
     data, n = ROWS / NOISE**2, 2 * D
@@ -191,7 +191,7 @@ def test_badams_precision_falls_with_the_root_of_the_batch_size(monkeypatch):
             BAdam, lr=1e-9, beta2=0.998, train_mb_size=size, train_epochs=size
         )
         learner.posterior.network.weight.data.copy_(problem.posteriors[0][0])
-        learner.accumulate = False
+        learner.method.accumulate = False
         learner.train(problem.experiences[0], eval_streams=[])
         found[size] = posterior(learner)[1].square().mean().sqrt()
         # One of n rows tells of a weight, so a row's gradient has mean square n / ROWS times less.

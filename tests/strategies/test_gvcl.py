@@ -1,19 +1,21 @@
 import pytest
 import torch
+from avalanche.core import SupervisedPlugin
 from learners import (
     make,
     train,
     weights,
 )
 from torch.optim import Adam
+from vcl_radial.strategies.gvcl import GVCL
+from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial import native
 from vcl_radial.errors import UserError
+from vcl_radial.methods.gvcl import stretch
 from vcl_radial.nn import MLP, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import PosteriorBlock, inverse_softplus
-from vcl_radial.strategies.gvcl import GVCL, stretch
-from vcl_radial.strategies.vcl import VCL
 
 
 @pytest.mark.parametrize("family", ["gaussian", "radial"])
@@ -30,26 +32,6 @@ class ByAutograd(GVCL):
 
     def penalty(self):
         return super().penalty() * 1.0
-
-
-class Records(GVCL):
-    """Keeps which blocks are stretched in a step and at the end of a task."""
-
-    def __init__(self, **settings):
-        super().__init__(**settings)
-        self.stretched = {"step": [], "end": []}
-
-    def optimizer_step(self):
-        self._record("step")
-        super().optimizer_step()
-
-    def consolidate(self, experience):
-        self._record("end")
-        super().consolidate(experience)
-
-    def _record(self, when):
-        blocks = (m for m in self.network.modules() if isinstance(m, PosteriorBlock))
-        self.stretched[when].append([block.stretch is not None for block in blocks])
 
 
 @pytest.mark.parametrize("family", ["gaussian", "radial"])
@@ -71,14 +53,30 @@ def test_the_closed_form_trains_as_autograd_does(
 
 
 def test_only_training_is_under_the_stretched_kl(
-    make_network, multi_head_stream, multi_head_benchmark
+    make_network, multi_head_stream, multi_head_benchmark, monkeypatch
 ):
-    """What is said of a finished task, as its movement, is said of the KL proper."""
-    gvcl = make(Records, make_network(), multi_head_stream, strength=5.0)
+    """What is said of a finished task, its movement, is said of the KL proper."""
+    stretched = {"step": [], "end": []}
+
+    def record(when, network):
+        blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
+        stretched[when] += [block.stretch is not None for block in blocks]
+
+    class Witness(SupervisedPlugin):
+        def before_update(self, strategy, **kwargs):
+            record("step", strategy.network)
+
+    def movement(network, heads):
+        record("end", network)
+        return ()
+
+    monkeypatch.setattr("vcl_radial.methods.vcl.movement", movement)
+    gvcl = make(GVCL, make_network(), multi_head_stream, strength=5.0, plugins=[Witness()])
     train(gvcl, list(multi_head_benchmark.train_stream)[:2])
-    assert all(all(blocks) for blocks in gvcl.stretched["step"])
-    assert len(gvcl.stretched["end"]) == 2
-    assert not any(any(blocks) for blocks in gvcl.stretched["end"])
+    assert stretched["step"]
+    assert all(stretched["step"])
+    assert stretched["end"]
+    assert not any(stretched["end"])
 
 
 def gaussian_block(mean, scale, prior_mean, prior_scale, carried=True):

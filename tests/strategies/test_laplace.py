@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import learners
 import pytest
 import torch
@@ -5,12 +7,12 @@ from learners import score
 from torch import nn
 from torch.func import hessian
 from torch.nn.functional import cross_entropy
+from vcl_radial.strategies.laplace_diagonal import LaplaceDiagonal
+from vcl_radial.strategies.laplace_kronecker import LaplaceKronecker
 
 from vcl_radial.curvature.gauss_newton import joint_weight
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP
-from vcl_radial.strategies.laplace_diagonal import LaplaceDiagonal
-from vcl_radial.strategies.laplace_kronecker import LaplaceKronecker
 
 METHODS = [LaplaceDiagonal, LaplaceKronecker]
 both = pytest.mark.parametrize("method", METHODS)
@@ -28,7 +30,7 @@ def train(strategy, benchmark, tasks):
 
 
 def penalty(strategy, benchmark, task):
-    strategy.experience = benchmark.train_stream[task]
+    strategy.method.task = replace(strategy.method.task, heads=[task])
     return strategy.penalty()
 
 
@@ -139,7 +141,7 @@ def test_heads_of_other_tasks_neither_move_nor_count(
     train(strategy, multi_head_benchmark, [0])
     first = parameters(strategy)
     known = {name for name in first if ".heads.1." not in name and ".heads.2." not in name}
-    assert set(strategy.past.precision) == known
+    assert set(strategy.method.past.precision) == known
     train(strategy, multi_head_benchmark, [1])
     second = parameters(strategy)
     for name in before:

@@ -14,10 +14,11 @@ from learners import (
     weights,
 )
 from torch.nn.functional import cross_entropy
+from vcl_radial.strategies.lwf import LwF
+from vcl_radial.strategies.naive import Naive
 
 from vcl_radial.errors import UserError
-from vcl_radial.strategies.lwf import LwF, distillation
-from vcl_radial.strategies.naive import Naive
+from vcl_radial.methods.lwf import distillation
 
 
 def test_a_temperature_of_0_is_named(make_network, multi_head_stream):
@@ -114,7 +115,7 @@ def test_distilled_heads_forget_less(make_network, multi_head_stream, multi_head
 
 
 def test_a_model_whose_heads_are_not_ours_is_refused(multi_head_stream):
-    with pytest.raises(UserError, match="lwf cannot tell the heads of a MTSimpleMLP apart"):
+    with pytest.raises(UserError, match="LwF cannot tell the heads of a MTSimpleMLP apart"):
         make(LwF, MTSimpleMLP(64), multi_head_stream)
 
 
@@ -132,9 +133,9 @@ def test_the_old_network_answers_as_in_evaluation(single_head_stream, single_hea
 
     class Witness(SupervisedPlugin):
         def before_forward(self, strategy, **kwargs):
-            if strategy._old is not None:
+            if strategy.method._old is not None:
                 with torch.no_grad():
-                    answers.append((strategy._old(strategy.mb_x, 0), before(strategy.mb_x)))
+                    answers.append((strategy.method._old(strategy.mb_x), before(strategy.mb_x)))
 
     lwf = make(LwF, network, single_head_stream, plugins=[Witness()])
     tasks = list(single_head_benchmark.train_stream)

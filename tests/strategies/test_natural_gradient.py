@@ -11,13 +11,13 @@ from avalanche.training.plugins import EvaluationPlugin
 from gaussian_learners import DRAWING, EVERY, strategy
 from learners import loss_of_an_epoch
 from torch.optim import SGD, Adam
-
-from vcl_radial.errors import UserError
-from vcl_radial.strategies import Scores
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ivon import IVON
 from vcl_radial.strategies.vadam import VADAM
 from vcl_radial.strategies.vogn import VOGN
+
+from vcl_radial.errors import UserError
+from vcl_radial.strategies import Scores
 
 
 def everything(learner):

@@ -6,12 +6,15 @@ import pytest
 import torch
 from learners import make, score, train, weights
 from torch.optim import SGD, Adam, RMSprop
+from vcl_radial.strategies.proximal_vcl import ProximalVCL
+from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial.errors import UserError
+from vcl_radial.methods import proximal_vcl as methods
+from vcl_radial.methods.proximal_vcl import draw_back, slope
 from vcl_radial.nn import MLP, PosteriorBlock, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.strategies.proximal_vcl import ProximalVCL, draw_back, slope
-from vcl_radial.strategies.vcl import VCL
+from vcl_radial.strategies import Strategy
 
 D = 50
 
@@ -129,28 +132,29 @@ def test_the_optimiser_steps_along_the_gradient_of_the_likelihood_alone(
 
     class Recording(SGD):
         def step(self, closure=None):
-            left[:] = [block.mean.grad.clone() for block in strategy._blocks]
+            left[:] = [block.mean.grad.clone() for block in method._blocks]
             return super().step(closure)
 
-    class WithoutData(ProximalVCL):
-        def criterion(self):
-            return self.penalty() / len(self.adapted_dataset)
-
-        def optimizer_step(self):
-            whole[:] = [(block.carried, block.mean.grad.clone()) for block in self._blocks]
-            super().optimizer_step()
-
-        def _before_training_exp(self, **settings):
-            super()._before_training_exp(**settings)
+    class WithoutData(methods.ProximalVCL):
+        def begin_task(self, task):
+            super().begin_task(task)
             for block in self._blocks:
                 moved(block, 2.0)
 
-    strategy = make(
-        WithoutData,
-        make_network(family),
-        multi_head_stream,
-        train_mb_size=1000,
+        def loss(self, batch, outputs):
+            return self.penalty() / self.task.points
+
+        def step(self, optimizer):
+            whole[:] = [(block.carried, block.mean.grad.clone()) for block in self._blocks]
+            super().step(optimizer)
+
+    method = WithoutData(make_network(family))
+    strategy = Strategy(
+        method,
         optimizer=lambda model: Recording(model.parameters(), lr=1e-6),
+        train_mb_size=1000,
+        tensor_stream=multi_head_stream,
+        evaluator=None,
     )
     train(strategy, list(multi_head_benchmark.train_stream)[:2])
     assert {carried for carried, _ in whole} == {True, False}

@@ -8,18 +8,18 @@ import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.models import MTSimpleMLP
 from learners import score
-
-from vcl_radial.curvature import diagonal_fisher, output_sensitivity
-from vcl_radial.data.streams import build_stream, to_avalanche
-from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP, parameters_in_use
-from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.strategies.ewc import EWC
 from vcl_radial.strategies.ewc_separate import SeparateEWC
 from vcl_radial.strategies.l2 import L2
 from vcl_radial.strategies.mas import MAS
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.si import SI
+
+from vcl_radial.curvature import diagonal_fisher, output_sensitivity
+from vcl_radial.data.streams import build_stream, to_avalanche
+from vcl_radial.errors import UserError
+from vcl_radial.nn import MLP, parameters_in_use
+from vcl_radial.nn.rdp import RDPSettings
 
 # A strength at which each keeps the tasks of permuted digits.
 STRENGTHS = {L2: 100.0, EWC: 50.0, SeparateEWC: 50.0, SI: 3.0, MAS: 0.03}
@@ -110,7 +110,7 @@ def test_the_penalty_and_its_gradient_are_0_when_a_task_is_done(
     with torch.no_grad():
         for weight in witness.weights.values():
             weight.add_(0.1)
-    assert strategy.past.penalty(witness.weights).item() > 0
+    assert strategy.method.past.penalty(witness.weights).item() > 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -132,10 +132,10 @@ def test_the_stronger_the_less_the_body_moves(method, trained, multi_head_benchm
         strategy = trained(method, 1)
         strategy.penalty_weight = factor * STRENGTHS[method]
         strategy.train_epochs = 5
-        past = strategy.past.state_dict()
+        past = strategy.method.past.state_dict()
         train(strategy, [multi_head_benchmark.train_stream[1]])
-        strategy.past.load_state_dict(past)
-        moved.append(float(strategy.past.penalty(parameters(strategy))))
+        strategy.method.past.load_state_dict(past)
+        moved.append(float(strategy.method.past.penalty(parameters(strategy))))
     assert moved == sorted(moved, reverse=True)
     assert moved[0] > 2 * moved[-1] > 0
 
@@ -153,24 +153,27 @@ def test_heads_of_other_tasks_do_not_move_and_new_ones_are_free(
     for name, value in after.items():
         other = "heads.0." in name or "heads.3." in name
         assert torch.equal(value, before.get(name, value)) == (other or "heads.1." in name)
-    known = strategy.past.precision
+    known = strategy.method.past.precision
     assert {name.split(".")[2] for name in known if "heads" in name} == {"0", "1"}
     free = {name: value for name, value in after.items() if "heads.3." in name}
     assert free
-    assert strategy.past.penalty(free) == 0
+    assert strategy.method.past.penalty(free) == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_head_keeps_its_anchor_while_others_are_trained(method, trained, multi_head_benchmark):
     strategy = trained(method, 1)
-    head = {name for name in strategy.past.centre if "heads.0." in name}
+    head = {name for name in strategy.method.past.centre if "heads.0." in name}
     assert head
-    anchors, precisions = copies(strategy.past.centre), copies(strategy.past.precision)
+    anchors, precisions = (
+        copies(strategy.method.past.centre),
+        copies(strategy.method.past.precision),
+    )
     train(strategy, first(multi_head_benchmark, 3)[1:])
     for name in anchors:
-        assert torch.equal(strategy.past.centre[name], anchors[name]) == (name in head)
+        assert torch.equal(strategy.method.past.centre[name], anchors[name]) == (name in head)
         if name in head:
-            assert torch.equal(strategy.past.precision[name], precisions[name])
+            assert torch.equal(strategy.method.past.precision[name], precisions[name])
 
 
 class LossOfFirstBatch(SupervisedPlugin):
@@ -191,7 +194,7 @@ def test_the_penalty_enters_the_loss_in_nats_per_training_point(
         with torch.no_grad():
             for value in strategy.network.body.parameters():
                 value.add_(0.01)
-        penalty = strategy.past.penalty(parameters(strategy)).item()
+        penalty = strategy.method.past.penalty(parameters(strategy)).item()
         witness = LossOfFirstBatch()
         strategy.plugins.append(witness)
         train(strategy, [experience])
@@ -211,8 +214,8 @@ def test_one_head_for_all_is_anchored_as_a_whole(
 ):
     strategy = make(method, make_network(None, False), single_head_stream)
     train(strategy, first(single_head_benchmark, 2))
-    assert strategy.past.precision.keys() == parameters(strategy).keys()
-    assert equal(strategy.past.centre, parameters(strategy)) or method is SeparateEWC
+    assert strategy.method.past.precision.keys() == parameters(strategy).keys()
+    assert equal(strategy.method.past.centre, parameters(strategy)) or method is SeparateEWC
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -223,9 +226,9 @@ def test_it_trains_on_avalanches_own_loaders_and_multi_head_model(method, multi_
     strategy.eval([multi_head_benchmark.test_stream[3]])  # makes a head that no task has trained
     train(strategy, first(multi_head_benchmark, 2))
     assert "3" in model.classifier.classifiers
-    names = strategy.past.precision.keys()
+    names = strategy.method.past.precision.keys()
     assert {name.split(".")[2] for name in names if "classifiers" in name} == {"0", "1"}
-    assert max(P.max() for P in strategy.past.precision.values()) > 0
+    assert max(P.max() for P in strategy.method.past.precision.values()) > 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -278,7 +281,7 @@ def test_ewc_remembers_the_fisher_summed_over_all_points_whatever_the_batch_size
             strategy.train_mb_size = batch_size
 
     strategy = trained(EWC, 1, fisher=kind, drop_last=True, plugins=[OtherBatches()])
-    close(strategy.past.precision, fisher_of(strategy, multi_head_stream, 0, kind))
+    close(strategy.method.past.precision, fisher_of(strategy, multi_head_stream, 0, kind))
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.5])
@@ -287,7 +290,7 @@ def test_online_ewc_decays_what_is_older(gamma, trained, multi_head_stream, mult
     old = fisher_of(strategy, multi_head_stream, 0)
     train(strategy, [multi_head_benchmark.train_stream[1]])
     new = fisher_of(strategy, multi_head_stream, 1)
-    for name, found in strategy.past.precision.items():
+    for name, found in strategy.method.past.precision.items():
         if name in new:
             older = gamma * old[name] if name in old else 0
             close(found, gamma * (new[name] + older))
@@ -311,7 +314,7 @@ def test_separate_ewc_is_the_sum_of_a_penalty_for_each_task(
         for F, anchor in terms
         for name in F
     )
-    close(strategy.past.penalty(here), expected)
+    close(strategy.method.past.penalty(here), expected)
 
 
 def test_mas_remembers_the_sum_of_the_sensitivities_of_all_tasks(
@@ -325,7 +328,7 @@ def test_mas_remembers_the_sum_of_the_sensitivities_of_all_tasks(
         found = output_sensitivity(strategy.network, weights, points_of(multi_head_stream, task))
         for name, omega in found.items():
             total[name] = total.get(name, 0) + 2 * omega
-    close(strategy.past.precision, total)
+    close(strategy.method.past.precision, total)
 
 
 def test_l2_has_one_anchor_and_importances_of_1(trained):
@@ -333,4 +336,6 @@ def test_l2_has_one_anchor_and_importances_of_1(trained):
     here = parameters(strategy)
     moved = {name: value + 0.5 for name, value in here.items()}
     numbers = sum(value.numel() for value in here.values())
-    assert strategy.past.penalty(moved).item() == pytest.approx(0.5 * 0.25 * numbers, rel=1e-5)
+    assert strategy.method.past.penalty(moved).item() == pytest.approx(
+        0.5 * 0.25 * numbers, rel=1e-5
+    )

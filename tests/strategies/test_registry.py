@@ -4,13 +4,13 @@ import pytest
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.registry import (
+from vcl_radial.methods.registry import (
     built_in,
-    find_strategy,
     installed,
     names,
 )
+from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.strategies.registry import find_strategy
 
 
 def test_every_method_is_found_by_the_name_of_its_file():
@@ -45,8 +45,8 @@ def test_a_users_own_class_is_found(user_module):
         ("vlc", "nearest is 'vcl'"),
         ("base", "is not known"),
         ("their_methods:Yours", "has no 'Yours'"),
-        ("their_methods:Other", "not a vcl_radial.strategies.ContinualStrategy"),
-        ("their_methods:NOT_A_CLASS", "not a vcl_radial.strategies.ContinualStrategy"),
+        ("their_methods:Other", "neither a vcl_radial.methods.base.Method nor"),
+        ("their_methods:NOT_A_CLASS", "neither a vcl_radial.methods.base.Method nor"),
         ("their_broken_methods:Mine", "a_package_that_is_not_there"),
         ("no_such_package:Mine", "cannot import 'no_such_package'"),
         ("vcl_radial.strategies.vcl:", "has no ''"),
@@ -88,7 +88,7 @@ def test_a_name_that_two_packages_offer_is_asked_about(user_module, install):
     ("target", "words"),
     [
         ("no_such_package:Mine", "cannot import 'no_such_package'"),
-        ("their_methods:Other", "not a vcl_radial.strategies.ContinualStrategy"),
+        ("their_methods:Other", "neither a vcl_radial.methods.base.Method nor"),
         ("their_methods", "'their_methods' has no ''"),
     ],
 )

@@ -9,10 +9,12 @@ from learners import (
     train,
 )
 from torch.nn.functional import cross_entropy
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.replay import Replay
 
 from vcl_radial.errors import UserError
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.replay import Replay, lowest_lots
+from vcl_radial.methods.replay import lowest_lots
+from vcl_radial.methods.tasks import Batch, Task
 
 
 @pytest.mark.parametrize(
@@ -122,26 +124,26 @@ def test_with_little_room_the_loss_is_that_of_joint_training_in_the_mean(
     network = make_network(None)
     replay = make(Replay, network, multi_head_stream, train_mb_size=50)
     train(replay, tasks[:1])
-    means = []
+    means, method = [], replay.method
+
+    def task(number):
+        x, y = multi_head_stream.inputs(number, "train"), multi_head_stream.labels(number, "train")
+        return Task(number, len(y), lambda: [Batch(x, y, number)], (number,), batch_size=50)
+
     for seed in range(60):
-        replay.buffer, replay.seen = (), 0
+        method.buffer, method.seen = (), 0
         torch.manual_seed(100 + seed)
-        replay.buffer_size = 20 if seed % 2 else 80  # all of it in a step, and a part
-        for task in (0, 1):
-            replay.adapted_dataset = tasks[task].dataset
-            replay.consolidate(tasks[task])
-        replay.is_training, replay.experience = True, tasks[2]
-        replay.adapted_dataset = tasks[2].dataset
+        method.buffer_size = 20 if seed % 2 else 80  # all of it in a step, and a part
+        for number in (0, 1):
+            method.begin_task(task(number))
+            method.end_task(task(number))
+        method.begin_task(task(2))
         network.train()
-        replay.model_adaptation()
-        replay.make_train_dataloader(drop_last=False)
-        total = 0.0
-        for batch in replay.dataloader:
-            replay.mbatch, size = batch, len(batch[0])
-            replay._unpack_minibatch()
-            replay.mb_output = replay.forward()
-            total += replay.criterion().item() * size
-        means.append(total / len(tasks[2].dataset))
+        total, (whole,) = 0.0, method.task.batches()
+        for x, y in zip(whole.x.split(50), whole.y.split(50), strict=True):
+            batch = method.extend(Batch(x, y, 2))
+            total += method.loss(batch, method.outputs(batch)).item() * len(y)
+        means.append(total / len(whole.y))
     means = torch.tensor(means)
     expected = joint_nll(network, multi_head_stream, range(3))
     assert abs(means.mean() - expected) < 4 * means.std() / len(means) ** 0.5

@@ -7,12 +7,13 @@ from learners import (
     train,
 )
 from torch.distributions import Normal, kl_divergence
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.sfsvi import SFSVI
 
 from vcl_radial.errors import UserError
+from vcl_radial.methods.sfsvi import function_kl
 from vcl_radial.nn import BayesianLinear
 from vcl_radial.nn.linearised import Moments
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.sfsvi import SFSVI, function_kl, moments
 
 FAMILIES = ["gaussian", "radial"]
 
@@ -26,7 +27,7 @@ class Told(SFSVI):
 
     def penalty(self):
         penalty = super().penalty()
-        self.told.append((penalty.item(), self.mb_x.clone(), self._old))
+        self.told.append((penalty.item(), self.mb_x.clone(), self.method._old))
         return penalty
 
     def optimizer_step(self):
@@ -45,7 +46,9 @@ def test_the_first_task_is_held_to_a_wide_function(
     penalty, x, old = strategy.told[0]
     assert old is None
     with torch.no_grad():
-        found = moments(strategy.model, x[:12], torch.zeros(12, dtype=torch.int64))
+        found = strategy.method.moments(
+            strategy.network, x[:12], torch.zeros(12, dtype=torch.int64)
+        )
     kl = kl_divergence(Normal(found.mean, found.variance.sqrt()), Normal(0.0, 3.0)).sum()
     assert penalty == pytest.approx(len(first.dataset) / 12 * kl.item(), rel=1e-5)
 
@@ -81,7 +84,7 @@ def test_a_later_task_starts_at_0_and_is_held_to_the_old_heads(
     with torch.no_grad():
         for head, part in ((0, x[:10:2]), (1, x[1:10:2])):
             heads = torch.full((5,), head)
-            q, p = moments(moved.model, part, heads), moments(old, part, heads)
+            q, p = (moved.method.moments(net, part, heads) for net in (moved.network, old))
             pair = (Normal(m.mean, m.variance.sqrt()) for m in (q, p))
             kl += kl_divergence(*pair).sum().item()
     assert kl > 0
@@ -121,7 +124,7 @@ def test_less_is_forgotten_than_by_fine_tuning(
 def test_more_tasks_than_points_are_no_fault(make_network, multi_head_stream, multi_head_benchmark):
     strategy = make(SFSVI, make_network("gaussian"), multi_head_stream, context_points=1)
     train(strategy, list(multi_head_benchmark.train_stream)[:3])
-    assert strategy.seen == [0, 1, 2]
+    assert strategy.method.seen == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_an_impossible_option_is_named(options, message, make_network, multi_hea
 def test_a_model_whose_heads_cannot_be_told_apart_is_named():
     model = MTSimpleMLP(64)
     model.features = BayesianLinear(64, 512)
-    with pytest.raises(UserError, match="sfsvi cannot tell the heads of a MTSimpleMLP apart"):
+    with pytest.raises(UserError, match="SFSVI cannot tell the heads of a MTSimpleMLP apart"):
         make(SFSVI, model, None)
 
 
@@ -154,6 +157,6 @@ def test_the_old_network_is_one_function(single_head_stream, single_head_benchma
     _, x, old = told.told[-1]
     tasks = torch.zeros(len(x), dtype=torch.int64)
     with torch.no_grad():
-        first, again = (moments(old, x, tasks) for _ in range(2))
+        first, again = (told.method.moments(old, x, tasks) for _ in range(2))
     assert torch.equal(first.mean, again.mean)
     assert torch.equal(first.variance, again.variance)

@@ -6,7 +6,6 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam
-
 from vcl_radial.strategies.si import SI
 
 
@@ -40,7 +39,7 @@ def mean_nll(multi_head_stream):
 
 
 def total(strategy):
-    return sum(omega.sum().item() for omega in strategy.omega.values())
+    return sum(omega.sum().item() for omega in strategy.method.omega.values())
 
 
 def copies(strategy):
@@ -69,7 +68,7 @@ def test_the_penalty_has_no_part_in_the_omegas(make, mean_nll, multi_head_benchm
         for weight in strategy.network.body.parameters():
             weight.add_(0.05 * torch.randn_like(weight))
     before = mean_nll(strategy, 1)
-    penalty = strategy.past.penalty(copies(strategy)).item()
+    penalty = strategy.method.past.penalty(copies(strategy)).item()
     strategy.train(multi_head_benchmark.train_stream[1], eval_streams=[])
     fall = before - mean_nll(strategy, 1)
     scale = strategy.penalty_weight / len(multi_head_benchmark.train_stream[1].dataset)
@@ -118,7 +117,7 @@ def test_the_importances_are_the_damped_path_integrals(
             moved = end[name] - follow.start[name]
             new = 2 * points * path / (moved.square() + xi)
             expected[name] = (expected.get(name, 0) + new).clamp(min=0)
-        assert strategy.past.precision.keys() == expected.keys()
-        for name, found in strategy.past.precision.items():
+        assert strategy.method.past.precision.keys() == expected.keys()
+        for name, found in strategy.method.past.precision.items():
             torch.testing.assert_close(found, expected[name], rtol=1e-3, atol=1e-3)
             assert found.max() > 0

@@ -8,7 +8,6 @@ from learners import (
     train,
 )
 from torch.optim import Adam
-
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.single_task import SingleTask
 
@@ -51,7 +50,7 @@ def test_the_networks_of_the_tasks_share_nothing(
     assert torch.equal(predictions(alone, tests)[size:], before[size:])
     train(alone, tasks[1:3])
     assert torch.equal(predictions(alone, tests[:1]), first)
-    places = [p.data_ptr() for model in alone.models.values() for p in model.parameters()]
+    places = [p.data_ptr() for network in alone.networks.values() for p in network.parameters()]
     assert len(places) == len(set(places))
 
 

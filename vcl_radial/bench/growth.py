@@ -180,7 +180,7 @@ def _prepared(axis: Axis, value: int, method: str, images: Images, setting: Sett
 def _give_network(training: Training, network: nn.Module) -> None:
     """Put another network in the place of the recipe's, and train the first task with it."""
     strategy = training.strategy
-    strategy.model.network = network.to(strategy.device)
+    strategy.method.network = strategy.model.network = network.to(strategy.device)
     strategy.train(training.run.train_experiences[:1], eval_streams=[])
 
 

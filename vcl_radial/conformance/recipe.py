@@ -10,10 +10,10 @@ from typing import Any
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
+from vcl_radial.methods import registry
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.settings import validated
 from vcl_radial.source import Absent, NotReadable, find_class, lineage
-from vcl_radial.strategies import registry
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.specification import Run
 

@@ -25,9 +25,10 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
-from torch.nn.functional import one_hot, unfold
+from torch.nn.functional import unfold
 
 from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Categorical, Likelihood
 from vcl_radial.nn.calls import recorded_calls
 
 Points: TypeAlias = Iterable[tuple[tuple[Any, ...], Tensor]]
@@ -39,6 +40,9 @@ _Directions: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 _Power: TypeAlias = Callable[[Tensor], Tensor]
 """`torch.abs` or `torch.square`: the power of a product is the product of the powers."""
 
+FISHERS = ("empirical", "predictive")
+"""The kinds of Fisher information."""
+
 _LARGEST_CHUNK = 2**24
 """Numbers in the per-point gradients that are held at a time."""
 
@@ -48,21 +52,23 @@ def diagonal_fisher(
     parameters: Mapping[str, Tensor],
     points: Points,
     kind: str = "empirical",
+    likelihood: Likelihood | None = None,
 ) -> dict[str, Tensor]:
-    """The diagonal of the Fisher information of a classifier, summed over the points.
+    """The diagonal of the Fisher information of a network, summed over the points.
 
         empirical:   F_i = sum_n (d log p(y_n | x_n, w) / dw_i)^2
         predictive:  F_i = sum_n E_{y ~ p(y | x_n, w)} [ (d log p(y | x_n, w) / dw_i)^2 ]
 
     The empirical one takes the labels of the data; the predictive one the expectation under the
     model, exactly (on the difference: Kunstner, Balles and Hennig 2019; van de Ven 2025). The
-    predictive one is the Gauss-Newton diagonal, at as many backward passes as there are classes.
+    predictive one is the Gauss-Newton diagonal, at as many backward passes as there are outputs.
 
     Args:
-        network: gives logits `[B, C]`.
+        network: gives outputs `[B, C]`.
         parameters: those of the network that are wanted, by their names in it.
         points: batches of arguments and labels; dropout and batch statistics are switched off.
         kind: "empirical" or "predictive".
+        likelihood: of the outputs; by default they are logits of classes.
 
     Returns:
         Tensors of the parameters' shapes, in nats per squared weight.
@@ -70,7 +76,15 @@ def diagonal_fisher(
     Raises:
         UserError: the kind is not known.
     """
-    return _sum_of_powers(network, parameters, points, fisher_directions(kind), torch.square)
+    check_fisher(kind)
+    likelihood = Categorical() if likelihood is None else likelihood
+
+    def empirical(outputs: Tensor, targets: Tensor) -> list[Tensor]:
+        return [likelihood.residual(outputs, targets)]
+
+    # The predictive one: a square of S's columns is the expected square of the residual.
+    directions = empirical if kind == "empirical" else likelihood.hessian_root
+    return _sum_of_powers(network, parameters, points, directions, torch.square)
 
 
 def output_sensitivity(
@@ -83,28 +97,14 @@ def output_sensitivity(
     return _sum_of_powers(network, parameters, points, lambda logits, _: [2 * logits], torch.abs)
 
 
-def fisher_directions(kind: str) -> _Directions:
-    """The v_nc of a kind of Fisher.
+def check_fisher(kind: str) -> None:
+    """See that a kind of Fisher information is known.
 
     Raises:
-        UserError: the kind is not known.
+        UserError: it is not.
     """
-    if kind not in _FISHERS:
-        raise UserError(f"fisher = {kind!r} is not known: choose from {', '.join(_FISHERS)}")
-    return _FISHERS[kind]
-
-
-def _empirical(logits: Tensor, labels: Tensor) -> list[Tensor]:
-    return [logits.softmax(-1) - one_hot(labels, logits.shape[-1])]
-
-
-def _predictive(logits: Tensor, labels: Tensor) -> list[Tensor]:
-    p, unit = logits.softmax(-1), torch.eye(logits.shape[-1]).to(logits)
-    # The root of p_c, so that the square comes out weighted with p_c.
-    return [p[:, c, None].sqrt() * (p - unit[c]) for c in range(len(unit))]
-
-
-_FISHERS: dict[str, _Directions] = {"empirical": _empirical, "predictive": _predictive}
+    if kind not in FISHERS:
+        raise UserError(f"fisher = {kind!r} is not known: choose from {', '.join(FISHERS)}")
 
 
 def _sum_of_powers(

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.curvature.fisher import Points, fisher_directions
+from vcl_radial.curvature.fisher import Points
 from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Categorical
 
 HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 """Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
@@ -32,7 +33,7 @@ HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 Layers: TypeAlias = Mapping[str, nn.Linear]
 """Linear layers by their names in a network."""
 
-softmax_hessian_root: HessianRoot = fisher_directions("predictive")
+softmax_hessian_root: HessianRoot = Categorical().hessian_root
 """S of the categorical likelihood, S S' = diag(p) - p p': column k is sqrt(p_k) (p - e_k)."""
 
 

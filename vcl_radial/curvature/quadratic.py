@@ -8,15 +8,12 @@ logarithm of a Gaussian N(c, 1/P) up to a constant. L2, EWC, SI and MAS differ i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-from vcl_radial.errors import UserError
-from vcl_radial.nn import VariationalWeights, parameters_in_use
 
 
 class Quadratic:
@@ -141,67 +138,3 @@ class _Penalty(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return None, None, None, *torch._foreach_mul(ctx.slope, grad)
-
-
-class QuadraticMemory:
-    """Mixin for a strategy whose past is one `Quadratic`: its penalty, its state, its data.
-
-    Put it before the strategy's base, `class Mine(QuadraticMemory, ContinualStrategy)`, and define
-    `consolidate`. The heads of other tasks have no part in the penalty and are not carried.
-
-    Attributes:
-        past: what the finished tasks left.
-
-    Raises:
-        UserError: the network has a posterior: this family of methods holds point estimates.
-    """
-
-    # Given by the strategy.
-    network: nn.Module
-    tasks: list[int]
-    device: torch.device
-    loss_value: bool
-    dataloader: Any
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        if any(isinstance(module, VariationalWeights) for module in self.network.modules()):
-            raise UserError(
-                f"{type(self).__name__} anchors point estimates: set posterior = 'none'"
-            )
-        self.past = Quadratic()
-
-    def penalty(self) -> Tensor | float:
-        """R of the body and of the heads in use, in nats (or its gradient only)."""
-        return self.past.penalty(parameters_in_use(self.network, self.tasks), self.loss_value)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The network and its past, as plain tensors and numbers."""
-        return super().state_dict() | {"past": self.past.state_dict()}  # type: ignore[misc,no-any-return]
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
-        super().load_state_dict(state)  # type: ignore[misc]
-        self.past.load_state_dict(state["past"], self.device)
-
-    def trained_parameters(self) -> dict[str, nn.Parameter]:
-        """The parameters that the experience at hand has trained, by name."""
-        in_use = parameters_in_use(self.network, self.tasks)
-        # A multi-head model that is not the suite's own leaves no gradient at the other heads.
-        return {name: weight for name, weight in in_use.items() if weight.grad is not None}
-
-    def points(self) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
-        """Each training point of the experience once, in batches of one task each.
-
-        Yields the arguments with which the network is to be called, inputs `[B, ...]` first, and
-        the labels `[B]`.
-        """
-        with_task = getattr(self.model, "multi_head", True)  # type: ignore[attr-defined]
-        training = self.dataloader
-        self.make_train_dataloader(shuffle=False, drop_last=False)  # type: ignore[attr-defined]
-        loader, self.dataloader = self.dataloader, training
-        for batch in loader:
-            x, y, t = (batch[place].to(self.device) for place in (0, 1, -1))
-            for task in t.unique().tolist():
-                rows = t == task
-                yield ((x[rows], task) if with_task else (x[rows],)), y[rows]

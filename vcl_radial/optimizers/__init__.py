@@ -1,6 +1,5 @@
 """Natural-gradient optimisers, whose state is a posterior: `vcl_radial.optimizers.vogn.VOGN`."""
 
-from vcl_radial.optimizers.memory import NaturalGradientMemory
 from vcl_radial.optimizers.natural_gradient import (
     NaturalGradient,
     check_decays,
@@ -10,7 +9,6 @@ from vcl_radial.optimizers.natural_gradient import (
 
 __all__ = [
     "NaturalGradient",
-    "NaturalGradientMemory",
     "check_decays",
     "decay_within",
     "effective_sample_size",

@@ -81,7 +81,7 @@ def names(kind: Kind, track: str = DEFAULT_TRACK) -> list[str]:
 
 def installed() -> list[Offer]:
     """The methods of installed packages, but for those whose name the suite has itself."""
-    strategies = [path.stem for path in (_PACKAGE / "strategies").glob("*.py")]
+    strategies = [path.stem for path in (_PACKAGE / "methods").glob("*.py")]
     shipped = {*names("method"), *strategies}
     return [offer for offer in offers() if offer.name not in shipped]
 

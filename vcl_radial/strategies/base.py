@@ -1,39 +1,48 @@
-"""What every continual-learning method of the suite shares.
+"""Methods as Avalanche strategies: they train on any Avalanche classification benchmark.
 
-A method says how the current objective sees the past (`penalty`) and how a finished task is
-consolidated (`consolidate`). Heads, batches, the objective's scale, evaluation and the optimiser
-come with the base. It is a real Avalanche strategy: it trains on any Avalanche classification
-benchmark, with stock plugins, metrics and loggers.
+`Strategy(method, ...)` drives a method of `vcl_radial.methods`; a subclass of `ContinualStrategy`
+states `penalty` and `consolidate` itself. Both work with stock plugins, metrics and loggers.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import torch
 from avalanche.models import MultiTaskModule
-from avalanche.training.plugins import LRSchedulerPlugin
+from avalanche.training.plugins import EvaluationPlugin, LRSchedulerPlugin
+from avalanche.training.plugins.clock import Clock
 from avalanche.training.templates import SupervisedTemplate
+from avalanche.training.templates.base_sgd import PeriodicEval
+from avalanche.training.utils import _at_task_boundary
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 from torch.optim import Optimizer
 
 from vcl_radial.data.streams import TensorLoading, TensorStream
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.nn.movement import LayerMovement
-from vcl_radial.objectives import categorical_nll, per_point
-from vcl_radial.strategies.callbacks import StepCallbacks
-from vcl_radial.strategies.schedules import Schedule, constant
-from vcl_radial.strategies.task_model import (
-    TaskModel,
-    log_predictive_of,
-    require_known_heads,
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.naive import Naive
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.schedules import Schedule, constant, set_rates
+from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, listens
+from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
+from vcl_radial.strategies.parameters import keywords, showing
+from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.strategies.whole_stream import WholeStream
+
+TRAITS = (
+    *("needs_whole_stream", "memoryless", "trains_old_heads", "penalty_off_minimum"),
+    *("penalty_grows_with_points", "memory_is_mean", "recipe_keys"),
 )
+"""What the class of a strategy says of its method."""
+
+_STEP = ("criterion", "backward", "optimizer_step")
+"""What of a step a subclass may have of its own, beside `penalty`."""
 
 
-class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
+class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTemplate):
     """Learn one experience after another; the past enters the loss as a term in nats.
 
         loss = mean NLL + penalty_weight * penalty / N
@@ -43,109 +52,150 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
     Args:
         model: a network, called as `network(x, task)` when it holds a
             `vcl_radial.nn.MultiHead` and as `network(x)` when not, or an Avalanche
-            `MultiTaskModule`.
+            `MultiTaskModule`; or the method itself, a `vcl_radial.methods.base.Method`.
         optimizer: an optimiser over the model's parameters, or a function that makes one for a
             module; its state starts afresh with every experience.
-        penalty_weight: factor of the penalty.
-        train_samples: weight samples in the estimate of the NLL.
-        eval_samples: weight samples in a prediction.
-        eval_seed: of the weight samples in a prediction.
         tensor_stream: what the benchmark was made from, on the strategy's device, to cut batches
             from; without it Avalanche's own loaders serve.
-        loss_value: whether the loss holds the penalty's value, for whoever reads it. Without it a
-            method may give only the penalty's gradient, which can be cheaper.
         schedule: factor of the learning rates in an epoch, given the share of the task's epochs
             that is done.
         drop_last: leave out the last, incomplete batch of each training epoch.
         settings: those of Avalanche's `SupervisedTemplate`: `train_mb_size`, `train_epochs`,
-            `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`.
+            `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`; and those of the method
+            (`penalty_weight`, `train_samples`, `eval_samples`, `eval_seed`, `loss_value`, and its
+            own).
 
     Raises:
         UserError: another criterion is given, or an optimiser that cannot serve every experience.
         Diverged: the loss is not a finite number at the end of an epoch.
     """
 
-    needs_whole_stream: ClassVar[bool] = False
-    """Whether the method trains once on all experiences together."""
-    memoryless: ClassVar[bool] = False
-    """Whether the method carries nothing from task to task, by design."""
-    trains_old_heads: ClassVar[bool] = False
-    """Whether the heads of earlier tasks go on changing, by design."""
-    penalty_off_minimum: ClassVar[bool] = False
-    """Whether the penalty of the next task is not minimal where the last one ended, by design: a
-    prior that is broadened, say, or a term beside the distance from the past."""
-    penalty_grows_with_points: ClassVar[bool] = False
-    """Whether the penalty grows with the task's number of training points, by design: the base
-    class divides by it, so that the loss then holds a mean over the points."""
-    memory_is_mean: ClassVar[bool] = False
-    """Whether what a task leaves is a mean over its points, by design, as in MAS as published: a
-    task then counts the same in the past however many points it had."""
-    recipe_keys: ClassVar[frozenset[str]] = frozenset()
-    """What the method takes of a recipe beside the settings below, where it keeps a posterior of
-    its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
-    constructor has, and "eval_samples" where its predictions draw."""
+    method_class: ClassVar[type[Method]] = Naive
+    """The method that a strategy drives; a class of a user's own states its past itself."""
 
+    # The traits of a method, of the same names.
+    needs_whole_stream = Method.needs_whole_stream
+    memoryless = Method.memoryless
+    trains_old_heads = Method.trains_old_heads
+    penalty_off_minimum = Method.penalty_off_minimum
+    penalty_grows_with_points = Method.penalty_grows_with_points
+    memory_is_mean = Method.memory_is_mean
+    recipe_keys = Method.recipe_keys
+
+    @showing(Method.__init__)
     def __init__(
         self,
         *,
-        model: nn.Module,
+        model: nn.Module | Method,
         optimizer: Optimizer | Callable[[nn.Module], Optimizer],
-        penalty_weight: float = 1.0,
-        train_samples: int = 1,
-        eval_samples: int = 100,
-        eval_seed: int = 0,
-        loss_value: bool = True,
         schedule: Schedule = constant,
         drop_last: bool = False,
         tensor_stream: TensorStream | None = None,
         **settings: Any,
     ) -> None:
-        if not isinstance(model, MultiTaskModule):
-            for inner in model.modules():  # wrapped by a method that gives it a posterior
-                if isinstance(inner, MultiTaskModule):
-                    require_known_heads(inner, type(self).__name__)
-            model = TaskModel(model, eval_samples, eval_seed)
+        of_method = {k: settings.pop(k) for k in keywords(Method.__init__) & settings.keys()}
+        if isinstance(model, Method) and of_method:
+            raise TypeError(f"{', '.join(sorted(of_method))}: the method that is made has its own")
+        method = model if isinstance(model, Method) else Naive(model, **of_method)
+        self.method: Method = method
+        foreign = _require_known_heads(method)
         self._make_optimizer = None if isinstance(optimizer, Optimizer) else optimizer
         _refuse_other_loss(settings.setdefault("criterion", nn.CrossEntropyLoss()))
+        task_model = method.network if foreign else TaskModel(method)
         super().__init__(
-            model=model,
-            optimizer=optimizer if isinstance(optimizer, Optimizer) else optimizer(model),
+            model=task_model,
+            optimizer=optimizer if isinstance(optimizer, Optimizer) else optimizer(task_model),
             **settings,
         )
-        self.penalty_weight = penalty_weight
-        self.train_samples = train_samples
-        self.loss_value = loss_value
+        method.check_optimizer(self.optimizer)
+        cls = type(self)
+        if cls.penalty is not ContinualStrategy.penalty:
+            method.penalty = self.penalty  # type: ignore[method-assign]
+        self._has_own_step = cls.penalty is not ContinualStrategy.penalty or any(
+            getattr(cls, step) is not getattr(ContinualStrategy, step) for step in _STEP
+        )
         self.schedule = schedule
         self.drop_last = drop_last
         self.tensor_stream = tensor_stream
         self.mb_logits: Tensor | None = None
-        self.movement: Sequence[LayerMovement] = ()
-        """Of the last task's posterior against its prior, where the method has one."""
+
+    # The contract of a subclass.
 
     def penalty(self) -> Tensor | float:
         """What the past asks of the weights, a scalar in nats; 0 for a method without memory."""
-        return 0.0
+        return type(self.method).penalty(self.method)
 
     def consolidate(self, experience: Any) -> None:
         """Carry a finished experience forward; nothing for a method without memory."""
+        self.method.end_task(self.method.task)
 
     def state_dict(self) -> dict[str, Any]:
         """All that is carried from task to task, as plain tensors; extend it for more than that."""
-        return {"model": self.model.state_dict()}
+        memory = self.method.state_dict()
+        del memory["network"]  # the model holds it
+        return {"model": self.model.state_dict()} | memory
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         self.model.load_state_dict(state["model"])
+        self.method.load_state_dict({**state, "network": self.network.state_dict()})
 
     @property
     def network(self) -> nn.Module:
         """The network inside Avalanche's model."""
-        return self.model.network if isinstance(self.model, TaskModel) else self.model
+        return self.method.network
+
+    def __getattr__(self, name: str) -> Any:
+        """What is the method's own, such as `past` or `posterior`."""
+        method = self.__dict__.get("method")
+        if name.startswith("_") or not hasattr(method, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(method, name)
+
+    @property
+    def penalty_weight(self) -> float:
+        """Factor of the penalty."""
+        return self.method.penalty_weight
+
+    @penalty_weight.setter
+    def penalty_weight(self, weight: float) -> None:
+        self.method.penalty_weight = weight
+
+    @property
+    def loss_value(self) -> bool:
+        """Whether the loss holds the penalty's value."""
+        return self.method.loss_value
+
+    @loss_value.setter
+    def loss_value(self, wanted: bool) -> None:
+        self.method.loss_value = wanted
 
     @property
     def tasks(self) -> list[int]:
         """The task labels of the current experience."""
         return sorted(self.experience.task_labels)
+
+    # A step.
+
+    def _unpack_minibatch(self) -> None:
+        super()._unpack_minibatch()
+        if self.is_training:
+            batch = self.method.extend(self._minibatch())
+            self._task_of_step = batch.task
+            if batch.x is not self.mb_x:
+                self.mbatch = [*batch]
+
+    @property
+    def _batch(self) -> Batch:
+        """What the step is made on; a plugin may have changed it."""
+        return Batch(self.mb_x, self.mb_y, self._task_of_step)
+
+    def _minibatch(self) -> Batch:
+        """The mini-batch, its task as one number where there is but one."""
+        task, label_of_row = self.sole_task, self.mb_task_id
+        # A number, not a label per row: nobody has to look at those and wait for the device.
+        foreign = isinstance(self.network, MultiTaskModule)
+        return Batch(self.mb_x, self.mb_y, label_of_row if foreign or task is None else task)
 
     def forward(self) -> Tensor:
         """The current mini-batch's output `[B, C]`: logits in training, log-predictive else.
@@ -153,52 +203,90 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         With several training samples the output is the log of their mean probability; the loss
         looks at each of them.
         """
-        if not self.is_training or self.train_samples == 1:
-            self.mb_logits = output = self._output()
+        if not self.is_training:
+            batch, number = self._minibatch(), self.experience.current_experience
+            output: Tensor = self.method.predict(batch.x, batch.task, number=number)
             return output
-        self.mb_logits = torch.stack([self._output() for _ in range(self.train_samples)])
-        return self.mb_logits.log_softmax(-1).logsumexp(0) - math.log(self.train_samples)
-
-    def _output(self) -> Tensor:
-        """What the model says of the mini-batch."""
-        task = self.sole_task
-        output: Tensor
-        if task is not None and isinstance(self.model, TaskModel):
-            # A number, not a label per row: nobody has to look at those and wait for the device.
-            output = self.model(self.mb_x, task)
-        elif self.is_training:
-            output = super().forward()
-        else:
-            output = log_predictive_of(self.model, self.mb_x, self.mb_task_id)
-        return output
+        self.mb_logits = logits = self.method.outputs(self._batch)
+        return logits if logits.dim() == 2 else self.method.likelihood.mean_output(logits)
 
     def criterion(self) -> Tensor:
         """Mean NLL, and in training the penalty over N; nats per point."""
         if not self.is_training:
             return nll_loss(self.mb_output, self.mb_y)
         assert self.mb_logits is not None
-        nll = categorical_nll(self.mb_logits, self.mb_y)
-        penalty = self.penalty()
-        if isinstance(penalty, Tensor):
-            return nll + per_point(penalty, len(self.adapted_dataset), self.penalty_weight)
-        return nll
+        return self.method.loss(self._batch, self.mb_logits)
+
+    def backward(self) -> None:
+        """Fill in the gradients."""
+        self.loss: Tensor = self.method.backward(self.loss)
+
+    def optimizer_step(self) -> None:
+        """Move the weights."""
+        self.method.step(self.optimizer)
+
+    # A task.
+
+    def train_dataset_adaptation(self, **kwargs: Any) -> None:
+        """The experience's data, as far as the method trains on them."""
+        super().train_dataset_adaptation(**kwargs)
+        rows = self.method.select(self._all_points)
+        if rows is not None:
+            self.adapted_dataset = self.adapted_dataset.subset(rows.tolist())
+
+    def check_model_and_optimizer(self, **kwargs: Any) -> None:
+        """Make the heads of a task, begin it, and start the optimiser afresh."""
+        boundary = _at_task_boundary(self.experience, before=True)
+        if self.optimized_param_id is None and self._make_optimizer is None:
+            self.make_optimizer(**kwargs)  # Avalanche has to see the parameters before new heads
+        if boundary:
+            self.model = self.model_adaptation()
+        self.method.gradients_are_read = self._has_own_step or _reads_gradients(self.plugins)
+        self.method.begin_task(self._task())
+        if boundary:
+            self.make_optimizer(**kwargs)
 
     def make_optimizer(self, **kwargs: Any) -> None:
         """Start the optimiser afresh: Adam's moments belong to the task that made them."""
+        if self._make_optimizer is None:
+            start_afresh(super().make_optimizer, **kwargs)
+        self.optimizer = self.method.make_optimizer(self._optimizer_over)
         if self._make_optimizer is not None:
-            self.optimizer = self._make_optimizer(self.model)
             self.optimized_param_id: dict[str, Any] = {}
-            _refuse_stale_schedulers(self.plugins, self.optimizer)
-            return
-        try:
-            super().make_optimizer(**{**kwargs, "reset_optimizer_state": True})
-        except AttributeError as error:  # a new head belongs to none of several groups
-            if "No unique group" not in str(error):
-                raise
-            raise UserError(
-                "a new head has no place among the optimiser's groups of parameters: give "
-                "optimizer as a function of the model that makes the groups"
-            ) from error
+            refuse_stale_schedulers(self.plugins, self.optimizer)
+
+    def _optimizer_over(self, network: nn.Module) -> Optimizer:
+        """The optimiser that was asked for, over the method's network or a copy of it."""
+        if network is self.network:
+            made = self._make_optimizer
+            return self.optimizer if made is None else made(self.model)
+        if self._make_optimizer is not None:
+            return self._make_optimizer(network)
+        return optimizer_over(network, self.network, self.optimizer)
+
+    def _task(self) -> Task:
+        """The experience as a method sees it."""
+        return Task(
+            number=self.experience.current_experience,
+            points=len(self.adapted_dataset),
+            batches=self._points_in_order,
+            heads=self.tasks,
+            steps=self.train_epochs * len(self.dataloader),
+            epochs=self.train_epochs,
+            batch_size=self.train_mb_size,
+            schedule=self.schedule,
+        )
+
+    def _points_in_order(self) -> Iterable[Batch]:
+        training = self.dataloader
+        self.make_train_dataloader(shuffle=False, drop_last=False)
+        loader, self.dataloader = self.dataloader, training
+        return (Batch(batch[0], batch[1], batch[-1]) for batch in loader)
+
+    def _all_points(self) -> Batch:
+        columns = zip(*self._points_in_order(), strict=True)
+        x, y, task = (torch.cat(column).to(self.device) for column in columns)
+        return Batch(x, y, task)
 
     def make_train_dataloader(
         self, shuffle: bool = True, drop_last: bool | None = None, **kwargs: Any
@@ -207,17 +295,23 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         drop_last = self.drop_last if drop_last is None else drop_last
         super().make_train_dataloader(shuffle=shuffle, drop_last=drop_last, **kwargs)
 
+    def _train_exp(self, experience: Any, eval_streams: Any = None, **kwargs: Any) -> None:
+        if (warm_up := self.method.warm_up()) is not None:
+            with warm_up.inside:
+                self.make_optimizer()
+                for epoch in range(warm_up.epochs):
+                    self.set_rates(self.optimizer, epoch / warm_up.epochs)
+                    self.training_epoch()
+            self.make_optimizer()
+        super()._train_exp(experience, eval_streams, **kwargs)
+
     def _before_training_epoch(self, **kwargs: Any) -> None:
         super()._before_training_epoch(**kwargs)
         self.set_rates(self.optimizer, self.clock.train_exp_epochs / self.train_epochs)
 
     def set_rates(self, optimizer: Optimizer, share: float) -> None:
         """Set the learning rates to what the schedule has after this share of the epochs."""
-        if self.schedule is constant:  # somebody else may schedule them
-            return
-        factor = self.schedule(share)
-        for group in optimizer.param_groups:
-            group["lr"] = factor * group.setdefault("task_lr", group["lr"])
+        set_rates(optimizer, self.schedule, share)
 
     def _after_training_epoch(self, **kwargs: Any) -> None:
         if not torch.isfinite(self.loss):
@@ -231,6 +325,48 @@ class ContinualStrategy(StepCallbacks, TensorLoading, SupervisedTemplate):
         # Before the plugins: their evaluations and checkpoints are to see the new prior.
         self.consolidate(self.experience)
         super()._after_training_exp(**kwargs)
+
+
+class Strategy(ContinualStrategy):
+    """A method as an Avalanche strategy: `Strategy(VCL(network), optimizer=..., ...)`.
+
+    Args:
+        method: what is learned from an experience and carried to the next one.
+        settings: those of `ContinualStrategy`, but for the method's.
+    """
+
+    def __init__(self, method: Method, **settings: Any) -> None:
+        super().__init__(model=method, **settings)
+
+
+def _require_known_heads(method: Method) -> bool:
+    """Whether the network is somebody else's, which Avalanche calls with a task label per row.
+
+    Raises:
+        UserError: the method asks each head by itself, or holds such a network inside.
+    """
+    network = method.network
+    foreign = isinstance(network, MultiTaskModule)
+    inner = [m for m in network.modules() if isinstance(m, MultiTaskModule)]
+    if inner and (method.asks_heads or not foreign):
+        raise UserError(
+            f"{type(method).__name__} cannot tell the heads of a {type(inner[0]).__name__} apart: "
+            "give it a network with a vcl_radial.nn.MultiHead, or with one head"
+        )
+    if foreign:
+        method.with_task, method.eval_samples = True, 1
+    return foreign
+
+
+def _reads_gradients(plugins: Iterable[Any]) -> bool:
+    """Whether a plugin may add to the loss, or want `.grad` of means and rhos."""
+    known = (Clock, EvaluationPlugin, LRSchedulerPlugin, PeriodicEval)
+    return any(
+        listens(plugin, event)
+        for plugin in plugins
+        if not isinstance(plugin, known)
+        for event in STEP_EVENTS
+    )
 
 
 def _refuse_other_loss(criterion: Any) -> None:
@@ -248,13 +384,3 @@ def _refuse_other_loss(criterion: Any) -> None:
         f"criterion = {criterion}: the loss is the mean negative log-likelihood of the classes, "
         "nn.CrossEntropyLoss(); for another one override criterion() in a subclass"
     )
-
-
-def _refuse_stale_schedulers(plugins: Iterable[Any], optimizer: Optimizer) -> None:
-    """Raises UserError: a plugin turns the rates of an optimiser that is no longer in use."""
-    for plugin in plugins:
-        if isinstance(plugin, LRSchedulerPlugin) and plugin.scheduler.optimizer is not optimizer:
-            raise UserError(
-                "an LRSchedulerPlugin schedules one optimiser, and a function makes a new one for "
-                "each experience: give optimizer as an instance, or say schedule instead"
-            )

@@ -42,8 +42,11 @@ class Upkeep(SupervisedPlugin):
         if own_loss or _task(strategy) > 1 or not list(variational_weights(strategy.network, [])):
             return
         given: Any = None
+        method, loss_value = strategy.method, strategy.method.loss_value
+        method.loss_value = True
         with suppress(Exception), torch.no_grad(), own_randomness(0, strategy.device):
             given = strategy.penalty()
+        method.loss_value = loss_value
         if isinstance(given, int | float | Tensor) and not float(given):
             raise UserError(
                 f"{_name(strategy)} trains a network with a posterior, and its penalty() has no KL "

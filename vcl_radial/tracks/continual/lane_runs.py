@@ -24,7 +24,7 @@ from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, movement
 from vcl_radial.outside import is_named
 from vcl_radial.predict import own_randomness
-from vcl_radial.strategies.schedules import SCHEDULES
+from vcl_radial.schedules import SCHEDULES
 from vcl_radial.strategies.scores import SCORES
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.tracks.continual.cuda_graph import Replayed

@@ -12,8 +12,8 @@ from pathlib import Path
 from vcl_radial import data_files, outside
 from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError
-from vcl_radial.strategies import registry
-from vcl_radial.strategies.options import check_options
+from vcl_radial.methods import registry
+from vcl_radial.methods.options import check_options
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.specification import Run
 

@@ -24,12 +24,12 @@ from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.data.streams import TensorStream, to_avalanche
+from vcl_radial.methods.options import check_options, not_made, require_base, signature_of
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
+from vcl_radial.schedules import SCHEDULES
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.options import check_options, not_made, require_base, signature_of
 from vcl_radial.strategies.registry import find_strategy
-from vcl_radial.strategies.schedules import SCHEDULES
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
@@ -278,7 +278,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     Raises:
         UserError: the strategy does not take these options, or its constructor lacks what all have.
     """
-    strategy = find_strategy(recipe.strategy)
+    strategy: type[ContinualStrategy] = find_strategy(recipe.strategy)
     signature = signature_of(strategy)
     check_options(recipe.strategy, signature, recipe.options, above=Recipe.model_fields)
     draws = recipe.posterior != "none" or "eval_samples" in strategy.recipe_keys
@@ -309,7 +309,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         raise not_made(recipe.strategy, strategy, recipe.options, error) from error
     require_base(made)
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
-        made.model.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
+        made.method.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
     return made
 
 

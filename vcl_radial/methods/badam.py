@@ -1,0 +1,117 @@
+"""BAdam (Kessler et al. 2020), carried forward: a posterior read off Adam.
+
+Adam minimises, with the previous posterior N(mean_p, 1 / precision_p) as the prior,
+
+    f(w) = mean NLL + penalty_weight/N sum precision_p (w - mean_p)^2 / 2
+
+and its second moment v of the gradient of f (prior included) gives the posterior (Eq. 12 there)
+
+    q(w) = N(w, 1 / precision),    precision = N sqrt(v)
+
+v is a variance of mini-batch gradients, so sqrt(v) falls as 1/sqrt(B) with the batch size B, and
+to 0 with full batches; the prior's own curvature is not in it, since its gradient does not vary.
+Their Eq. 10 counts the prior's precision to the posterior's, and so does `accumulate`:
+
+    precision = precision_p + N sqrt(v)
+
+Without it each task's precision takes the place of the last one's, as Eq. 12 has it, and a weight
+that a task does not use is free after it. Where f never had a gradient (the inputs of a dead unit),
+Eq. 12 has the precision 0, and a draw infinite noise; where predictions draw, no precision is below
+the first prior's, since what the data do not touch keeps its prior.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import MakeOptimizer, Method
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import GaussianNetwork
+from vcl_radial.optimizers import check_decays
+
+
+class BAdam(Method):
+    """Train by Adam; its second moment is the precision that is carried forward.
+
+    `penalty_weight` is the strength of what is carried, for which the paper tunes N (Appendix C).
+
+    Args:
+        network: of point parameters: the means.
+        prior_scale: the first prior is N(0, prior_scale^2).
+        beta2: Adam's decay of the second moment.
+        accumulate: whether the prior's precision is a term of the posterior's; without it, and with
+            predictions that draw, the first prior's is the least that it can be.
+        predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
+        settings: those of `Method`.
+
+    Raises:
+        UserError: the optimiser is not Adam, an option is out of its range, or the weights have a
+            posterior already.
+    """
+
+    recipe_keys = frozenset({"eval_samples", "prior_scale"})
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        prior_scale: float = 1.0,
+        beta2: float = 0.999,
+        accumulate: bool = True,
+        predict_at_means: bool = False,
+        **settings: Any,
+    ) -> None:
+        check_decays(beta2=beta2)
+        self.posterior = GaussianNetwork(
+            network,
+            prior_scale=prior_scale,
+            noisy_training=False,
+            noisy_prediction=not predict_at_means,
+        )
+        if predict_at_means:
+            settings["eval_samples"] = 1
+        super().__init__(self.posterior, **settings)
+        self.beta2, self.accumulate = beta2, accumulate
+
+    def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
+        """Adam, afresh."""
+        self._adam = super().make_optimizer(make)
+        for group in self._adam.param_groups:
+            group["betas"] = (group["betas"][0], self.beta2)
+        return self._adam
+
+    def check_optimizer(self, optimizer: Optimizer) -> None:
+        """See that it is Adam, whose second moment is read.
+
+        Raises:
+            UserError: it is not.
+        """
+        if not isinstance(optimizer, Adam):
+            raise UserError('BAdam reads the second moment of Adam: set optimizer = "adam"')
+
+    def penalty(self) -> Tensor:
+        """1/2 sum precision_p (w - mean_p)^2 over the body and the heads in use, in nats."""
+        terms = [
+            (q.prior_precision * (q.mean - q.prior_mean).square()).sum()
+            for q in self.posterior.posteriors(self.heads).values()
+        ]
+        return torch.stack(terms).sum() / 2
+
+    def end_task(self, task: Task) -> None:
+        """Read the precision off Adam and make the posterior the prior; other heads keep theirs."""
+        for q in self.posterior.posteriors(task.heads).values():
+            moments = self._adam.state[q.mean]
+            square = moments.get("max_exp_avg_sq", moments["exp_avg_sq"])
+            root = (square / (1 - self.beta2 ** float(moments["step"]))).sqrt()
+            q.precision = task.points * root
+            if self.accumulate:
+                q.precision += q.prior_precision
+            elif self.posterior.noisy_prediction:
+                # Drawn with infinite noise, a weight that nothing has moved gives inf - inf.
+                q.precision.clamp_(min=self.posterior.prior_precision)
+            q.carry()

@@ -1,0 +1,330 @@
+"""What every method is: how a network learns tasks one after another, in plain PyTorch.
+
+A method knows a network, a likelihood and the size of a task; it knows no Avalanche, no track and
+no file. Whoever trains it calls, for every task,
+
+    method.begin_task(task)
+    optimizer = method.make_optimizer(make)
+    for batch in ...:
+        method.learn(batch, optimizer)
+    method.end_task(task)
+
+and `predict` in between as often as wanted. A method that fits overrides two or three of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Categorical, Likelihood
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import MultiHead, parameters_in_use
+from vcl_radial.nn.movement import LayerMovement
+from vcl_radial.nn.weights import held_scales
+from vcl_radial.objectives import per_point
+from vcl_radial.predict import draws
+
+MakeOptimizer = Callable[[nn.Module], Optimizer]
+"""Makes an optimiser over the parameters of a network."""
+
+
+class WarmUp(NamedTuple):
+    """Epochs before those of a task.
+
+    Attributes:
+        epochs: how many.
+        inside: what holds while they last.
+    """
+
+    epochs: int
+    inside: AbstractContextManager[None]
+
+
+class Method:
+    """Learn one task after another; the past enters the loss as a term in nats.
+
+        loss = mean NLL + penalty_weight * penalty / N
+
+    with N the number of training points of the task.
+
+    Args:
+        network: called as `network(x, task)` when it holds a `vcl_radial.nn.MultiHead`, and as
+            `network(x)` when not.
+        likelihood: of its outputs; by default they are logits of classes.
+        penalty_weight: factor of the penalty.
+        train_samples: weight samples in the estimate of the NLL.
+        eval_samples: weight samples in a prediction.
+        eval_seed: of the weight samples in a prediction.
+        loss_value: whether the loss holds the penalty's value, for whoever reads it. Without it a
+            method may give only the penalty's gradient, which can be cheaper.
+
+    Raises:
+        UserError: the method does not serve the likelihood.
+    """
+
+    likelihoods: ClassVar[frozenset[str]] = frozenset({"categorical", "bernoulli", "gaussian"})
+    """The names of the likelihoods that it serves."""
+    needs_whole_stream: ClassVar[bool] = False
+    """Whether the method trains once on all tasks together."""
+    memoryless: ClassVar[bool] = False
+    """Whether the method carries nothing from task to task, by design."""
+    trains_old_heads: ClassVar[bool] = False
+    """Whether the heads of earlier tasks go on changing, by design."""
+    penalty_off_minimum: ClassVar[bool] = False
+    """Whether the penalty of the next task is not minimal where the last one ended, by design: a
+    prior that is broadened, say, or a term beside the distance from the past."""
+    penalty_grows_with_points: ClassVar[bool] = False
+    """Whether the penalty grows with the task's number of training points, by design: the loss
+    divides by it, and so holds a mean over the points."""
+    memory_is_mean: ClassVar[bool] = False
+    """Whether what a task leaves is a mean over its points, by design, as in MAS as published: a
+    task then counts the same in the past however many points it had."""
+    asks_heads: ClassVar[bool] = False
+    """Whether the method asks each head of its network by itself."""
+    recipe_keys: ClassVar[frozenset[str]] = frozenset()
+    """What the method takes of a recipe beside the settings above, where it keeps a posterior of
+    its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
+    constructor has, and "eval_samples" where its predictions draw."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        likelihood: Likelihood | None = None,
+        penalty_weight: float = 1.0,
+        train_samples: int = 1,
+        eval_samples: int = 100,
+        eval_seed: int = 0,
+        loss_value: bool = True,
+    ) -> None:
+        self.network = network
+        self.likelihood = Categorical() if likelihood is None else likelihood
+        if self.likelihood.name not in self.likelihoods:
+            raise UserError(
+                f"{type(self).__name__} does not serve a {self.likelihood.name} likelihood: it "
+                f"serves {' and '.join(sorted(self.likelihoods))}"
+            )
+        self.penalty_weight = penalty_weight
+        self.train_samples = train_samples
+        self.eval_samples, self.eval_seed = eval_samples, eval_seed
+        self.loss_value = loss_value
+        self.with_task = any(isinstance(module, MultiHead) for module in network.modules())
+        """Whether the network is called with a task."""
+        self.gradients_are_read = False
+        """Whether somebody else adds to the loss or reads `.grad`; said before a task begins."""
+        self.task = Task(0, 1, _no_batches)
+        """The task that is learned, or was learned last."""
+        self.movement: Sequence[LayerMovement] = ()
+        """Of the last task's posterior against its prior, where the method has one."""
+
+    # What most methods override.
+
+    def begin_task(self, task: Task) -> None:
+        """Get ready for a task."""
+        self.task = task
+        for module in self.network.modules():
+            if isinstance(module, MultiHead):
+                module.adapt(task.heads)
+        self.likelihood.begin(task.points)
+
+    def penalty(self) -> Tensor | float:
+        """What the past asks of the weights, a scalar in nats; 0 for a method without memory."""
+        return 0.0
+
+    def end_task(self, task: Task) -> None:
+        """Carry a finished task forward; nothing for a method without memory."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is carried from task to task, as plain tensors; extend it for more than that."""
+        own = self.likelihood.state_dict()
+        return {"network": self.network.state_dict()} | ({"likelihood": own} if own else {})
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        self.network.load_state_dict(state["network"])
+        if "likelihood" in state:
+            self.likelihood.load_state_dict(state["likelihood"])
+
+    # A step, in its parts.
+
+    def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
+        """Make a step on a batch; the loss, detached."""
+        batch = self.extend(batch)
+        optimizer.zero_grad()
+        loss = self.loss(batch, self.outputs(batch))
+        loss = self.backward(loss)
+        self.step(optimizer)
+        return loss
+
+    def extend(self, batch: Batch) -> Batch:
+        """The points of a step, where it sees more than those of the task."""
+        return batch
+
+    def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """The network's outputs `[B, C]` under one draw of the weights."""
+        output: Tensor = self.network(x, task) if self.with_task else self.network(x)
+        return output
+
+    def outputs(self, batch: Batch) -> Tensor:
+        """The outputs of a step, `[B, C]`, or `[S, B, C]` under several samples of the weights."""
+        if self.train_samples == 1:
+            return self.output(batch.x, batch.task)
+        return torch.stack([self.output(batch.x, batch.task) for _ in range(self.train_samples)])
+
+    def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
+        """Mean NLL, and the penalty over N; nats per point."""
+        nll = self.likelihood.nll(outputs, batch.y)
+        penalty = self.penalty()
+        if isinstance(penalty, Tensor):
+            return nll + per_point(penalty, self.task.points, self.penalty_weight)
+        return nll
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Fill in the gradients; the loss of the step, detached."""
+        torch.autograd.backward(loss)
+        return loss.detach()
+
+    def step(self, optimizer: Optimizer) -> None:
+        """Move the weights."""
+        optimizer.step()
+
+    # What some methods need beside a step.
+
+    def select(self, points: Callable[[], Batch]) -> Tensor | None:
+        """The numbers of the points to train on, where a task begins; None for all of them.
+
+        Args:
+            points: gives all points of the task as one batch.
+        """
+        return None
+
+    def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
+        """The optimiser of a task that has begun.
+
+        Args:
+            make: makes the one that was asked for, over the parameters of a network.
+        """
+        optimizer = make(self.network)
+        self.check_optimizer(optimizer)
+        return optimizer
+
+    def check_optimizer(self, optimizer: Optimizer) -> None:
+        """See that an optimiser serves the method; any does.
+
+        Raises:
+            UserError: it does not.
+        """
+
+    def warm_up(self) -> WarmUp | None:
+        """Epochs before the task's own; the optimiser starts afresh after them."""
+        return None
+
+    def predict(
+        self,
+        x: Tensor,
+        task: int | Tensor = 0,
+        *,
+        number: int | None = None,
+        differentiable: bool = False,
+    ) -> Any:
+        """p(y | x) as the likelihood has it; log-probabilities `[B, C]` of classes, in nats.
+
+        Args:
+            x: inputs `[B, ...]`.
+            task: whose head answers.
+            number: of the task that the inputs are from, where that is known.
+            differentiable: keep the graph, where gradients are wanted.
+        """
+        return self.likelihood.predictive(self.draws(x, task, differentiable=differentiable))
+
+    def draws(
+        self,
+        x: Tensor,
+        task: int | Tensor = 0,
+        *,
+        samples: int | None = None,
+        seed: int | None = None,
+        differentiable: bool = False,
+    ) -> Tensor:
+        """Outputs `[S, B, C]` under draws of the weights that depend on a seed alone.
+
+        Args:
+            x: inputs `[B, ...]`.
+            task: whose head answers.
+            samples: S, in place of `eval_samples`.
+            seed: in place of `eval_seed`.
+            differentiable: keep the graph, where gradients are wanted.
+        """
+        with held_scales(self.network):
+            return draws(
+                lambda inputs: self.output(inputs, task),
+                x,
+                self.eval_samples if samples is None else samples,
+                self.eval_seed if seed is None else seed,
+                differentiable=differentiable,
+            )
+
+    @contextmanager
+    def using(self, network: nn.Module) -> Iterator[None]:
+        """Inside, another network of the same form is in the place of the method's own."""
+        own, self.network = self.network, network
+        try:
+            yield
+        finally:
+            self.network = own
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has: not the data of the task at hand, nor what others have put in here."""
+        state = {k: v for k, v in vars(self).items() if isinstance(v, nn.Module) or not callable(v)}
+        return state | {"task": replace(self.task, batches=_no_batches)}
+
+    # What methods read.
+
+    @property
+    def device(self) -> torch.device:
+        """Of the network."""
+        return next(self.network.parameters()).device
+
+    @property
+    def heads(self) -> Sequence[int]:
+        """The labels of the heads that the task trains."""
+        return self.task.heads
+
+    def parameters_in_use(self) -> dict[str, nn.Parameter]:
+        """The trainable parameters of the body and of the task's heads, by name."""
+        return parameters_in_use(self.network, self.heads)
+
+    def trained_parameters(self) -> dict[str, nn.Parameter]:
+        """The parameters that the task has trained, by name."""
+        # A multi-head model that is not the suite's own leaves no gradient at the other heads.
+        in_use = self.parameters_in_use()
+        return {name: weight for name, weight in in_use.items() if weight.grad is not None}
+
+    def points(self) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+        """Each training point of the task once, in batches of one head each.
+
+        Yields the arguments with which the network is to be called, inputs `[B, ...]` first, and
+        the targets `[B]`.
+        """
+        device = self.device
+        for batch in self.task.batches():
+            x, y = batch.x.to(device), batch.y.to(device)
+            if not self.with_task:
+                yield (x,), y
+                continue
+            labels = torch.as_tensor(batch.task, device=device).expand(len(y))
+            for task in torch.unique(labels).tolist():
+                rows = labels == task
+                yield (x[rows], task), y[rows]
+
+
+def _no_batches() -> Iterator[Batch]:
+    return iter(())

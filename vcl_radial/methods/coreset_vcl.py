@@ -1,0 +1,183 @@
+"""Variational continual learning with a coreset (Nguyen et al. 2018, Algorithm 1).
+
+A few points of each task, the coreset C_t, are set aside before the task is trained. Two posteriors
+are kept apart: one sees all points but those, and is carried from task to task,
+
+    q~_t = argmin_q  E_q[ -log p(D_t - C_t | w) ] + KL(q || q~_{t-1})
+
+and one predicts. It starts from the first and sees the coresets of all tasks so far; nothing is
+carried on from it, so that no point is counted twice:
+
+    q_t = argmin_q  E_q[ -log p(C_1, ..., C_t | w) ] + KL(q || q~_t)
+
+The authors' code for many heads makes a q_t of its own for each head, of that head's coreset alone;
+here, as in the algorithm, one q_t serves all heads. What has no posterior (point heads) has no KL
+that would hold it, and a few points would be fitted by maximum likelihood: it stays as training
+left it. The authors' code starts the first task's posterior from maximum likelihood: `ml_epochs`
+(theirs sees C_1 too, here D_1 - C_1 alone).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vcl_radial.data.streams import TensorBatches
+from vcl_radial.data.streams.coreset import coreset
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import MakeOptimizer
+from vcl_radial.methods.ml_init_vcl import MLInitVCL
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
+from vcl_radial.objectives import per_point
+from vcl_radial.predict import own_randomness
+from vcl_radial.schedules import set_rates
+
+
+class CoresetVCL(MLInitVCL):
+    """VCL whose predictions come from a copy that was fine-tuned on points set aside.
+
+    Args:
+        coreset_size: points of each task that are set aside.
+        selection: "random" or "k-centre"; see `vcl_radial.data.streams.coreset`.
+        coreset_epochs: passes over the coresets before a prediction; as many as those of a task if
+            not given.
+        coreset_rate: the learning rates of these passes, as a multiple of those of training.
+        ml_epochs: passes over the first task that train the means alone, before anything else.
+        settings: those of `MLInitVCL`.
+
+    Raises:
+        UserError: the selection is not known, a task has no more than `coreset_size` points, or
+            `coreset_epochs` is below 0 or `coreset_rate` not above 0.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        coreset_size: int = 40,
+        selection: str = "random",
+        coreset_epochs: int | None = None,
+        coreset_rate: float = 1.0,
+        ml_epochs: int = 0,
+        **settings: Any,
+    ) -> None:
+        super().__init__(network, ml_epochs=ml_epochs, **settings)
+        self.coreset_size, self.selection = coreset_size, selection
+        if coreset_epochs is not None and coreset_epochs < 0:
+            raise UserError(f"options.coreset_epochs = {coreset_epochs} must be at least 0")
+        if not 0 < coreset_rate < math.inf:
+            raise UserError(f"options.coreset_rate = {coreset_rate} must be above 0 and finite")
+        self.coreset_epochs, self.coreset_rate = coreset_epochs, coreset_rate
+        self.coreset: tuple[Tensor, ...] = ()
+        """Inputs, targets and task labels of the points set aside; empty before the first task."""
+        self.coreset_seed = 0
+        """Of the fine-tuning, so that the predictions are a function of the state."""
+        self._prediction: nn.Module | None = None
+        self._make: MakeOptimizer | None = None
+
+    def select(self, points: Callable[[], Batch]) -> Tensor | None:
+        """Set the task's coreset aside: what is left is trained on."""
+        batch = points()
+        columns = [batch.x, batch.y, torch.as_tensor(batch.task).expand(len(batch.y))]
+        chosen = coreset(self.selection, batch.x, self.coreset_size)
+        left = torch.ones(len(batch.x), dtype=torch.bool)
+        left[chosen.cpu()] = False
+        new = [column[chosen] for column in columns]
+        old = self.coreset or [column[:0] for column in new]
+        self.coreset = tuple(torch.cat(both) for both in zip(old, new, strict=True))
+        self.coreset_seed = int(torch.randint(2**31, ()))
+        return left.nonzero().flatten()
+
+    def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
+        """The optimiser of a task; the coresets have one like it."""
+        self._make = make
+        return super().make_optimizer(make)
+
+    def extend(self, batch: Batch) -> Batch:
+        """The batch; what was predicted before its step is no longer so."""
+        self._prediction = None
+        return super().extend(batch)
+
+    def end_task(self, task: Task) -> None:
+        """Carry on the posterior that has not seen the coresets, and make the one that has."""
+        super().end_task(task)
+        self._prediction = self._fine_tuned()
+
+    def predict(
+        self,
+        x: Tensor,
+        task: int | Tensor = 0,
+        *,
+        number: int | None = None,
+        differentiable: bool = False,
+    ) -> Any:
+        """What the copy says that was fine-tuned on the coresets."""
+        if not self.coreset:
+            return super().predict(x, task, differentiable=differentiable)
+        if self._prediction is None:  # training has gone on
+            with torch.enable_grad():
+                self._prediction = self._fine_tuned()
+        with self.using(self._prediction):
+            return super().predict(x, task, differentiable=differentiable)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The posterior that is carried on, the coresets, and the copy that has seen them."""
+        copy = None if self._prediction is None else self._prediction.state_dict()
+        carried = {"coreset": self.coreset, "coreset_seed": self.coreset_seed}
+        return super().state_dict() | carried | {"prediction": copy}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.coreset = tuple(column.to(self.device) for column in state["coreset"])
+        self.coreset_seed = state["coreset_seed"]
+        self._prediction = None
+        if state["prediction"] is not None:
+            self._prediction = deepcopy(self.network).eval()
+            self._prediction.load_state_dict(state["prediction"])
+
+    def _fine_tuned(self) -> nn.Module:
+        """A copy of the network, trained on the coresets with its posterior as the prior."""
+        network = deepcopy(self.network).train()
+        layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
+        for layer in layers:
+            layer.sampler = None  # in the middle of a task, one that draws for its training
+        held = {id(parameter) for layer in layers for parameter in layer.parameters()}
+        for parameter in network.parameters():
+            if id(parameter) not in held:
+                parameter.requires_grad_(False)  # no optimiser moves what has no gradient
+        x, y, tasks = self.coreset
+        heads = torch.unique(tasks).tolist()
+        consolidate(network, heads)
+        optimizer, task = self._optimizer_for(network), self.task
+        epochs = task.epochs if self.coreset_epochs is None else self.coreset_epochs
+        with own_randomness(self.coreset_seed, self.device), self.using(network):
+            for epoch in range(epochs):
+                set_rates(optimizer, task.schedule, epoch / epochs)
+                for batch in TensorBatches(x, y, tasks, task.batch_size, True):
+                    of_coreset = Batch(*batch)
+                    draws = [
+                        self.output(of_coreset.x, of_coreset.task)
+                        for _ in range(self.train_samples)
+                    ]
+                    kl = kl_divergence(network, heads)
+                    nll = self.likelihood.nll(torch.stack(draws), of_coreset.y)
+                    optimizer.zero_grad()
+                    torch.autograd.backward(nll + per_point(kl, len(x), self.penalty_weight))
+                    optimizer.step()
+        return network.eval()
+
+    def _optimizer_for(self, network: nn.Module) -> Optimizer:
+        """As in training, afresh, over a copy of the network."""
+        assert self._make is not None
+        optimizer = self._make(network)
+        for group in optimizer.param_groups:
+            group["lr"] = self.coreset_rate * group.pop("task_lr", group["lr"])
+        return optimizer

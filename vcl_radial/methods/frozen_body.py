@@ -1,0 +1,49 @@
+"""The first task's features for all tasks: after it only heads are trained (a reference).
+
+Nothing is forgotten with a head for each task, and nothing learnt that the first task's features do
+not hold. A prior that holds every weight of the body fast ends here, so a method that remembers has
+yet to show that it learns more than this one. No published row; the limit lambda to infinity of
+`vcl_radial.methods.l2` but for the heads, which are free.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn.heads import MultiHead, SingleHead
+
+
+class FrozenBody(Method):
+    """loss = mean NLL, of the head's weights alone once a task has been learnt.
+
+    Raises:
+        UserError: the network has no `MultiHead` or `SingleHead` to leave free.
+    """
+
+    frozen = False
+
+    def end_task(self, task: Task) -> None:
+        """Fix every weight that belongs to no head."""
+        self._freeze()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The network, and whether its body is fixed."""
+        return super().state_dict() | {"frozen": self.frozen}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        if state["frozen"]:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        heads = [m for m in self.network.modules() if isinstance(m, MultiHead | SingleHead)]
+        if not heads:
+            raise UserError("frozen_body trains heads: give it a network with a MultiHead")
+        free = {id(parameter) for head in heads for parameter in head.parameters()}
+        for parameter in self.network.parameters():
+            parameter.requires_grad_(id(parameter) in free)
+        self.frozen = True

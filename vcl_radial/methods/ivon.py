@@ -1,0 +1,174 @@
+"""Improved variational online Newton (Shen et al. 2024), carried forward.
+
+    q_t = N(mean, 1 / precision) = argmin_q  E_q[ -log p(D_t | w) ] + KL(q || q_{t-1})
+
+by the optimiser of the package `ivon-opt`, whose estimate of the diagonal Hessian needs no squares:
+E_q[ H ] = E_q[ (w - mean) g ] precision. Its prior is N(0, 1 / (ess * weight_decay)) and its
+posterior's precision is ess (hessian + weight_decay). To hold the previous posterior
+N(mean_p, 1 / precision_p) as the prior,
+
+    weight_decay = precision_p / ess, a value for each weight, and
+    its step is taken in the coordinates w - mean_p,
+
+in which the carried prior has the form that the package knows. On a quadratic loss the fixed point
+is then the exact mean and precision, up to a relative 1 - beta2 in the precision, which comes from
+the term in the package's Hessian step that keeps it positive.
+
+A moving average that is long enough for the estimate's noise still holds beta2^t of the Hessian h_0
+that it starts with after the t steps of a task. The posterior that is carried is the package's, h_0
+and all: to every weight a task adds beta2^t / initial_noise^2 of precision, an L2 penalty. With
+`debias` predictions still draw from it, but what is carried is the data's part:
+
+    h_data = max(0, (hessian - beta2^t h_0) / (1 - beta2^t))
+    precision_t = precision_{t-1} + ess h_data
+
+so that a weight that no data touch keeps its prior, up to (1 - beta2) / 2 of ess h_0. In a task of
+hundreds of steps h_data is mostly the noise of the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.natural_gradient import NaturalGradientMethod
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import WeightPosterior
+
+
+class IVON(NaturalGradientMethod):
+    """Train by IVON; the posterior of the body and of the trained heads becomes their prior.
+
+    The learning rate is in the package's unit: the step of the means is learning rate * (initial
+    hessian + first weight decay) / (hessian + weight decay). The Hessian is that of the mean NLL.
+
+    Args:
+        initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
+        train_samples: weight samples in a step, each with a backward pass of its own.
+        beta2: decay of the Hessian. The estimate of a step is so noisy that it takes thousands of
+            steps to average: a shorter decay lets the noise through.
+        debias: carry the data's part of the Hessian alone.
+        settings: those of `NaturalGradientMethod`.
+
+    Raises:
+        UserError: the package is not there, or an option is out of its range.
+    """
+
+    draws_in_training = False
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        initial_noise: float = 0.03,
+        train_samples: int = 1,
+        beta2: float | None = 0.999,
+        debias: bool = False,
+        **settings: Any,
+    ) -> None:
+        if math.isinf(initial_noise):
+            raise UserError("initial_noise = inf: IVON's first Hessian must be above 0")
+        super().__init__(network, initial_noise=initial_noise, beta2=beta2, **settings)
+        self.draws_of_step, self.debias = train_samples, debias
+        try:
+            self._optimizer_class = import_module("ivon").IVON
+        except ImportError:
+            raise UserError(
+                "strategy = 'ivon' needs the package ivon-opt: pip install 'vcl-radial[ivon]'"
+            ) from None
+        self._ivon: Any = None
+        self._parts: Sequence[WeightPosterior] = []
+        self._draw: AbstractContextManager[None] | None = None
+        self._kl: Tensor | float = 0.0
+        self._batch: Batch | None = None
+
+    def natural_optimizer(
+        self, posteriors: Sequence[WeightPosterior], lr: float, ess: float
+    ) -> Optimizer:
+        """The package's optimiser on these posteriors, each weight with a decay of its own."""
+        initial = self.posterior.initial_precision / ess
+        self._parts = posteriors
+        self._ivon = self._optimizer_class(
+            [q.mean for q in posteriors],
+            # As the package scales it for its one weight decay; with one for each weight it would
+            # scale each weight's step by another factor.
+            lr=lr * (initial + self.posterior.prior_precision / ess),
+            rescale_lr=False,
+            ess=ess,
+            hess_init=initial,
+            **self.decays,
+        )
+        decay = torch.cat([q.prior_precision.flatten() for q in posteriors]) / ess
+        self._ivon.param_groups[0]["weight_decay"] = decay
+        optimizer: Optimizer = self._ivon
+        return optimizer
+
+    def outputs(self, batch: Batch) -> Tensor:
+        """The outputs under one draw that holds until the backward pass is done."""
+        self._batch = batch
+        # Before the draw, which lies where the means lie.
+        self._kl = self.penalty()
+        self._draw = self._ivon.sampled_params(train=True)
+        self._draw.__enter__()
+        return super().outputs(batch)
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Gather the gradient under each draw; the mean loss over the draws."""
+        losses = [self._backward_of_draw(loss)]
+        for _ in range(self.draws_of_step - 1):
+            self._ivon.zero_grad()
+            assert self._batch is not None
+            loss = self.loss(self._batch, self.outputs(self._batch))
+            losses.append(self._backward_of_draw(loss))
+        return torch.stack([each.squeeze() for each in losses]).mean()
+
+    def _backward_of_draw(self, loss: Tensor) -> Tensor:
+        assert self._draw is not None
+        loss = super().backward(loss)
+        self._draw.__exit__(None, None, None)
+        self._draw = None
+        return loss
+
+    @torch.no_grad()
+    def step(self, optimizer: Optimizer) -> None:
+        """Step in coordinates centred at the prior's mean."""
+        for q in self._parts:
+            q.mean.sub_(q.prior_mean)
+        self._ivon.step()
+        for q in self._parts:
+            q.mean.add_(q.prior_mean)
+        (group,) = self._ivon.param_groups
+        precision = group["ess"] * (group["hess"] + group["weight_decay"])
+        pieces = precision.split([q.mean.numel() for q in self._parts])
+        for q, piece in zip(self._parts, pieces, strict=True):
+            q.precision = piece.view_as(q.mean)
+
+    @torch.no_grad()
+    def end_task(self, task: Task) -> None:
+        """Make the posterior the prior, with `debias` what the data say of it."""
+        if not self.debias:
+            super().end_task(task)
+            return
+        (group,) = self._ivon.param_groups
+        left = group["beta2"] ** self._ivon.current_step
+        # Of no step nothing is learnt.
+        data = (group["hess"] - left * group["hess_init"]).div(max(1 - left, 1e-12)).clamp(min=0)
+        pieces = (group["ess"] * data).split([q.mean.numel() for q in self._parts])
+        for q, piece in zip(self._parts, pieces, strict=True):
+            precision = q.prior_precision + piece.view_as(q.mean)
+            q.carry()
+            q.prior_precision = precision
+
+    def penalty(self) -> Tensor | float:
+        """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
+        if self._draw is not None:
+            return self._kl
+        return super().penalty()

@@ -1,0 +1,50 @@
+"""What the Laplace methods share: an isotropic first prior, and a quadratic past."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.quadratic import QuadraticMethod
+
+
+class LaplaceMethod(QuadraticMethod):
+    """A method that carries a Gaussian around the last task's weights as the prior.
+
+    As `QuadraticMethod`; a weight that no task has trained yet has the first prior
+    N(0, 1/prior_precision). Define `end_task`.
+
+    Args:
+        prior_precision: of the first prior; 0 for a flat one.
+        hessian_weight: factor of each task's curvature as it is added, and not of the first prior:
+            the lambda of Ritter, Botev and Barber (2018).
+        settings: those of `Method`.
+
+    Raises:
+        UserError: one of the two is below 0.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        prior_precision: float = 1.0,
+        hessian_weight: float = 1.0,
+        **settings: Any,
+    ) -> None:
+        super().__init__(network, **settings)
+        for name, value in {
+            "prior_precision": prior_precision,
+            "hessian_weight": hessian_weight,
+        }.items():
+            if not value >= 0:
+                raise UserError(f"options.{name} = {value} must not be below 0")
+        self.prior_precision, self.hessian_weight = prior_precision, hessian_weight
+
+    def penalty(self) -> Tensor | float:
+        """1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}) of the body and the heads in use, in nats."""
+        weights = self.parameters_in_use()
+        new = [w.square().sum() for name, w in weights.items() if name not in self.past.precision]
+        return self.past.penalty(weights, self.loss_value) + sum(new) * self.prior_precision / 2

@@ -1,0 +1,67 @@
+"""Online Laplace approximation with Kronecker-factored curvature (Ritter, Botev and Barber 2018).
+
+After task t the posterior is a Gaussian around the weights w_t that were found, and the next
+task's prior. Its precision has a block for each linear layer, weights and bias together:
+
+    w_t  = argmin_w  -log p(D_t | w) + 1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}),       w_0 = 0
+    L_t  = prior_precision * I + hessian_weight * sum_{s <= t} A_s (x) G_s
+
+with A_s (x) G_s the Kronecker-factored Gauss-Newton matrix of task s at w_s: over all its training
+points, exact over the classes. The factors of every task are kept, so that the sum is exact.
+`hessian_weight` is the paper's lambda, a factor of each Hessian as it is added and not of the first
+prior. Predictions are those of the weights w_t, as in the paper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from vcl_radial.curvature import (
+    KroneckerFactors,
+    KroneckerQuadratic,
+    kronecker_factors,
+    linear_layers,
+)
+from vcl_radial.methods.laplace import LaplaceMethod
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import parameters_in_use
+
+
+class LaplaceKronecker(LaplaceMethod):
+    """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t layer by layer.
+
+    Memory and the time of a step grow with the number of finished tasks. Options are those of
+    `LaplaceMethod`, settings those of `Method`.
+
+    Raises:
+        UserError: the network has trained weights outside of linear layers, or an option is out of
+            its range.
+    """
+
+    past: KroneckerQuadratic
+
+    def __init__(self, network: nn.Module, **settings: Any) -> None:
+        super().__init__(network, **settings)
+        linear_layers(network, parameters_in_use(network, []))
+        self.past = KroneckerQuadratic()
+
+    def end_task(self, task: Task) -> None:
+        """Move the mode, and add the curvature of the body and of the trained heads."""
+        weights = self.trained_parameters()
+        layers = linear_layers(self.network, weights)
+        factors = kronecker_factors(
+            self.network, layers, self.points(), self.likelihood.hessian_root
+        )
+        self.past.replace(
+            weights,
+            {name: torch.full_like(w, self.prior_precision) for name, w in weights.items()},
+        )
+        self.past.add_factors(
+            {
+                name: KroneckerFactors(inputs, gradients * self.hessian_weight)
+                for name, (inputs, gradients) in factors.items()
+            }
+        )

@@ -1,0 +1,143 @@
+"""Learning without forgetting (Li and Hoiem 2017).
+
+On the new task's inputs x the old heads are to answer as they did before the task, so that no old
+data are needed:
+
+    loss = mean NLL of the new task + strength * sum_s L_s
+    L_s = - mean_x sum_c  p_c log p'_c,   p = softmax(z / T),   p' = softmax(z' / T)
+
+with the sum over the old heads s, and z and z' the logits of the network as it was before the task
+and as it is (their modified cross-entropy, T = 2; no factor T^2). L_s is least, the entropy of p,
+where the two agree. With one head for all tasks the classes c are those trained so far: the old
+network knows nothing of new ones. The warm-up that trains the new head alone first is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import MultiHead
+
+
+class LwF(Method):
+    """Distil the network of the last task, head by head, while the new task is learnt.
+
+    Args:
+        strength: lambda_o, the factor of the old heads' losses.
+        temperature: T; above 1 small probabilities count for more.
+        settings: those of `Method`.
+
+    Raises:
+        UserError: the strength is below 0, or the temperature not above 0.
+    """
+
+    likelihoods = frozenset({"categorical"})
+    trains_old_heads = True
+    asks_heads = True
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        strength: float = 1.0,
+        temperature: float = 2.0,
+        **settings: Any,
+    ) -> None:
+        super().__init__(network, **settings)
+        if not strength >= 0:
+            raise UserError(f"options.strength = {strength} must be at least 0")
+        if not temperature > 0:
+            raise UserError(f"options.temperature = {temperature} must be above 0")
+        self.strength, self.temperature = strength, temperature
+        self.classes: dict[int, list[int]] = {}
+        """The classes trained so far, by head; the one head for all tasks is 0."""
+        self._old: nn.Module | None = None
+        self._logits: dict[int, Tensor] = {}
+
+    def begin_task(self, task: Task) -> None:
+        """Keep the network as it is before the task."""
+        super().begin_task(task)
+        # Without dropout, and with the statistics of its task.
+        self._old = deepcopy(self.network).eval() if self.classes else None
+
+    def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """As every method; in training the logits of the old heads are kept beside it."""
+        if self._old is None or not self.network.training:
+            return super().output(x, task)
+        with _features(self.network) as features:
+            output = super().output(x, task)
+        self._logits = self._old_heads(self.network, features, output)
+        return output
+
+    def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
+        """Mean NLL, and the distillation of the old heads; nats per point."""
+        loss = super().loss(batch, outputs)
+        if self._old is None:
+            return loss
+        arguments = (batch.x, batch.task) if self.with_task else (batch.x,)
+        with torch.no_grad(), _features(self._old) as features:
+            before = self._old_heads(self._old, features, self._old(*arguments))
+        for head, classes in self.classes.items():
+            now = self._logits[head]
+            term = distillation(now[:, classes], before[head][:, classes], self.temperature)
+            loss = loss + self.strength * term
+        return loss
+
+    def end_task(self, task: Task) -> None:
+        """Note the classes that the heads have been trained on."""
+        for arguments, labels in self.points():
+            head = int(arguments[1]) if self.with_task else 0
+            self.classes[head] = sorted({*self.classes.get(head, []), *labels.tolist()})
+        self._old = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """As every method, and the classes; the old network is the one a task starts with."""
+        return super().state_dict() | {"classes": self.classes}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.classes = {head: list(classes) for head, classes in state["classes"].items()}
+
+    def _old_heads(
+        self, network: nn.Module, features: list[Tensor], output: Tensor
+    ) -> dict[int, Tensor]:
+        """The logits `[B, C]` of each head that has been trained before."""
+        heads = [m for m in network.modules() if isinstance(m, MultiHead)]
+        if not heads:
+            return {0: output}
+        return {task: heads[0].head(task)(features[-1]) for task in self.classes}
+
+
+def distillation(now: Tensor, before: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of tempered predictions, a scalar in nats per point.
+
+    -mean sum_c softmax(before / T)_c log softmax(now / T)_c;   logits `[B, C]` both.
+    """
+    return cross_entropy(now / temperature, (before / temperature).softmax(-1))
+
+
+@contextmanager
+def _features(network: nn.Module) -> Iterator[list[Tensor]]:
+    """Collect what the heads of a network are given inside: the body need not run for each head."""
+    features: list[Tensor] = []
+    hooks = [
+        module.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
+        for module in network.modules()
+        if isinstance(module, MultiHead)
+    ]
+    try:
+        yield features
+    finally:
+        for hook in hooks:
+            hook.remove()

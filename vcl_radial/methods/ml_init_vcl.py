@@ -1,0 +1,120 @@
+"""Variational continual learning from a maximum-likelihood start (Nguyen et al. 2018).
+
+Before the first task's variational training the posterior's means are trained as point estimates,
+
+    m_1 <- argmin_m  -log p(D_1 | w = m)
+
+while the scales keep their (small) initial value and the prior stays N(0, I). The mean-field bound
+with a wide posterior is hard to optimise from random means; from here it starts where the data are
+already fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import WarmUp
+from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn.rdp import RDPBlock, RDPWeights
+from vcl_radial.nn.weights import PosteriorBlock
+
+_NO_NOISE = -30.0
+"""A rho whose scale, 1e-13, is lost in the rounding of any mean that matters."""
+
+
+class MLInitVCL(VCL):
+    """VCL whose means start at the maximum-likelihood solution.
+
+    Args:
+        ml_epochs: passes over a task that train the means alone; if not given as many as others.
+        every_task: before each task, from the means of the last, instead of before the first only.
+        settings: those of `Method`.
+
+    Raises:
+        UserError: `ml_epochs` is below 0.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        ml_epochs: int | None = None,
+        every_task: bool = False,
+        **settings: Any,
+    ) -> None:
+        super().__init__(network, **settings)
+        if ml_epochs is not None and ml_epochs < 0:
+            raise UserError(f"options.ml_epochs = {ml_epochs} must be at least 0")
+        self.ml_epochs, self.every_task = ml_epochs, every_task
+        self.started = False
+
+    def warm_up(self) -> WarmUp | None:
+        """Train the means on the task as point estimates; leave the scales as they are."""
+        if self.started and not self.every_task:
+            return None
+        epochs = self.task.epochs if self.ml_epochs is None else self.ml_epochs
+        return WarmUp(epochs, self._maximum_likelihood())
+
+    @contextmanager
+    def _maximum_likelihood(self) -> Iterator[None]:
+        """Inside, the loss is the NLL at the means."""
+        weight, self.penalty_weight = self.penalty_weight, 0.0
+        try:
+            with _without_noise(self.network), _directions_at_means(self.network):
+                yield
+        finally:
+            self.penalty_weight, self.started = weight, True
+
+    def state_dict(self) -> dict[str, Any]:
+        """As every method, and whether the first task is over."""
+        return super().state_dict() | {"started": self.started}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.started = state["started"]
+
+
+@contextmanager
+def _without_noise(network: nn.Module) -> Iterator[None]:
+    """Inside, blocks of a location-scale family draw their means; their scales come back after."""
+    blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
+    scales = [block.rho.detach().clone() for block in blocks]
+    with torch.no_grad():
+        for block in blocks:
+            block.rho.fill_(_NO_NOISE)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for block, rho in zip(blocks, scales, strict=True):
+                block.rho.copy_(rho)
+
+
+@contextmanager
+def _directions_at_means(network: nn.Module) -> Iterator[None]:
+    """Inside, radii and directions are used at their means.
+
+    The length of a mean depends on the concentration and the radius's scale too: they are held, so
+    that what is trained is the mean that the posterior has afterwards.
+    """
+    layers = [m for m in network.modules() if isinstance(m, RDPWeights)]
+    blocks = [m for m in network.modules() if isinstance(m, RDPBlock)]
+    held = [p for m in blocks for p in (m.log_concentration, m.rho) if p.requires_grad]
+    for layer in layers:
+        layer.sampler = layer.mean
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.sampler = None
+        for parameter in held:
+            parameter.requires_grad_(True)

@@ -1,0 +1,9 @@
+"""Fine-tuning: train on each task in turn and do nothing about the past (a lower reference)."""
+
+from __future__ import annotations
+
+from vcl_radial.methods.base import Method
+
+
+class Naive(Method):
+    """loss = mean NLL of the current task."""

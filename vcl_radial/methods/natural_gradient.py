@@ -1,0 +1,103 @@
+"""Methods whose optimiser moves a Gaussian posterior, which is carried on: VADAM, VOGN, IVON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vcl_radial.methods.base import MakeOptimizer, Method
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import GaussianNetwork, WeightPosterior
+from vcl_radial.optimizers.natural_gradient import (
+    check_decays,
+    decay_within,
+    effective_sample_size,
+)
+
+
+class NaturalGradientMethod(Method):
+    """A method whose optimiser moves a Gaussian posterior, the next task's prior.
+
+    Define `natural_optimizer`. Of the optimiser that was asked for only the learning rate is taken;
+    `penalty_weight` tempers the KL.
+
+    Args:
+        network: of point parameters: the means.
+        prior_scale: the first prior is N(0, prior_scale^2).
+        initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
+        beta1: decay of the momentum.
+        beta2: decay of the curvature; by default what the steps of a task ask for, see
+            `vcl_radial.optimizers.decay_within`.
+        predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
+        settings: those of `Method`.
+
+    Attributes:
+        posterior: the network, with the posterior and the prior of its weights.
+
+    Raises:
+        UserError: an option is out of its range, or the weights have a posterior already.
+    """
+
+    recipe_keys = frozenset({"eval_samples", "prior_scale", "initial_noise"})
+    draws_in_training: ClassVar[bool] = True
+    """Whether a forward pass in training draws the weights; if not, the optimiser does."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        prior_scale: float = 1.0,
+        initial_noise: float = 0.03,
+        beta1: float = 0.9,
+        beta2: float | None = None,
+        predict_at_means: bool = False,
+        **settings: Any,
+    ) -> None:
+        check_decays(beta1=beta1, beta2=0.0 if beta2 is None else beta2)
+        self.posterior = GaussianNetwork(
+            network,
+            prior_scale=prior_scale,
+            initial_noise=initial_noise,
+            noisy_training=self.draws_in_training,
+            noisy_prediction=not predict_at_means,
+        )
+        if predict_at_means:
+            settings["eval_samples"] = 1
+        super().__init__(self.posterior, **settings)
+        self.beta1, self.beta2 = beta1, beta2
+
+    @property
+    def decays(self) -> dict[str, float]:
+        """Those of the optimiser, for the task that is trained."""
+        beta2 = decay_within(self.task.steps) if self.beta2 is None else self.beta2
+        return {"beta1": self.beta1, "beta2": beta2}
+
+    def natural_optimizer(
+        self, posteriors: Sequence[WeightPosterior], lr: float, ess: float
+    ) -> Optimizer:
+        """An optimiser that moves these means and precisions.
+
+        Args:
+            posteriors: of the body and the heads of the task.
+            lr: the learning rate.
+            ess: the effective sample size.
+        """
+        raise NotImplementedError
+
+    def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
+        """Start the optimiser afresh on the body and the heads of the task."""
+        group = super().make_optimizer(make).param_groups[0]
+        ess = effective_sample_size(self.task.points, self.penalty_weight)
+        lr = float(group.get("task_lr", group["lr"]))
+        return self.natural_optimizer(self.posterior.start(self.heads), lr, ess)
+
+    def penalty(self) -> Tensor | float:
+        """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
+        return self.posterior.kl(self.heads) if self.loss_value else 0.0
+
+    def end_task(self, task: Task) -> None:
+        """Make the posterior the prior; heads of other tasks keep theirs."""
+        self.posterior.carry(task.heads)

@@ -1,0 +1,46 @@
+"""Methods whose past is one quadratic around the weights: L2, EWC, SI, MAS and Laplace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from vcl_radial.curvature import Quadratic
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.nn import VariationalWeights
+
+
+class QuadraticMethod(Method):
+    """A method whose past is one `Quadratic`: its penalty and its state; define `end_task`.
+
+    The heads of other tasks have no part in the penalty and are not carried.
+
+    Attributes:
+        past: what the finished tasks left.
+
+    Raises:
+        UserError: the network has a posterior: this family of methods holds point estimates.
+    """
+
+    def __init__(self, network: nn.Module, **settings: Any) -> None:
+        super().__init__(network, **settings)
+        if any(isinstance(module, VariationalWeights) for module in network.modules()):
+            raise UserError(
+                f"{type(self).__name__} anchors point estimates: set posterior = 'none'"
+            )
+        self.past = Quadratic()
+
+    def penalty(self) -> Tensor | float:
+        """R of the body and of the heads in use, in nats (or its gradient only)."""
+        return self.past.penalty(self.parameters_in_use(), self.loss_value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The network and its past, as plain tensors and numbers."""
+        return super().state_dict() | {"past": self.past.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.past.load_state_dict(state["past"], self.device)

@@ -1,0 +1,132 @@
+"""Finding the class of a method by what a recipe calls it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import vcl_radial.methods
+from vcl_radial import outside
+from vcl_radial.errors import UserError
+from vcl_radial.installed import offer, offers
+from vcl_radial.methods.options import BASES, Signature, read
+from vcl_radial.source import Absent, NotReadable, classes_of, find_class
+
+if TYPE_CHECKING:
+    from vcl_radial.methods.base import Method
+
+_NOT_METHODS = {"base", "laplace", "natural_gradient", "options", "quadratic", "registry", "tasks"}
+"""What is in the folder beside the methods."""
+
+
+def built_in() -> list[str]:
+    """The names of the suite's own methods: each is a file of `vcl_radial.methods`."""
+    modules = pkgutil.iter_modules(vcl_radial.methods.__path__)
+    return sorted(module.name for module in modules if module.name not in _NOT_METHODS)
+
+
+def installed() -> list[str]:
+    """The names under which installed packages offer methods, but for those that are built in."""
+    return sorted({offer.name for offer in offers()} - set(built_in()))
+
+
+def names() -> list[str]:
+    """All names that `find_method` knows: built in, and of installed packages."""
+    return sorted([*built_in(), *installed()])
+
+
+def find_method(name: str) -> type[Any]:
+    """The class that a recipe calls `strategy = "name"`.
+
+    Args:
+        name: of a built-in method, of an entry point in the group `vcl_radial.strategies` of an
+            installed package, or "package.module:Class".
+
+    Returns:
+        A subclass of `Method`, or of `vcl_radial.strategies.ContinualStrategy`.
+
+    Raises:
+        UserError: there is none, it cannot be imported, or it is neither.
+    """
+    target = _target(name)
+    if target is None:
+        return built_in_class(name)
+    found = outside.find("strategy", name, None if target == name else target)
+    if not inspect.isclass(found) or {(c.__module__, c.__name__) for c in found.__mro__}.isdisjoint(
+        BASES
+    ):
+        raise _no_method(name)
+    return found
+
+
+def built_in_class(name: str) -> type[Method]:
+    """The one method that a file of `vcl_radial.methods` defines."""
+    from vcl_radial.methods.base import Method
+
+    module = importlib.import_module(f"{vcl_radial.methods.__name__}.{name}")
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Method)
+        and value.__module__ == module.__name__
+    )
+    return found
+
+
+def look_up(name: str) -> Signature | None:
+    """What the class takes that a recipe calls `strategy = "name"`; nothing is imported.
+
+    Returns:
+        Its signature; None where only an import can tell.
+
+    Raises:
+        UserError: there is none, its file is not Python, or it is no method.
+    """
+    target = _target(name)
+    if target is None:
+        sources = classes_of(f"{vcl_radial.methods.__name__}.{name}")
+        return next(filter(None, map(read, sources)))
+    node = outside.look_up("strategy", name, None if target == name else target)
+    if node is None:
+        return None
+    if isinstance(node, ast.FunctionDef):
+        raise _no_method(name)
+    try:
+        signature = read(find_class(*target.split(":", 1)))
+    except (NotReadable, Absent, SyntaxError):  # of what it is derived from: the import will say so
+        return None
+    if signature is None:
+        raise _no_method(name)
+    return signature
+
+
+def _target(name: str) -> str | None:
+    """`package.module:Class` of a strategy, or None of a built-in one.
+
+    Raises:
+        UserError: there is no strategy of that name.
+    """
+    if outside.is_named(name):
+        return name
+    if name in built_in():
+        return None
+    if (offered := offer(name)) is not None:
+        return offered.target
+    nearest = get_close_matches(name, names(), 1, cutoff=0.0)[0]
+    others = f"; installed: {', '.join(installed())}" if installed() else ""
+    raise UserError(
+        f"strategy = {name!r} is not known: the nearest is {nearest!r} (built in: "
+        f"{', '.join(built_in())}{others}; your own: 'package.module:Class')"
+    )
+
+
+def _no_method(name: str) -> UserError:
+    return UserError(
+        f"strategy = {name!r} is neither a vcl_radial.methods.base.Method nor a "
+        "vcl_radial.strategies.ContinualStrategy"
+    )

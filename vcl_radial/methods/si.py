@@ -1,0 +1,98 @@
+"""Synaptic intelligence (Zenke, Poole and Ganguli 2017).
+
+A weight matters by its share in the fall of the task's loss along the path that training took,
+relative to the square of how far it went (Eq. 3 to 5 there):
+
+    omega_i = - sum_steps g_i (w_i' - w_i)
+    Omega_i = sum_{s < t} omega_{s,i} / (Delta_{s,i}^2 + xi)
+    loss = L + c sum_i Omega_i (w_i - w*_i)^2
+
+with w -> w' the step that the optimiser took, g the mini-batch's gradient before it, Delta_s how
+far task s moved the weight in all, xi the damping, w* the weights at the end of the last task.
+
+g is the gradient of the task's loss *without* the penalty, so that the omegas sum to the fall of
+the mean NLL: so it is in the paper's own code, and in that of Hsu et al. (2018). The code of van de
+Ven et al. (2022) takes that of the loss with the penalty. As in the paper's code the sum Omega is
+clamped at 0 from below.
+
+On the suite's scale R = 1/2 sum_i P_i (w_i - w*_i)^2 in the loss mean NLL + lambda R / N, with
+P = 2 sum_s N_s omega_s / (Delta_s^2 + xi): lambda = `penalty_weight` is the paper's c, as long as
+all tasks have equally many points.
+
+Avalanche's `SynapticIntelligencePlugin` differs: its memory of the weights before a step is a view
+of the weights on a CPU, so that all its importances stay 0; it takes the gradient with the penalty
+in it, has a factor 1/2, and clamps Omega at 0.001 from above.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.quadratic import QuadraticMethod
+from vcl_radial.methods.tasks import Task
+
+
+class SI(QuadraticMethod):
+    """One anchor, and the sum of all tasks' damped path integrals.
+
+    A step takes four more passes over the weights. Between tasks nothing but the penalty is kept.
+
+    Args:
+        xi: the damping, in squared weights, above 0.
+        settings: those of `Method`.
+    """
+
+    def __init__(self, network: nn.Module, *, xi: float = 0.1, **settings: Any) -> None:
+        super().__init__(network, **settings)
+        if not xi > 0:
+            raise UserError(f"options.xi = {xi} must be above 0")
+        self.xi = xi
+        self.omega: dict[str, Tensor] = {}
+        """The path integral of the task at hand so far, in nats per training point."""
+        self._start: dict[str, Tensor] = {}
+        self._step: list[tuple[str, nn.Parameter, Tensor, Tensor]] = []
+
+    def end_task(self, task: Task) -> None:
+        """Move the anchor and add the importances of the body and of the trained heads."""
+        weights = self.trained_parameters()
+        importances = {
+            name: 2 * task.points * self.omega[name] / ((w - self._start[name]).square() + self.xi)
+            for name, w in weights.items()
+        }
+        self.past.carry(weights, importances)
+
+    @torch.no_grad()
+    def begin_task(self, task: Task) -> None:
+        """Remember where the weights start."""
+        super().begin_task(task)
+        in_use = self.parameters_in_use()
+        self._start = {name: weight.detach().clone() for name, weight in in_use.items()}
+        self.omega = {name: torch.zeros_like(weight) for name, weight in in_use.items()}
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Fill in the gradients, and remember those of the task's own loss."""
+        loss = super().backward(loss)
+        with torch.no_grad():
+            in_use = self.parameters_in_use()
+            slopes = self.past.gradient(in_use)
+            scale = self.penalty_weight / self.task.points
+            self._step = []
+            for name, weight in in_use.items():
+                if weight.grad is not None:
+                    gradient = weight.grad.clone()
+                    if name in slopes:
+                        gradient.sub_(slopes[name], alpha=scale)
+                    self._step.append((name, weight, gradient, weight.detach().clone()))
+        return loss
+
+    def step(self, optimizer: Optimizer) -> None:
+        """Move the weights, and add what the move was worth."""
+        super().step(optimizer)
+        with torch.no_grad():
+            for name, weight, gradient, before in self._step:
+                self.omega[name].addcmul_(gradient, before.sub_(weight))

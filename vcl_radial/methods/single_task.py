@@ -1,0 +1,86 @@
+"""Each task alone: a network of its own for every task (an upper reference without transfer).
+
+Every network starts from the same initial weights and sees its own task only, so that neither the
+number of the tasks nor their order matters. It is told which task a test point comes from, with
+one head for all tasks too, where the other methods are not.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import MultiHead
+
+
+class SingleTask(Method):
+    """loss = mean NLL of one task; the next task starts afresh, and the network is kept aside."""
+
+    memoryless = True
+
+    def __init__(self, network: nn.Module, **settings: Any) -> None:
+        super().__init__(network, **settings)
+        self._initial = deepcopy(network)
+        self.networks: dict[int, nn.Module] = {}
+        """The network of each task that has been trained, by the task's number."""
+
+    def begin_task(self, task: Task) -> None:
+        """Start afresh, but for the heads of other tasks."""
+        super().begin_task(task)
+        for module in self._initial.modules():
+            if isinstance(module, MultiHead):
+                module.adapt(task.heads)
+        others = tuple(
+            f"{name}.heads.{head}."
+            for name, module in self.network.named_modules()
+            if isinstance(module, MultiHead)
+            for head in module.heads
+            if int(head) not in task.heads
+        )
+        initial = self._initial.state_dict()
+        with torch.no_grad():
+            for name, value in self.network.state_dict().items():
+                is_weight = name in initial and isinstance(value, Tensor)
+                if is_weight and not name.startswith(others):
+                    value.copy_(initial[name])
+
+    def end_task(self, task: Task) -> None:
+        """Keep the network aside."""
+        self.networks[task.number] = deepcopy(self.network).eval()
+
+    def predict(
+        self,
+        x: Tensor,
+        task: int | Tensor = 0,
+        *,
+        number: int | None = None,
+        differentiable: bool = False,
+    ) -> Any:
+        """What the task's own network says; of a task to come, what it starts with."""
+        network = self.network
+        if number in self.networks:
+            network = self.networks[number]
+        elif number is not None and number != self.task.number:
+            network = self._initial.to(self.device).eval()
+        with self.using(network):
+            return super().predict(x, task, differentiable=differentiable)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The initial weights, and those of every task's network."""
+        networks = {number: network.state_dict() for number, network in self.networks.items()}
+        return super().state_dict() | {"initial": self._initial.state_dict(), "networks": networks}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self._initial.load_state_dict(state["initial"])
+        self.networks = {number: deepcopy(self._initial).eval() for number in state["networks"]}
+        for number, network in self.networks.items():
+            # The initial network has the heads of later tasks too.
+            network.load_state_dict(state["networks"][number], strict=False)
+            network.to(self.device)

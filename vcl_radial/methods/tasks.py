@@ -1,0 +1,50 @@
+"""What a method learns from: a batch, and a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from vcl_radial.schedules import Schedule, constant
+
+
+class Batch(NamedTuple):
+    """Some points of a task.
+
+    Attributes:
+        x: inputs `[B, ...]`.
+        y: targets `[B]`.
+        task: the label of the head that answers, one for all rows or one per row `[B]`.
+    """
+
+    x: Tensor
+    y: Tensor
+    task: int | Tensor = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """The data that are learned from at a time, and how long.
+
+    Attributes:
+        number: of the task, from 0.
+        points: N, the training points.
+        batches: gives every training point once, in the order of the data.
+        heads: the labels of the heads that are trained.
+        steps: of the optimiser that are to come.
+        epochs: passes over the data that are to come.
+        batch_size: points of a step.
+        schedule: the factor of the learning rates, given the share of the epochs that is done.
+    """
+
+    number: int
+    points: int
+    batches: Callable[[], Iterable[Batch]]
+    heads: Sequence[int] = (0,)
+    steps: int = 1
+    epochs: int = 1
+    batch_size: int = 1
+    schedule: Schedule = constant

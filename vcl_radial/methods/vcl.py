@@ -1,0 +1,103 @@
+"""Variational continual learning (Nguyen, Li, Bui and Turner 2018).
+
+Each task's approximate posterior is the next task's prior:
+
+    q_t = argmin_q  E_q[ -log p(D_t | w) ] + KL(q || q_{t-1}),    q_0 = N(0, I)
+
+With a Gaussian family this is Gaussian VCL (Eq. 4 there, without a coreset). With a radial one
+(Farquhar, Osborne and Gal 2020, section 4.2) the KL holds the Jacobian term that their Eq. 44 is
+missing, in closed form: see `vcl_radial.posteriors.radial_kl`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import (
+    ClosedFormGradients,
+    PosteriorBlock,
+    consolidate,
+    kl_divergence,
+    posterior_blocks,
+)
+from vcl_radial.nn.movement import movement
+from vcl_radial.nn.weights import VariationalWeights
+
+
+class VCL(Method):
+    """Carry the posterior of the body and of the trained heads forward as their prior.
+
+    `penalty_weight` is the factor of the KL: at 1 the loss is the negative evidence lower bound
+    over N, below 1 it is tempered.
+
+    Where it can, training takes the gradient in closed form, which costs little more than a
+    network with point estimates (see `vcl_radial.nn.closed_form`); the loss then holds the KL's
+    value only if `loss_value` asks for it. Plain autograd serves by itself where somebody else adds
+    to the loss or reads `.grad`, a subclass has a penalty, a loss or a step of its own, or a family
+    or a layer has no closed form of its own.
+
+    Raises:
+        UserError: the network has no posterior.
+    """
+
+    _closed_form: ClosedFormGradients | None = None
+    _blocks: list[PosteriorBlock]
+
+    def __init__(self, network: nn.Module, **settings: Any) -> None:
+        super().__init__(network, **settings)
+        if not any(isinstance(m, VariationalWeights) for m in network.modules()):
+            raise UserError(
+                f"{type(self).__name__} carries a posterior forward, and the network has none: set "
+                "posterior = 'radial', 'gaussian' or 'rdp'"
+            )
+
+    def begin_task(self, task: Task) -> None:
+        """Take the gradients over where they have a closed form."""
+        super().begin_task(task)
+        self.release()  # a task that broke off has not ended
+        self._blocks = posterior_blocks(self.network, self.heads)
+        if (
+            all(getattr(type(self), part) is getattr(VCL, part) for part in _PARTS)
+            and not self.gradients_are_read
+            and ClosedFormGradients.serves(self.network)
+        ):
+            self._closed_form = ClosedFormGradients(self.network)
+
+    def penalty(self) -> Tensor | float:
+        """KL(q || p) of the body and the heads in use, in nats."""
+        if self._closed_form is None:
+            return kl_divergence(self.network, self.heads)
+        if not self.loss_value:
+            return 0.0
+        with torch.no_grad():
+            return kl_divergence(self.network, self.heads)
+
+    def step(self, optimizer: Optimizer) -> None:
+        """Step along the gradient of NLL and KL."""
+        if self._closed_form is not None:
+            factor = self.penalty_weight / self.task.points
+            self._closed_form.before_step(optimizer, self._blocks, factor)
+        super().step(optimizer)
+
+    def end_task(self, task: Task) -> None:
+        """Make the posterior the prior; heads of other tasks keep theirs."""
+        self.release()
+        self.movement = movement(self.network, task.heads)
+        consolidate(self.network, task.heads)
+
+    def release(self) -> None:
+        """Give the draws back to the layers."""
+        if self._closed_form is not None:
+            self._closed_form.release()
+            self._closed_form = None
+
+
+_PARTS = ("penalty", "loss", "backward", "step")
+"""What of a step a subclass may have of its own, which the closed form would pass by."""

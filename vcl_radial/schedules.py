@@ -1,0 +1,43 @@
+"""How learning rates fall within a task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+Schedule = Callable[[float], float]
+"""The factor of the learning rates, as a function of the share of a task's epochs that is done."""
+
+
+def constant(done: float) -> float:
+    """1, throughout."""
+    return 1.0
+
+
+def cosine(done: float) -> float:
+    """(1 + cos(pi done)) / 2, from 1 towards 0 (Loshchilov and Hutter 2017, Eq. 5)."""
+    return (1 + math.cos(math.pi * done)) / 2
+
+
+SCHEDULES: dict[str, Schedule] = {"constant": constant, "cosine": cosine}
+"""By the names of a recipe's `schedule`."""
+
+
+def set_rates(optimizer: Optimizer, schedule: Schedule, share: float, times: float = 1.0) -> None:
+    """Set the learning rates to what a schedule has after a share of the epochs.
+
+    Args:
+        optimizer: whose groups keep their rates from before any schedule as `task_lr`.
+        schedule: their factor.
+        share: of the task's epochs that is done.
+        times: another factor of all rates.
+    """
+    if schedule is constant and times == 1:  # somebody else may schedule them
+        return
+    factor = schedule(share) * times
+    for group in optimizer.param_groups:
+        group["lr"] = factor * group.setdefault("task_lr", group["lr"])
