@@ -30,7 +30,9 @@ def result_files(setting: Setting) -> Iterator[str | None]:
         folder = _folder_of(marker, out)
         for path in sorted(folder.path.iterdir()):
             whole = path.read_bytes()
-            for what, content in _harmed(setting, whole, 3 * setting.moments):
+            harmed = list(_harmed(setting, whole, 3 * setting.moments))
+            # With few moments each file has one kind of damage, and files share the kinds.
+            for what, content in setting.rng.sample(harmed, min(len(harmed), setting.moments**2)):
                 path.write_bytes(content)
                 fault = folder.fault()
                 if fault is None and not (path.name == "done" and _same_marker(whole, content)):

@@ -3,7 +3,9 @@
 The whole of it is `make faults`, and what came out is in reports/reliability.md.
 """
 
+import multiprocessing
 import random
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,35 +23,48 @@ QUICK = ("result-files", "data-files", "tomls", "command-lines", "diverged-run")
 """Kinds of which a case takes little time."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _prepared():
-    import torch
+@pytest.fixture(scope="module")
+def single_threaded():
+    """A process that forks commands: where threads were at work, as here, a fork may wait forever.
+
+    A lock that another thread held at the fork is never released in the copy.
+    """
     from children import prepare
 
-    threads = torch.get_num_threads()
-    prepare()
-    yield
-    torch.set_num_threads(threads)
+    context = multiprocessing.get_context("spawn")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
+        with ProcessPoolExecutor(1, context, initializer=prepare) as process:
+            yield process
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_nothing_is_lost(tmp_path: Path, name):
-    from kinds import KINDS
-    from work import Setting
-
-    (kind,) = (kind for kind in KINDS if kind.name == name)
-    faults = list(kind.cases(Setting(tmp_path, random.Random(0), FEW)))
+def test_nothing_is_lost(tmp_path: Path, single_threaded, name):
+    faults = single_threaded.submit(faults_of, name, tmp_path).result()
     if faults and all(fault is not None and fault.startswith("skipped: ") for fault in faults):
         pytest.skip(str(faults[0]))
     assert faults
     assert [fault for fault in faults if fault is not None] == []
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path):
+def faults_of(name: str, scratch: Path) -> list[str | None]:
+    from kinds import KINDS
+    from work import Setting
+
+    (kind,) = (kind for kind in KINDS if kind.name == name)
+    return list(kind.cases(Setting(scratch, random.Random(0), FEW)))
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, single_threaded):
+    single_threaded.submit(kill_and_go_on, tmp_path).result()
+
+
+def kill_and_go_on(scratch: Path) -> None:
     from moments import Counter, Moment, kill, struck
     from work import Setting, ends_well, results, run
 
-    work, setting = run(methods=("naive",)), Setting(tmp_path, random.Random(0), FEW)
+    work, setting = run(methods=("naive",)), Setting(scratch, random.Random(0), FEW)
     place, counter = setting.place(), Counter()
     out = place / "out"
     at = 16  # in the middle of writing the first checkpoint
