@@ -143,7 +143,11 @@ class Method:
         """Carry a finished task forward; nothing for a method without memory."""
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is carried from task to task, as plain tensors; extend it for more than that."""
+        """All that is carried from task to task, as plain tensors; extend it for more than that.
+
+        In the middle of a task it holds too what the steps have added up, but not what `begin_task`
+        derives from the state before the task: whoever goes on there begins the task first.
+        """
         own = self.likelihood.state_dict()
         return {"network": self.network.state_dict()} | ({"likelihood": own} if own else {})
 
@@ -152,6 +156,13 @@ class Method:
         self.network.load_state_dict(state["network"])
         if "likelihood" in state:
             self.likelihood.load_state_dict(state["likelihood"])
+
+    def forget_caches(self) -> None:
+        """Drop what was computed from the weights and could be again, within a task.
+
+        Whoever stops and goes on in the middle of a task calls it at the same steps of both ways:
+        what is computed anew may differ by rounding.
+        """
 
     # A step, in its parts.
 

@@ -172,3 +172,14 @@ class IVON(NaturalGradientMethod):
         if self._draw is not None:
             return self._kl
         return super().penalty()
+
+    def state_dict(self) -> dict[str, Any]:
+        """As every method, and the number of steps, which the package's optimiser leaves out."""
+        steps = {} if self._ivon is None else {"steps": self._ivon.current_step}
+        return super().state_dict() | steps
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        if self._ivon is not None and "steps" in state:
+            self._ivon.current_step = state["steps"]

@@ -40,7 +40,8 @@ from vcl_radial.methods.tasks import Task
 class SI(QuadraticMethod):
     """One anchor, and the sum of all tasks' damped path integrals.
 
-    A step takes four more passes over the weights. Between tasks nothing but the penalty is kept.
+    A step takes four more passes over the weights. Between tasks nothing but the penalty is kept;
+    in the middle of one the path integral is a part of the state.
 
     Args:
         xi: the damping, in squared weights, above 0.
@@ -55,6 +56,7 @@ class SI(QuadraticMethod):
         self.omega: dict[str, Tensor] = {}
         """The path integral of the task at hand so far, in nats per training point."""
         self._start: dict[str, Tensor] = {}
+        self._in_task = False
         self._step: list[tuple[str, nn.Parameter, Tensor, Tensor]] = []
 
     def end_task(self, task: Task) -> None:
@@ -65,6 +67,7 @@ class SI(QuadraticMethod):
             for name, w in weights.items()
         }
         self.past.carry(weights, importances)
+        self._in_task = False
 
     @torch.no_grad()
     def begin_task(self, task: Task) -> None:
@@ -73,6 +76,7 @@ class SI(QuadraticMethod):
         in_use = self.parameters_in_use()
         self._start = {name: weight.detach().clone() for name, weight in in_use.items()}
         self.omega = {name: torch.zeros_like(weight) for name, weight in in_use.items()}
+        self._in_task = True
 
     def backward(self, loss: Tensor) -> Tensor:
         """Fill in the gradients, and remember those of the task's own loss."""
@@ -96,3 +100,15 @@ class SI(QuadraticMethod):
         with torch.no_grad():
             for name, weight, gradient, before in self._step:
                 self.omega[name].addcmul_(gradient, before.sub_(weight))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The network and its past; in the middle of a task, the path integral so far too."""
+        return super().state_dict() | ({"omega": self.omega} if self._in_task else {})
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        if "omega" in state:
+            self.omega = {
+                name: path.to(self.device, copy=True) for name, path in state["omega"].items()
+            }

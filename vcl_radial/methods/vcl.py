@@ -92,6 +92,12 @@ class VCL(Method):
         self.movement = movement(self.network, task.heads)
         consolidate(self.network, task.heads)
 
+    def forget_caches(self) -> None:
+        """Compute the scales anew from the rhos: the compiled pass keeps its own."""
+        if self._closed_form is not None:
+            self._closed_form.release()
+            self._closed_form = ClosedFormGradients(self.network)
+
     def release(self) -> None:
         """Give the draws back to the layers."""
         if self._closed_form is not None:

@@ -154,12 +154,17 @@ class GaussianNetwork(nn.Module):
     def set_extra_state(self, state: dict[str, dict[str, Tensor]]) -> None:
         """Take over what `get_extra_state` gave."""
         device = next(self.network.parameters()).device
-        self._posteriors = {}
-        # Their parameters may be of heads that are yet to be made.
-        self._carried = {
-            name: {key: tensor.to(device, copy=True) for key, tensor in held.items()}
-            for name, held in state.items()
+        held = {
+            name: {key: tensor.to(device, copy=True) for key, tensor in tensors.items()}
+            for name, tensors in state.items()
         }
+        # In place: an optimiser at work holds them too.
+        self._posteriors = {name: q for name, q in self._posteriors.items() if name in held}
+        for name, q in self._posteriors.items():
+            for key, tensor in held.pop(name).items():
+                setattr(q, key, tensor)
+        # Their parameters may be of heads that are yet to be made.
+        self._carried = held
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> GaussianNetwork:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]

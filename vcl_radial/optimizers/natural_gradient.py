@@ -51,10 +51,10 @@ class NaturalGradient(Optimizer):
         beta1: float = 0.9,
         beta2: float = 0.999,
     ) -> None:
-        super().__init__([q.mean for q in posteriors], {"lr": lr})
+        # The count is in the group, so that the state dict has it.
+        super().__init__([q.mean for q in posteriors], {"lr": lr, "steps": 0})
         self.posteriors, self.ess = posteriors, ess
         self.beta1, self.beta2 = beta1, beta2
-        self.steps = 0
         for q in posteriors:
             curvature = (q.precision - q.prior_precision) / ess
             self.state[q.mean] = {"curvature": curvature, "momentum": torch.zeros_like(q.mean)}
@@ -70,8 +70,9 @@ class NaturalGradient(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Move means and precisions by the gradients of the last backward pass."""
-        self.steps += 1
-        step_size = self.param_groups[0]["lr"] / (1 - self.beta1**self.steps)
+        (group,) = self.param_groups
+        group["steps"] += 1
+        step_size = group["lr"] / (1 - self.beta1 ** group["steps"])
         squares = self.squares()
         for q in self.posteriors:
             if q.mean.grad is None:

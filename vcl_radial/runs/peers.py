@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import torch
@@ -62,37 +61,22 @@ class Peers:
         dist.broadcast(value, 0)
         return float(value)
 
-    def together(self, network: nn.Module, *, some_unused: bool) -> nn.Module:
-        """The network as its gradients are averaged over the processes.
+    def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Average every gradient over the processes as soon as a backward pass has added to it.
 
-        Args:
-            network: on its device.
-            some_unused: whether a loss may leave out some of the parameters.
+        Of several backward passes before a step, the mean of the sum is the sum of the means.
         """
-        if self.world == 1:
-            return network
-        from torch.nn.parallel import DistributedDataParallel
+        if self.world > 1:
+            for parameter in parameters:
+                hook: Any = parameter.register_post_accumulate_grad_hook
+                hook(self._average_gradient)
 
-        with warnings.catch_warnings():
-            # The option's new name is unknown to older versions of PyTorch.
-            warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
-            # Priors, the only buffers, are the same everywhere and change between sites alone.
-            return DistributedDataParallel(
-                network, broadcast_buffers=False, find_unused_parameters=some_unused
-            )
+    def _average_gradient(self, parameter: Tensor) -> None:
+        if parameter.grad is not None:
+            self.mean(parameter.grad)
 
 
 ALONE: Final = Peers()
-
-
-def unsynchronised(network: nn.Module) -> AbstractContextManager[None]:
-    """Inside, gradients are added up in each process; the next backward pass outside averages."""
-    from torch.nn.parallel import DistributedDataParallel
-
-    if isinstance(network, DistributedDataParallel):
-        synchronised: AbstractContextManager[None] = network.no_sync()
-        return synchronised
-    return nullcontext()
 
 
 @contextmanager

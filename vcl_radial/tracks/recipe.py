@@ -15,6 +15,9 @@ from pydantic import (
 )
 
 from vcl_radial import outside
+from vcl_radial.errors import UserError
+from vcl_radial.methods import registry
+from vcl_radial.methods.options import METHOD, check_options
 from vcl_radial.runs.settings import Count, Positive, Settings
 
 
@@ -57,6 +60,61 @@ class RecipeSettings(Settings):
         # Results from before there was this key are those of the track's own network still.
         content: dict[str, Any] = serialise(self)
         return {key: v for key, v in content.items() if key != "network" or v is not None}
+
+
+class MethodRecipe(RecipeSettings):
+    """What recipes say of a method, in tracks that train plain methods themselves.
+
+    Attributes:
+        strategy: the method: "vcl", "ewc", ...; by default "vcl" with a posterior, and "naive"
+            without one.
+        options: what the method takes beyond the keys of every recipe.
+    """
+
+    strategy: str = ""
+    options: dict[str, Any] = Field(default={})
+
+    @property
+    def _usual_strategy(self) -> str:
+        return "naive" if self.posterior == "none" else "vcl"
+
+    @model_validator(mode="after")
+    def _with_strategy(self) -> MethodRecipe:
+        if not self.strategy:
+            object.__setattr__(self, "strategy", self._usual_strategy)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Results from before there were these keys are those of the default method still.
+        content: dict[str, Any] = serialise(self)
+        defaults: dict[str, Any] = {
+            "strategy": self._usual_strategy,
+            "options": {},
+            "network": None,
+        }
+        return {k: v for k, v in content.items() if k not in defaults or v != defaults[k]}
+
+    def check_method(self) -> None:
+        """See that what the recipe names is there, and that the method takes its options.
+
+        Nothing is imported.
+
+        Raises:
+            UserError: it is not, or does not.
+        """
+        signature = registry.look_up(self.strategy)
+        if signature is not None:
+            if signature.base != METHOD:
+                raise self.no_plain_method()
+            check_options(self.strategy, signature, self.options, above=type(self).model_fields)
+
+    def no_plain_method(self) -> UserError:
+        """That the class is a strategy of Avalanche's."""
+        return UserError(
+            f"strategy = {self.strategy!r} is an Avalanche strategy, which serves image streams "
+            "only: derive it from vcl_radial.methods.base.Method to train it in this track"
+        )
 
 
 class StepRecipe(Settings):

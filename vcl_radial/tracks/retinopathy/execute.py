@@ -16,15 +16,21 @@ from vcl_radial.errors import Diverged, UserError, is_out_of_memory
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.runs.track import Step
-from vcl_radial.tracks.retinopathy.networks import make_network
 from vcl_radial.tracks.retinopathy.prediction import predict, together
 from vcl_radial.tracks.retinopathy.prepare import Prepared, all_test_sets, all_validation_sets
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.tracks.retinopathy.settings import Run
-from vcl_radial.tracks.retinopathy.training import HISTORY, Training, derived, trained_network
+from vcl_radial.tracks.retinopathy.training import (
+    HISTORY,
+    Training,
+    derived,
+    draws,
+    method_of,
+    trained_method,
+)
 
-Weights = dict[str, Any]
-"""A network's state dict."""
+State = dict[str, Any]
+"""A method's state dict."""
 
 History = list[dict[str, float]]
 """A line for every epoch."""
@@ -44,8 +50,8 @@ class EpochTraining:
         self, run: Run, sites: Sequence[Prepared], device: str = "cpu", peers: Peers = ALONE
     ) -> None:
         self.run, self.sites, self.device, self.peers = run, sites, torch.device(device), peers
-        self.members: list[list[Weights]] = []
-        """Of each member the weights after each site."""
+        self.members: list[list[State]] = []
+        """Of each member the method's state after each site."""
         self._history: History = []
         self._training: Training | None = None
 
@@ -70,7 +76,7 @@ class EpochTraining:
         return step(self.run, [site.name for site in self.sites], self.history)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights of the networks that are trained, the one at work, and the history."""
+        """States of the methods that are trained, the one at work, and the history."""
         return {
             "members": self.members,
             "history": self._history,
@@ -110,11 +116,14 @@ class EpochTraining:
                 continue
             if self._training is None:
                 self._training = self._begin(member, site)
-            while not self._training.finished:
+            training = self._training
+            while not training.finished:
                 with _memory_named(self.run.recipe.batch_size):
-                    self._training.run_epoch()
+                    training.run_epoch()
+                    if training.finished:
+                        # With the last epoch: a method may want the gradients of its last step.
+                        self._end(training, self.members[member])
                 yield self._step()
-            self._end(self._training, self.members[member])
 
     def files(self) -> dict[str, str]:
         """Predictions, scores, calibration and history.
@@ -134,13 +143,14 @@ class EpochTraining:
         return {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
 
     def kept(self) -> dict[str, Any]:
-        """The weights of all members after all sites, of a run that is scored on test data."""
+        """The states of all members after all sites, of a run that is scored on test data."""
         return {"weights.pt": {"members": self.members}} if self.run.evaluate_on == "test" else {}
 
     def facts(self) -> dict[str, Any]:
         """Parameters, seconds, photographs, sites, and what has to be said with the results."""
         recipe, sites, history = self.run.recipe, self.sites, self._history
-        parameters = sum(p.numel() for p in make_network(recipe, sites[0].data.size).parameters())
+        network = method_of(recipe, sites[0].data.size).network
+        parameters = sum(p.numel() for p in network.parameters())
         seconds = sum(line["seconds"] for line in history)
         return {
             "parameters": recipe.members * parameters,
@@ -168,11 +178,11 @@ class EpochTraining:
             peers=self.peers,
         )
 
-    def _end(self, training: Training, after: list[Weights]) -> None:
-        after.append(training.selected())
+    def _end(self, training: Training, after: list[State]) -> None:
         self._history += [
             {**line, "selected": _is_selected(training, line)} for line in training.history
         ]
+        after.append(training.carried())
         self._training = None
 
 
@@ -246,7 +256,7 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
 def _predictions(
     run: Run,
     sites: Sequence[Prepared],
-    members: Sequence[Sequence[Weights]],
+    members: Sequence[Sequence[State]],
     device: torch.device,
 ) -> pd.DataFrame:
     """What the members say together about all that is scored on, after every site."""
@@ -254,27 +264,27 @@ def _predictions(
     scored = all_test_sets if run.evaluate_on == "test" else all_validation_sets
     tables = []
     for k, site in enumerate(sites):
-        networks = [trained_network(recipe, site.data.size, after[k], device) for after in members]
+        methods = [trained_method(recipe, site.data.size, after[k], device) for after in members]
         for name, data, rows in scored(sites):
-            draws = [
+            log_draws = [
                 predict(
-                    network,
+                    method,
                     data,
                     rows,
                     normalisation=site.normalisation,
-                    samples=recipe.eval_samples if recipe.draws else 1,
+                    samples=recipe.eval_samples if draws(recipe, method) else 1,
                     seed=derived(seed, "prediction", member),
                     batch_size=recipe.batch_size,
                     device=device,
                 )
-                for member, network in enumerate(networks)
+                for member, method in enumerate(methods)
             ]
-            if not all(draw.isfinite().all() for draw in draws):
+            if not all(draw.isfinite().all() for draw in log_draws):
                 raise Diverged(
                     f"predictions on {name} are not numbers: choose a smaller learning_rate"
                 )
             photographs = data.photographs.select(rows)
-            tables.append(prediction_table(site.name, name, photographs, together(draws)))
+            tables.append(prediction_table(site.name, name, photographs, together(log_draws)))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -63,14 +63,8 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
 @contextmanager
 def at_means(network: nn.Module) -> Iterator[None]:
     """Inside, training sees the posterior means and no noise."""
-    layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
-    for layer in layers:
-        layer.sampler = layer.mean
-    try:
+    with _drawn_by(network, lambda layer: layer.mean):
         yield
-    finally:
-        for layer in layers:
-            layer.sampler = None
 
 
 @contextmanager
@@ -81,14 +75,23 @@ def truncated(network: nn.Module, threshold: float) -> Iterator[None]:
     gradient is biased and of lower variance, and the KL stays that of the whole Gaussian
     (Farquhar, Osborne and Gal 2020, Appendix F). Drawing for prediction is as ever.
     """
+    with _drawn_by(network, lambda layer: _Truncated(layer, threshold)):
+        yield
+
+
+@contextmanager
+def _drawn_by(
+    network: nn.Module, make: Callable[[VariationalWeights], Callable[[], Layer]]
+) -> Iterator[None]:
     layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
+    samplers = [layer.sampler for layer in layers]
     for layer in layers:
-        layer.sampler = _Truncated(layer, threshold)
+        layer.sampler = make(layer)
     try:
         yield
     finally:
-        for layer in layers:
-            layer.sampler = None
+        for layer, sampler in zip(layers, samplers, strict=True):
+            layer.sampler = sampler
 
 
 class _Truncated:

@@ -1,4 +1,4 @@
-"""What a network says about photographs, under draws of its weights."""
+"""What a method says about photographs, under draws of its weights."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vcl_radial.data.fundus import FundusData, Normalisation, evaluation_batches
 from vcl_radial.data.fundus.data import Places
-from vcl_radial.nn.weights import held_scales
-from vcl_radial.predict import own_randomness
+from vcl_radial.methods.base import Method
 
 EVAL_BATCH: Final = 128
 
 
-@torch.no_grad()
 def predict(
-    network: nn.Module,
+    method: Method,
     data: FundusData,
     rows: Places,
     *,
@@ -35,19 +33,17 @@ def predict(
     one place of their batches). Training's randomness is left as it is, and the network in the mode
     that it was in. A batch is at most as large as one of training, into whose memory it then fits.
     """
-    device, was_training = torch.device(device), network.training
+    network, was_training = method.network, method.network.training
     network.eval()
-    found = []
-    with held_scales(network):
-        for batch in evaluation_batches(
-            data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
-        ):
-            with own_randomness(seed, device):
-                draws = [network(batch.x).float().log_softmax(-1) for _ in range(samples)]
-            found.append(torch.stack(draws).cpu())
-            on_batch()
+    parts = []
+    for batch in evaluation_batches(
+        data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
+    ):
+        outputs = method.draws(batch.x, samples=samples, seed=seed)
+        parts.append(outputs.float().log_softmax(-1).cpu())
+        on_batch()
     network.train(was_training)
-    return torch.cat(found, 1)
+    return torch.cat(parts, 1)
 
 
 def probability(log_draws: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from vcl_radial import outside
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import RecipeSettings
+from vcl_radial.tracks.recipe import MethodRecipe
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -79,7 +79,7 @@ class DataSettings(Settings):
         return self
 
 
-class Recipe(RecipeSettings):
+class Recipe(MethodRecipe):
     """How a method trains and predicts; the network is a VGG by default.
 
     Attributes:
@@ -135,11 +135,6 @@ class Recipe(RecipeSettings):
             raise ValueError("pretrain_epochs must be below epochs")
         return self
 
-    @property
-    def draws(self) -> bool:
-        """Whether two predictions of one network differ."""
-        return self.posterior != "none" or self.dropout > 0
-
 
 TABLES = ("predictions", "scores", "calibration", "history")
 """Of a finished run, each a CSV file."""
@@ -186,10 +181,14 @@ class Run(RunSpec):
         return ("spec.toml", *tables, "environment.json", *weights)
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """A network of the user's own.
+        """A network and a method of the user's own.
 
         Raises:
-            UserError: it is not found or cannot be imported.
+            UserError: one is not found or cannot be imported.
         """
-        name = self.recipe.network
-        return [outside.find("network", name)] if name is not None else []
+        names = {"network": self.recipe.network, "strategy": self.recipe.strategy}
+        return [
+            outside.find(key, name)
+            for key, name in names.items()
+            if name is not None and outside.is_named(name)
+        ]

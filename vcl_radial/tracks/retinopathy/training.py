@@ -9,28 +9,26 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor
 
-from vcl_radial.data.fundus import Augmentation, TrainingBatches
+from vcl_radial.data.fundus import Augmentation, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.metrics.referral import auc
-from vcl_radial.nn import (
-    ClosedFormGradients,
-    consolidate,
-    kl_divergence,
-    posterior_blocks,
-)
-from vcl_radial.objectives import categorical_nll, per_point
+from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
-from vcl_radial.runs.peers import ALONE, Peers, unsynchronised
+from vcl_radial.runs.peers import ALONE, Peers
+from vcl_radial.schedules import set_rates
+from vcl_radial.tracks.methods import make_method, require_task_by_task
 from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
-from vcl_radial.tracks.retinopathy.prediction import predict, probability
+from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
 from vcl_radial.tracks.retinopathy.settings import Recipe
 
@@ -39,8 +37,9 @@ OnBatch = Callable[[], None]
 HISTORY = ("member", "site", "epoch", "loss", "nll", "kl", "validation_auc", "seconds")
 """Columns of the history; member and site count from 0, epochs from 1.
 
-Loss and NLL are in nats per photograph, the KL in nats, the AUC in per cent. The NLL is the mean
-over the epoch; the KL, and its share of the loss, are those at its end.
+Loss and NLL are in nats per photograph, the AUC in per cent. The KL is the method's penalty,
+whichever that is, in nats. The NLL is the mean over the epoch; the KL, and its share of the loss,
+are those at its end.
 """
 
 
@@ -51,8 +50,32 @@ def derived(seed: int, *purpose: int | str) -> int:
     return int(state)
 
 
+def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> Method:
+    """The recipe's method, with a network for photographs of this size.
+
+    Raises:
+        UserError: the method does not serve this track, or the network.
+    """
+    network = make_network(recipe, size).to(device)
+    method = make_method(
+        recipe,
+        network,
+        penalty_weight=recipe.kl_weight,
+        train_samples=recipe.train_samples,
+        loss_value=False,
+    )
+    require_task_by_task(recipe, method)
+    return method
+
+
+def draws(recipe: Recipe, method: Method) -> bool:
+    """Whether two predictions of a method differ."""
+    of_method = "eval_samples" in method.recipe_keys and method.eval_samples > 1
+    return recipe.posterior != "none" or recipe.dropout > 0 or of_method
+
+
 class Training:
-    """A network in training.
+    """A method in training on a site.
 
     Args:
         recipe: how.
@@ -61,12 +84,13 @@ class Training:
         member: of the ensemble, from 0.
         device: of the network.
         site: of a sequence, from 0.
-        start: the weights of the site before; the posterior among them becomes the prior.
+        start: what the method carries from the site before.
         peers: that share every batch. Each draws weights of its own; gradients are averaged
-            over them, so that the KL counts once.
+            over them, so that the penalty counts once.
 
     Raises:
-        UserError: the batch cannot be shared, or is larger than the data.
+        UserError: the batch cannot be shared, or is larger than the data, or the method does not
+            serve this track.
     """
 
     def __init__(
@@ -95,27 +119,67 @@ class Training:
         # What a later site draws has seeds of its own.
         self._whose = (member, "site", site) if site else (member,)
         with own_randomness(derived(seed, "start", member), torch.device("cpu")):
-            self.network = make_network(recipe, prepared.data.size)
+            self.method = method_of(recipe, prepared.data.size, device)
+        self.network = self.method.network
+        self._samples = 1
+        if type(self.method).outputs is Method.outputs:  # the method has no draws of its own
+            self._samples, self.method.train_samples = recipe.train_samples, 1
         if start is not None:
-            self.network.load_state_dict(start)
-            consolidate(self.network, [])
-        self.network.to(self.device)
-        self._together = peers.together(self.network, some_unused=recipe.pretrain_epochs > 0)
-        self.optimizer = make_optimizer(recipe, self.network)
-        self.batches = TrainingBatches(
-            prepared.data,
-            prepared.split.train,
-            recipe.batch_size,
-            normalisation=prepared.normalisation,
-            augmentation=Augmentation() if recipe.augment else None,
-            seed=derived(seed, "batches", *self._whose),
-            share=(peers.rank, peers.world),
-            device=self.device,
-        )
+            # A copy: a method may go on in the tensors that it is given.
+            self.method.load_state_dict(copy.deepcopy(start))
+        peers.average_gradients(self.network.parameters())
+        # Truncated noise is drawn by a sampler of this track's, and hooks read `.grad`.
+        self.method.gradients_are_read = recipe.truncation is not None or peers.world > 1
+        with own_randomness(derived(seed, "begin", *self._whose), self.device):
+            self._begin()
         self.epoch = 0
         self.history: list[dict[str, float]] = []
         self.best_epoch, self.best_auc = 0, -math.inf
         self.best: dict[str, Any] | None = None
+
+    def _begin(self) -> None:
+        """Begin the method's task."""
+        recipe, prepared = self.recipe, self.prepared
+        rows = np.asarray(prepared.split.train)
+        chosen = self.method.select(lambda: self._all_points(rows))
+        if chosen is not None:
+            rows = rows[chosen.cpu().numpy()]
+        self.batches = TrainingBatches(
+            prepared.data,
+            rows,
+            recipe.batch_size,
+            normalisation=prepared.normalisation,
+            augmentation=Augmentation() if recipe.augment else None,
+            seed=derived(self.seed, "batches", *self._whose),
+            share=(self.peers.rank, self.peers.world),
+            device=self.device,
+        )
+        self.task = Task(
+            number=self.site,
+            points=len(rows),
+            batches=lambda: self._points(rows),
+            steps=recipe.epochs * len(self.batches),
+            epochs=recipe.epochs,
+            batch_size=recipe.batch_size // self.peers.world,
+            schedule=lambda done: recipe.learning_rate_decay ** round(done * recipe.epochs),
+        )
+        self.method.begin_task(self.task)
+        self.optimizer = self.method.make_optimizer(lambda network: make_optimizer(recipe, network))
+
+    def _points(self, rows: Any) -> Iterable[Batch]:
+        """The photographs of these rows, unchanged."""
+        batches = evaluation_batches(
+            self.prepared.data,
+            rows,
+            min(self.recipe.batch_size, EVAL_BATCH),
+            normalisation=self.prepared.normalisation,
+            device=self.device,
+        )
+        return (Batch(batch.x, batch.y) for batch in batches)
+
+    def _all_points(self, rows: Any) -> Batch:
+        x, y = (torch.cat(columns) for columns in list(zip(*self._points(rows), strict=True))[:2])
+        return Batch(x, y)
 
     @property
     def finished(self) -> bool:
@@ -143,7 +207,7 @@ class Training:
         if self.epoch > self.recipe.pretrain_epochs and found > self.best_auc:
             self.best_epoch, self.best_auc = self.epoch, found
             if self.recipe.select == "best":
-                self.best = copy.deepcopy(self.network.state_dict())
+                self.best = copy.deepcopy(self.method.state_dict())
         values = (
             self.member,
             self.site,
@@ -162,14 +226,18 @@ class Training:
         """Member and site, in words."""
         return f"member {self.member}" + (f", site {self.site}" if self.site else "")
 
-    def selected(self) -> dict[str, Any]:
-        """The weights of the epoch that the recipe selects."""
-        return self.network.state_dict() if self.best is None else self.best
+    def carried(self) -> dict[str, Any]:
+        """End the site with the epoch that the recipe selects, and give what the method carries."""
+        if self.best is not None:
+            self.method.load_state_dict(self.best)
+        with own_randomness(derived(self.seed, "end", *self._whose), self.device):
+            self.method.end_task(self.task)
+        return self.method.state_dict()
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers from which the training can go on."""
         return {
-            "network": self.network.state_dict(),
+            "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "epoch": self.epoch,
             "history": self.history,
@@ -180,21 +248,19 @@ class Training:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from what `state_dict` gave."""
-        self.network.load_state_dict(state["network"])
+        self.method.load_state_dict(state["method"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.history = state["epoch"], list(state["history"])
         self.best_epoch, self.best_auc = state["best_epoch"], state["best_auc"]
         self.best = state["best"]
 
     def _train(self, on_batch: OnBatch) -> tuple[float, float, float]:
-        """An epoch's loss and mean NLL, and the KL at its end, which the loss holds."""
-        recipe, points = self.recipe, len(self.prepared.split.train)
+        """An epoch's loss and mean NLL, and the penalty at its end, which the loss holds."""
+        recipe, method = self.recipe, self.method
         pretraining = self.epoch < recipe.pretrain_epochs
-        for group in self.optimizer.param_groups:
-            group["lr"] = recipe.learning_rate * recipe.learning_rate_decay**self.epoch
-        bayesian = recipe.posterior != "none" and not pretraining
-        with_kl = bayesian and recipe.kl_weight > 0
-        samples = 1 if pretraining and not recipe.dropout else recipe.train_samples
+        set_rates(self.optimizer, self.task.schedule, self.epoch / recipe.epochs)
+        method.forget_caches()
+        step = self._step_of_means if pretraining else self._step
         nll_of_all = torch.zeros((), dtype=torch.float64, device=self.device)
         self.network.train()
         rank = self.peers.rank
@@ -202,40 +268,53 @@ class Training:
             self.seed, "epoch", *self._whose, self.epoch, *(("rank", rank) if rank else ())
         )
         with own_randomness(seed, self.device), self._noise(pretraining):
-            closed_form = self._closed_form() if bayesian else None
-            blocks = posterior_blocks(self.network, [])
             for batch in self.batches.epoch(self.epoch):
-                self.optimizer.zero_grad()
-                if with_kl and closed_form is None:
-                    with unsynchronised(self._together):
-                        kl = per_point(kl_divergence(self.network, []), points, recipe.kl_weight)
-                        torch.autograd.backward(kl)
-                # One graph at a time: samples cost time, but no memory.
-                for left in reversed(range(samples)):
-                    with unsynchronised(self._together) if left else nullcontext():
-                        nll = categorical_nll(self._together(batch.x), batch.y) / samples
-                        torch.autograd.backward(nll)
-                    nll_of_all += nll.detach()
-                if closed_form is not None:
-                    closed_form.before_step(self.optimizer, blocks, recipe.kl_weight / points)
-                self.optimizer.step()
+                nll_of_all += step(Batch(batch.x, batch.y))
                 on_batch()
-            if closed_form is not None:
-                closed_form.release()
-            with torch.no_grad():
-                last_kl = kl_divergence(self.network, [])
-                kl_of_loss = float(per_point(last_kl, points, recipe.kl_weight)) if with_kl else 0.0
         mean_nll = float(self.peers.mean(nll_of_all)) / len(self.batches)
-        return mean_nll + kl_of_loss, mean_nll, float(last_kl)
+        penalty = self._penalty()
+        weight = 0.0 if pretraining else method.penalty_weight
+        of_loss = float(per_point(penalty, self.task.points, weight)) if weight else 0.0
+        return mean_nll + of_loss, mean_nll, float(penalty)
 
-    def _closed_form(self) -> ClosedFormGradients | None:
-        """Gradients without autograd through posterior and KL, where nothing else is wanted."""
-        served = self.recipe.truncation is None and self.peers.world == 1
-        if not served or not ClosedFormGradients.serves(self.network):
-            return None
-        return ClosedFormGradients(self.network)
+    def _step(self, batch: Batch) -> Tensor:
+        """Make the method's step; the NLL of the batch, detached."""
+        method, samples, points = self.method, self._samples, len(batch.y)
+        batch = method.extend(batch)
+        self.optimizer.zero_grad()
+        nll = torch.zeros((), dtype=torch.float64, device=self.device)
+        # One graph at a time: samples cost time, but no memory.
+        for _ in range(samples):
+            outputs = method.outputs(batch)
+            loss = method.loss(batch, outputs) / samples
+            # Without the points of the past that the step sees too.
+            nll += method.likelihood.nll(outputs.detach()[..., :points, :], batch.y[:points]) / samples
+            method.backward(loss)
+        method.step(self.optimizer)
+        return nll
 
-    def _noise(self, pretraining: bool) -> Any:
+    def _step_of_means(self, batch: Batch) -> Tensor:
+        """Step along the gradient of the NLL alone; the NLL of the batch, detached."""
+        self.optimizer.zero_grad()
+        # Without dropout every sample would be the same.
+        samples = self.recipe.train_samples if self.recipe.dropout else 1
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for _ in range(samples):
+            nll = self.method.likelihood.nll(self.method.output(batch.x), batch.y) / samples
+            torch.autograd.backward(nll)
+            total += nll.detach()
+        self.optimizer.step()
+        return total
+
+    @torch.no_grad()
+    def _penalty(self) -> Tensor:
+        """What the past asks of the weights, in nats."""
+        self.method.loss_value = True
+        penalty = self.method.penalty()
+        self.method.loss_value = False
+        return torch.as_tensor(penalty)
+
+    def _noise(self, pretraining: bool) -> AbstractContextManager[None]:
         if pretraining:
             return at_means(self.network)
         if self.recipe.truncation is not None:
@@ -247,11 +326,11 @@ class Training:
         if not len(rows):
             return math.nan
         log_draws = predict(
-            self.network,
+            self.method,
             self.prepared.data,
             rows,
             normalisation=self.prepared.normalisation,
-            samples=self.recipe.validation_samples if self.recipe.draws else 1,
+            samples=self.recipe.validation_samples if draws(self.recipe, self.method) else 1,
             seed=derived(self.seed, "validation", *self._whose),
             batch_size=self.recipe.batch_size,
             device=self.device,
@@ -259,10 +338,10 @@ class Training:
         return auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())
 
 
-def trained_network(
-    recipe: Recipe, size: int, weights: dict[str, Any], device: torch.device
-) -> nn.Module:
-    """The recipe's network for photographs of this size, with these weights."""
-    network = make_network(recipe, size)
-    network.load_state_dict(weights)
-    return network.to(device)
+def trained_method(
+    recipe: Recipe, size: int, state: dict[str, Any], device: torch.device | str
+) -> Method:
+    """The recipe's method for photographs of this size, with what it has learnt."""
+    method = method_of(recipe, size, device)
+    method.load_state_dict(state)
+    return method

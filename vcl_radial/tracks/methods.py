@@ -1,0 +1,63 @@
+"""The method that a recipe names, made for a network, in tracks that train it themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.options import check_options, not_made, require_base, signature_of
+from vcl_radial.methods.registry import find_method
+from vcl_radial.tracks.networks import initial_noise
+from vcl_radial.tracks.recipe import MethodRecipe
+
+
+def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Method:
+    """The method of a recipe, `options` and all.
+
+    Args:
+        recipe: names the method.
+        network: that it trains.
+        settings: those of `Method`.
+
+    Raises:
+        UserError: the class is no `Method`, does not take these options, or does not serve the
+            network.
+    """
+    cls: Any = find_method(recipe.strategy)
+    if not issubclass(cls, Method):
+        raise recipe.no_plain_method()
+    signature = signature_of(cls)
+    check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+    of_recipe = {"prior_scale": recipe.prior_scale, "initial_noise": initial_noise(recipe)}
+    taken = cls.recipe_keys | set(signature.options) - recipe.options.keys()
+    from_recipe: dict[str, Any] = {key: value for key, value in of_recipe.items() if key in taken}
+    try:
+        method: Method = cls(network, **settings, **from_recipe, **recipe.options)
+    except (TypeError, ValueError) as error:
+        raise not_made(recipe.strategy, cls, recipe.options, error) from error
+    require_base(method)
+    return method
+
+
+def require_task_by_task(recipe: MethodRecipe, method: Method) -> None:
+    """See that a method learns one task after another, with one network that predicts.
+
+    Raises:
+        UserError: it does not; names the method.
+    """
+    cls = type(method)
+    reason = None
+    if method.needs_whole_stream:
+        reason = "trains once on all tasks together"
+    elif cls.predict is not Method.predict:
+        reason = "predicts with networks of its own"
+    elif cls.warm_up is not Method.warm_up:
+        reason = "has epochs of its own before a task"
+    if reason is not None:
+        raise UserError(
+            f"strategy = {recipe.strategy!r} {reason}, which this track does not offer: choose "
+            "one that learns task by task, such as 'vcl', 'ewc' or 'replay'"
+        )
