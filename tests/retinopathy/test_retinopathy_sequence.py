@@ -59,7 +59,9 @@ def test_the_posterior_after_a_site_is_the_prior_of_the_next(sites, posterior):
 def test_without_a_posterior_the_weights_go_on(sites):
     weights = trained(sites[0], posterior="none", epochs=1).carried()
     second = Training(recipe(posterior="none"), sites[1], seed=0, site=1, start=weights)
-    assert all(torch.equal(v, weights["network"][k]) for k, v in second.network.state_dict().items())
+    assert all(
+        torch.equal(v, weights["network"][k]) for k, v in second.network.state_dict().items()
+    )
 
 
 def test_means_are_pretrained_on_the_first_site_only(sites):

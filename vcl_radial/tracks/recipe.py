@@ -1,4 +1,4 @@
-"""What recipes say of a network's weights, in every track."""
+"""What recipes say of a network's weights, and of the method that trains it."""
 
 from __future__ import annotations
 

@@ -20,6 +20,9 @@ from vcl_radial.tracks.retinopathy.report.published import CITATION
 ORDER: Final = (
     "texture",
     "deterministic",
+    "ewc",
+    "si",
+    "laplace-diagonal",
     "mc-dropout",
     "mfvi",
     "mfvi-tweaked",

@@ -288,7 +288,9 @@ class Training:
             outputs = method.outputs(batch)
             loss = method.loss(batch, outputs) / samples
             # Without the points of the past that the step sees too.
-            nll += method.likelihood.nll(outputs.detach()[..., :points, :], batch.y[:points]) / samples
+            nll += (
+                method.likelihood.nll(outputs.detach()[..., :points, :], batch.y[:points]) / samples
+            )
             method.backward(loss)
         method.step(self.optimizer)
         return nll

@@ -1,0 +1,209 @@
+"""Photographs are trained by every method that learns task by task, a user's own among them."""
+
+import pandas as pd
+import pytest
+import retinopathy_helpers
+import torch
+from retinopathy_helpers import execute, recipe
+
+from vcl_radial.cli import main
+from vcl_radial.errors import UserError
+from vcl_radial.runs import catalogue
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.track import Retinopathy
+from vcl_radial.tracks.retinopathy.training import Training
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+OWN = """
+from vcl_radial.methods.base import Method
+
+
+class Pull(Method):
+    '''Hold the weights where the last site left them.'''
+
+    def __init__(self, network, *, strength=1.0, **settings):
+        super().__init__(network, **settings)
+        self.strength, self.anchors = strength, None
+
+    def penalty(self):
+        if self.anchors is None:
+            return 0.0
+        pairs = zip(self.network.parameters(), self.anchors, strict=True)
+        return self.strength * sum((w - anchor).square().sum() for w, anchor in pairs)
+
+    def end_task(self, task):
+        self.anchors = [w.detach().clone() for w in self.network.parameters()]
+
+    def state_dict(self):
+        return super().state_dict() | {"anchors": self.anchors}
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.anchors = state["anchors"]
+"""
+STRATEGY = """
+from vcl_radial.strategies import ContinualStrategy
+
+
+class Mine(ContinualStrategy):
+    def penalty(self):
+        return 0.0
+"""
+
+
+@pytest.fixture
+def sites(cache):
+    return retinopathy_helpers.two_sites()
+
+
+def run_of(**keys):
+    return Run(benchmark="b", method="m", seed=0, data=DataSettings(), recipe=recipe(**keys))
+
+
+def points(strategy, **options):
+    return {"strategy": strategy, "posterior": "none", "options": options}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        points("ewc", gamma=0.9),
+        points("si"),
+        points("laplace_diagonal"),
+        points("replay", buffer_size=16),
+        points("lwf"),
+        points("vadam"),
+        {"strategy": "gvcl", "posterior": "gaussian"},
+    ],
+    ids=lambda keys: keys["strategy"],
+)
+def test_a_method_is_carried_from_site_to_site(tmp_path, sites, keys):
+    folder = RunFolder(tmp_path, run_of(**keys, epochs=1))
+    execute(folder, sites)
+    scores = pd.read_csv(folder.path / "scores.csv")
+    assert set(scores["after"]) == {"one", "two"}
+    history = pd.read_csv(folder.path / "history.csv")
+    assert history["site"].tolist() == [0, 1]
+    assert history["validation_auc"].between(0, 100).all()
+
+
+def test_the_penalty_of_ewc_is_on_at_the_second_site_and_holds_the_weights(sites):
+    moved = []
+    for weight in (1.0, 1e8):
+        keys = {**points("ewc"), "epochs": 1, "select": "last", "kl_weight": weight}
+        first = Training(recipe(**keys), sites[0], seed=0)
+        assert first.run_epoch()["kl"] == 0
+        carried = first.carried()
+        assert sum(fisher.sum() for fisher in carried["past"]["precision"].values()) > 0
+        second = Training(recipe(**keys), sites[1], seed=0, site=1, start=carried)
+        line = second.run_epoch()
+        assert line["kl"] > 0
+        assert line["loss"] > line["nll"]
+        pairs = second.network.state_dict().items()
+        moved.append(sum((w - carried["network"][name]).norm() for name, w in pairs))
+    assert moved[1] < 0.7 * moved[0]
+
+
+def test_the_first_site_of_ewc_is_trained_as_by_no_memory_at_all(sites):
+    ends = []
+    for strategy in ("ewc", "naive"):
+        training = Training(recipe(**points(strategy)), sites[0], seed=0)
+        training.run_epoch()
+        ends.append(training.network.state_dict())
+    assert all(torch.equal(w, ends[1][name]) for name, w in ends[0].items())
+
+
+def test_replay_goes_on_training_on_the_photographs_of_the_first_site(sites):
+    keys = {**points("replay", buffer_size=8), "epochs": 1}
+    first = Training(recipe(**keys), sites[0], seed=0)
+    first.run_epoch()
+    carried = first.carried()
+    assert len(carried["buffer"][0]) == 8
+    second, sizes = Training(recipe(**keys), sites[1], seed=0, site=1, start=carried), []
+    hook = second.network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    second.run_epoch()
+    hook.remove()
+    assert sizes[0] == 16  # a batch of 8, and the buffer
+
+
+class Stop(BaseException):
+    pass
+
+
+def test_ewc_that_is_stopped_after_every_epoch_ends_with_the_same_files(tmp_path, sites):
+    run = run_of(**points("ewc"), epochs=2)
+    whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
+    execute(whole, sites)
+
+    def stop(_):
+        raise Stop
+
+    for _ in range(4):
+        with pytest.raises(Stop):
+            execute(parts, sites, on_epoch=stop)
+        torch.rand(3)
+    execute(parts, sites, on_epoch=stop)
+    for name in ("predictions", "scores", "calibration"):
+        assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
+
+
+def test_a_method_of_ones_own_is_trained(tmp_path, sites, user_module):
+    user_module("own_pull", OWN)
+    keys = points("own_pull:Pull", strength=3.0)
+    folder = RunFolder(tmp_path, run_of(**keys, epochs=1))
+    execute(folder, sites)
+    history = pd.read_csv(folder.path / "history.csv")
+    assert history["kl"].iloc[0] == 0 < history["kl"].iloc[1]
+
+
+@pytest.mark.slow
+def test_shipped_methods_are_run_by_their_names(tmp_path, cache, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sets = "epochs=1 channels=2 batch_size=8 data.patients=60 data.validation=0.3 data.size=16"
+    command = "run retinopathy-synthetic --method ewc si laplace-diagonal --device cpu --jobs 1"
+    assert main([*command.split(), "--set", *sets.split()]) == 0
+    assert len(list(tmp_path.glob("runs/retinopathy-synthetic/*/*/scores.csv"))) == 3
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (points("joint"), "strategy = 'joint' trains once on all tasks together"),
+        (points("single_task"), "strategy = 'single_task' predicts with networks of its own"),
+        ({"strategy": "ml_init_vcl"}, "strategy = 'ml_init_vcl' has epochs of its own"),
+        ({"strategy": "ewc"}, "EWC anchors point estimates: set posterior = 'none'"),
+        ({"strategy": "vcl", "posterior": "none"}, "the network has none: set posterior ="),
+    ],
+)
+def test_methods_that_the_track_cannot_serve_are_refused_by_name(prepared, keys, words):
+    with pytest.raises(UserError, match=words):
+        Training(recipe(**keys), prepared, seed=0)
+
+
+def test_names_and_options_are_checked_before_a_run(user_module):
+    user_module("own_strategy", STRATEGY)
+    for keys, words in (
+        (points("ewx"), "m: strategy = 'ewx' is not known: the nearest is 'ewc'"),
+        (points("ewc", gama=1.0), "m: unknown option 'gama' of strategy = 'ewc'"),
+        (points("ewc", gamma="x"), r"m: options.gamma = 'x' must be a number"),
+        (points("own_strategy:Mine"), "is an Avalanche strategy, which serves image streams only"),
+    ):
+        with pytest.raises(UserError, match=words):
+            Retinopathy().check_runs([run_of(**keys)])
+
+
+def test_the_strategy_follows_from_the_posterior_where_none_is_named():
+    assert recipe(posterior="radial").strategy == "vcl"
+    assert recipe(posterior="none").strategy == "naive"
+    assert "strategy" not in recipe(posterior="none").model_dump()
+    assert recipe(**points("ewc")).model_dump()["strategy"] == "ewc"
+    by_name = {
+        name: catalogue.plan("retinopathy-synthetic", [name], [0], {})[0].recipe
+        for name in ("radial", "deterministic", "ewc")
+    }
+    assert [r.strategy for r in by_name.values()] == ["vcl", "naive", "ewc"]
