@@ -96,6 +96,19 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
     assert folder.finished()
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"members": [[{"head.weight": torch.zeros(1)}]], "training": None},
+        {"members": [], "training": {"network": {}}},
+    ],
+)
+def test_the_checkpoint_of_an_earlier_version_is_refused_in_one_line(prepared, state):
+    training = execute_module.EpochTraining(run_of(), [prepared])
+    with pytest.raises(UserError, match="an earlier version's: delete it to start anew"):
+        training.load_state_dict({**state, "history": [], "processes": 1})
+
+
 # What a user may write
 
 

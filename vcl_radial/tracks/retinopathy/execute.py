@@ -88,13 +88,17 @@ class EpochTraining:
         """Go on from what `state_dict` gave.
 
         Raises:
-            UserError: other processes than these have left it.
+            UserError: other processes than these have left it, or an earlier version has.
         """
         if state["processes"] != self.peers.world:
             raise UserError(
                 f"the checkpoint was left by {state['processes']} processes; go on with as many, "
                 "or delete it"
             )
+        if any("network" not in after for member in state["members"] for after in member) or (
+            state["training"] is not None and "method" not in state["training"]
+        ):
+            raise UserError("the checkpoint is an earlier version's: delete it to start anew")
         self.members, self._history = state["members"], state["history"]
         if state["training"] is not None:
             member = len(self.members) - 1 if self.members else 0
