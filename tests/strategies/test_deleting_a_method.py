@@ -1,0 +1,41 @@
+"""A method is one file and one TOML: without them the rest of the suite is as it was."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DELETED = {"mas": "mas", "gvcl": "gvcl", "replay": "replay"}
+"""Files of `methods`, and their TOMLs."""
+
+
+@pytest.mark.processes
+def test_a_method_is_deleted_by_deleting_one_file_and_one_toml(tmp_path):
+    for folder in ("vcl_radial", "baselines", "benchmarks"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+    for method, recipe in DELETED.items():
+        (tmp_path / "vcl_radial" / "methods" / f"{method}.py").unlink()
+        (tmp_path / "baselines" / f"{recipe}.toml").unlink()
+
+    def command(*arguments):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        line = [sys.executable, "-W", "ignore", "-m", "vcl_radial", *arguments]
+        return subprocess.run(
+            line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    listed = command("list").stdout.split()
+    assert {"ewc", "radial-vcl"} <= {*listed}
+    assert not {*DELETED.values()} & {*listed}
+    gone = command("run", "split-digits-multi-head", "--method", "gvcl")
+    assert gone.returncode == 1
+    assert "unknown method 'gvcl'" in gone.stderr
+    tiny = ("--set", "epochs=1", "hidden=[8]", "batch_size=32", "eval_samples=2")
+    out = ("--out", str(tmp_path / "runs"))
+    run = command("run", "split-digits-multi-head", "--method", "ewc", "radial-vcl", *out, *tiny)
+    assert run.returncode == 0, run.stderr
