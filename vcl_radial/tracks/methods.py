@@ -29,17 +29,32 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
     cls: Any = find_method(recipe.strategy)
     if not issubclass(cls, Method):
         raise recipe.no_plain_method()
-    signature = signature_of(cls)
-    check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
-    of_recipe = {"prior_scale": recipe.prior_scale, "initial_noise": initial_noise(recipe)}
-    taken = cls.recipe_keys | set(signature.options) - recipe.options.keys()
-    from_recipe: dict[str, Any] = {key: value for key, value in of_recipe.items() if key in taken}
+    of_recipe = settings_of(recipe, cls)
     try:
-        method: Method = cls(network, **settings, **from_recipe, **recipe.options)
+        method: Method = cls(network, **settings, **of_recipe)
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
     return method
+
+
+def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
+    """What a class takes of a recipe beyond the settings of all methods.
+
+    These are its options, and the start of a posterior where it keeps one of its own.
+
+    Args:
+        recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
+        cls: of a method, or of an Avalanche strategy.
+
+    Raises:
+        UserError: it does not take these options, or its constructor lacks what all have.
+    """
+    signature = signature_of(cls)
+    check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+    start = {"prior_scale": recipe.prior_scale, "initial_noise": initial_noise(recipe)}
+    taken = cls.recipe_keys | set(signature.options) - recipe.options.keys()
+    return {**{key: value for key, value in start.items() if key in taken}, **recipe.options}
 
 
 def require_task_by_task(recipe: MethodRecipe, method: Method) -> None:

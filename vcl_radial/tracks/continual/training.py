@@ -24,7 +24,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.data.streams import TensorStream, to_avalanche
-from vcl_radial.methods.options import check_options, not_made, require_base, signature_of
+from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.schedules import SCHEDULES
@@ -35,7 +35,7 @@ from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.networks import initial_noise
+from vcl_radial.tracks.methods import settings_of
 
 EVAL_BATCH = 16_384
 """Rows of an evaluation batch at most; predictions do not depend on it."""
@@ -279,15 +279,8 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         UserError: the strategy does not take these options, or its constructor lacks what all have.
     """
     strategy: type[ContinualStrategy] = find_strategy(recipe.strategy)
-    signature = signature_of(strategy)
-    check_options(recipe.strategy, signature, recipe.options, above=Recipe.model_fields)
+    of_recipe = settings_of(recipe, strategy)
     draws = recipe.posterior != "none" or "eval_samples" in strategy.recipe_keys
-    settings_of_own: dict[str, Any] = {
-        "prior_scale": recipe.prior_scale,
-        "initial_noise": initial_noise(recipe),
-    }
-    taken = strategy.recipe_keys | set(signature.options) - recipe.options.keys()
-    own = {key: value for key, value in settings_of_own.items() if key in taken}
     try:
         made = strategy(
             model=network,
@@ -301,8 +294,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             drop_last=recipe.drop_last,
             loss_value=False,
             schedule=SCHEDULES[recipe.schedule],
-            **own,
-            **recipe.options,
+            **of_recipe,
             **settings,
         )
     except (TypeError, ValueError) as error:
