@@ -20,10 +20,11 @@ AT_MOST = {"coreset_epochs": 2}
 
 
 SLOW = (
-    *("rdp-vcl", "sfsvi", "vcl-ml-init", "radial-vcl-proximal"),
-    *("radial-vcl-coreset", "vcl-coreset"),
+    *("sfsvi", "ivon", "vogn", "vadam", "radial-vcl-", "vcl-coreset", "vcl-ml", "ewc-separate"),
+    *("laplace-kronecker", "l2", "mas", "naive-sgd", "gvcl", "joint", "frozen-body", "single-task"),
+    *("rdp-vcl",),
 )
-"""Methods whose checks take seconds, by how their names begin."""
+"""Methods whose checks, of a second or more, `make test-all` runs; by how their names begin."""
 
 
 def marked(name):
