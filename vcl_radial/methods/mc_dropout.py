@@ -49,31 +49,48 @@ class MCDropout(Method):
         self.keep, self.prior_scale = 1 - rate, prior_scale
         heads = [m for m in network.modules() if isinstance(m, MultiHead | SingleHead)]
         in_heads = {id(module) for head in heads for module in head.modules()}
-        layers = [m for m in network.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
-        self._first = next((m for m in layers if id(m) not in in_heads), None)
-        for module in [*(m for m in layers if id(m) not in in_heads), *heads]:
-            if module is not self._first:
-                module.register_forward_pre_hook(_Mask(self.keep))
+        layers = [m for m in network.modules() if isinstance(m, _LAYERS) and id(m) not in in_heads]
+        # The inputs of the first layer are those of the network.
+        self._masked = [*layers[1:], *heads] if rate else []
+        self._masks = [_Mask(self.keep) for _ in self._masked]
+        for module, mask in zip(self._masked, self._masks, strict=True):
+            module.register_forward_pre_hook(mask)
 
     def penalty(self) -> Tensor:
         """R of the body and of the heads in use, in nats."""
-        kept = set() if self._first is None else {id(self._first.weight)}
+        layers = [m for masked in self._masked for m in masked.modules() if isinstance(m, _LAYERS)]
+        dropped = {id(layer.weight) for layer in layers}
         squares = [
-            w.square().sum() / (1.0 if w.dim() == 1 or id(w) in kept else self.keep)
-            for w in self.parameters_in_use().values()
+            weight.square().sum() / (self.keep if id(weight) in dropped else 1.0)
+            for weight in self.parameters_in_use().values()
         ]
         return torch.stack(squares).sum() / (2 * self.prior_scale**2)
 
+    def draws(self, x: Tensor, task: int | Tensor = 0, **settings: Any) -> Tensor:
+        """Outputs `[S, B, C]` under masks that all rows share, whatever mode the network is in."""
+        for mask in self._masks:
+            mask.shared = True
+        try:
+            return super().draws(x, task, **settings)
+        finally:
+            for mask in self._masks:
+                mask.shared = False
+
+
+_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
 
 class _Mask:
-    """A hook that drops inputs of a layer: of each row in training, else of all rows alike."""
+    """A hook that drops inputs of a layer: of each row, or while it is shared of all rows alike."""
 
     def __init__(self, keep: float) -> None:
-        self.keep = keep
+        self.keep, self.shared = keep, False
 
     def __call__(self, module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         x, *others = inputs
-        rows = len(x) if module.training else 1
-        shape = (rows, x.shape[1], *(1 for _ in x.shape[2:]))
+        # Channels of a convolution are the second axis, features of a linear layer the last one.
+        axis = 1 if isinstance(module, _LAYERS[1:]) else x.dim() - 1
+        shape = [1] * x.dim()
+        shape[0], shape[axis] = 1 if self.shared else len(x), x.shape[axis]
         mask = torch.empty(shape, device=x.device, dtype=x.dtype).bernoulli_(self.keep)
         return (x * mask.div_(self.keep), *others)
