@@ -2,6 +2,7 @@
 
 import pytest
 from learners import make
+
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ivon import IVON
 from vcl_radial.strategies.vadam import VADAM

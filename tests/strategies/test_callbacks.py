@@ -3,9 +3,9 @@ from avalanche.core import SupervisedPlugin
 from avalanche.evaluation.metrics import accuracy_metrics
 from avalanche.logging import InteractiveLogger
 from avalanche.training.plugins import EvaluationPlugin
-from vcl_radial.strategies.naive import Naive
 
 from vcl_radial.strategies.callbacks import STEP_EVENTS, listens
+from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.scores import Scores
 
 

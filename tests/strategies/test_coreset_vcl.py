@@ -6,12 +6,12 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from learners import make, predictions, score, train, weights
 from torch.optim import SGD, Adam, AdamW
-from vcl_radial.strategies.coreset_vcl import CoresetVCL
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.strategies import Scores
+from vcl_radial.strategies.coreset_vcl import CoresetVCL
 
 
 class Seen(SupervisedPlugin):

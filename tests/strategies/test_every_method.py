@@ -13,6 +13,8 @@ from learners import (
     train,
 )
 from torch.optim import SGD
+
+from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.coreset_vcl import CoresetVCL
 from vcl_radial.strategies.ewc import EWC
@@ -33,8 +35,6 @@ from vcl_radial.strategies.single_task import SingleTask
 from vcl_radial.strategies.vadam import VADAM
 from vcl_radial.strategies.vcl import VCL
 from vcl_radial.strategies.vogn import VOGN
-
-from vcl_radial.nn.rdp import RDPSettings
 
 METHODS = {
     "vcl": (VCL, "radial", {}),

@@ -10,13 +10,13 @@ import torch
 from avalanche.core import SupervisedPlugin
 from gaussian_learners import strategy
 from torch import nn
+
+from vcl_radial.data.streams import TensorStream, to_avalanche
+from vcl_radial.objectives import gaussian_nll
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ivon import IVON
 from vcl_radial.strategies.vadam import VADAM
 from vcl_radial.strategies.vogn import VOGN
-
-from vcl_radial.data.streams import TensorStream, to_avalanche
-from vcl_radial.objectives import gaussian_nll
 
 D, ROWS, NOISE = 300, 2, 0.5
 

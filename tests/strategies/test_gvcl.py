@@ -7,8 +7,6 @@ from learners import (
     weights,
 )
 from torch.optim import Adam
-from vcl_radial.strategies.gvcl import GVCL
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial import native
 from vcl_radial.errors import UserError
@@ -16,6 +14,8 @@ from vcl_radial.methods.gvcl import stretch
 from vcl_radial.nn import MLP, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import PosteriorBlock, inverse_softplus
+from vcl_radial.strategies.gvcl import GVCL
+from vcl_radial.strategies.vcl import VCL
 
 
 @pytest.mark.parametrize("family", ["gaussian", "radial"])

@@ -7,12 +7,12 @@ from learners import score
 from torch import nn
 from torch.func import hessian
 from torch.nn.functional import cross_entropy
-from vcl_radial.strategies.laplace_diagonal import LaplaceDiagonal
-from vcl_radial.strategies.laplace_kronecker import LaplaceKronecker
 
 from vcl_radial.curvature.gauss_newton import joint_weight
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP
+from vcl_radial.strategies.laplace_diagonal import LaplaceDiagonal
+from vcl_radial.strategies.laplace_kronecker import LaplaceKronecker
 
 METHODS = [LaplaceDiagonal, LaplaceKronecker]
 both = pytest.mark.parametrize("method", METHODS)

@@ -14,11 +14,11 @@ from learners import (
     weights,
 )
 from torch.nn.functional import cross_entropy
-from vcl_radial.strategies.lwf import LwF
-from vcl_radial.strategies.naive import Naive
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.lwf import distillation
+from vcl_radial.strategies.lwf import LwF
+from vcl_radial.strategies.naive import Naive
 
 
 def test_a_temperature_of_0_is_named(make_network, multi_head_stream):

@@ -9,11 +9,11 @@ from learners import (
     weights,
 )
 from torch.optim import SGD, Adam
-from vcl_radial.strategies.ml_init_vcl import MLInitVCL
-from vcl_radial.strategies.naive import Naive
 
 from vcl_radial.nn import MLP
 from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
+from vcl_radial.strategies.ml_init_vcl import MLInitVCL
+from vcl_radial.strategies.naive import Naive
 
 
 def means(network):

@@ -9,15 +9,15 @@ from avalanche.core import SupervisedPlugin
 from avalanche.models import MTSimpleMLP
 from avalanche.training.plugins import EvaluationPlugin
 from gaussian_learners import DRAWING, EVERY, strategy
-from learners import loss_of_an_epoch
+from learners import loss_of_an_epoch, make, train, weights
 from torch.optim import SGD, Adam
+
+from vcl_radial.errors import UserError
+from vcl_radial.strategies import Scores
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ivon import IVON
 from vcl_radial.strategies.vadam import VADAM
 from vcl_radial.strategies.vogn import VOGN
-
-from vcl_radial.errors import UserError
-from vcl_radial.strategies import Scores
 
 
 def everything(learner):
@@ -336,3 +336,22 @@ def test_without_accumulation_badam_draws_what_nothing_has_moved_from_the_first_
         assert all((each.precision >= 4).all() for each in q.values())
     learner.eval([multi_head_benchmark.test_stream[0]])
     assert scores.predictions.isfinite().all()
+
+
+@DRAWING
+def test_an_optimiser_of_ones_own_gives_its_learning_rate_to_every_task(
+    method, make_network, multi_head_stream, multi_head_benchmark
+):
+    """As an instance and as a function that makes one."""
+    ends = []
+    for made in (True, False):
+        network = make_network(None)
+        optimizer = Adam(network.parameters(), lr=0.03) if made else _adam
+        learner = make(method, network, multi_head_stream, optimizer=optimizer)
+        train(learner, list(multi_head_benchmark.train_stream)[:3])
+        ends.append(weights(learner))
+    assert torch.equal(*ends)
+
+
+def _adam(model):
+    return Adam(model.parameters(), lr=0.03)

@@ -5,12 +5,12 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from vcl_radial.strategies.lwf import LwF
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.options import check_options, own_options, signature_of
 from vcl_radial.methods.registry import built_in, look_up
 from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.strategies.lwf import LwF
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_network, make_strategy

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from learners import make
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial.nn import MLP, PointLinear, kl_divergence
+from vcl_radial.strategies.vcl import VCL
 
 
 @pytest.mark.parametrize("multi_head", [True, False])

@@ -6,8 +6,6 @@ import pytest
 import torch
 from learners import make, score, train, weights
 from torch.optim import SGD, Adam, RMSprop
-from vcl_radial.strategies.proximal_vcl import ProximalVCL
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods import proximal_vcl as methods
@@ -15,6 +13,8 @@ from vcl_radial.methods.proximal_vcl import draw_back, slope
 from vcl_radial.nn import MLP, PosteriorBlock, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.strategies import Strategy
+from vcl_radial.strategies.proximal_vcl import ProximalVCL
+from vcl_radial.strategies.vcl import VCL
 
 D = 50
 

@@ -8,18 +8,18 @@ import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.models import MTSimpleMLP
 from learners import score
-from vcl_radial.strategies.ewc import EWC
-from vcl_radial.strategies.ewc_separate import SeparateEWC
-from vcl_radial.strategies.l2 import L2
-from vcl_radial.strategies.mas import MAS
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.si import SI
 
 from vcl_radial.curvature import diagonal_fisher, output_sensitivity
 from vcl_radial.data.streams import build_stream, to_avalanche
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, parameters_in_use
 from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.strategies.ewc import EWC
+from vcl_radial.strategies.ewc_separate import SeparateEWC
+from vcl_radial.strategies.l2 import L2
+from vcl_radial.strategies.mas import MAS
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.si import SI
 
 # A strength at which each keeps the tasks of permuted digits.
 STRENGTHS = {L2: 100.0, EWC: 50.0, SeparateEWC: 50.0, SI: 3.0, MAS: 0.03}

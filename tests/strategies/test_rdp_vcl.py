@@ -1,13 +1,13 @@
 import pytest
 import torch
 from learners import loss_of_an_epoch, make, score
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.rdp_vcl import RDPVCL
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import MLP, consolidate, kl_divergence
 from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.rdp_vcl import RDPVCL
 
 
 def network(grouping="row", multi_head=True):

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.registry import built_in
@@ -12,6 +11,7 @@ from vcl_radial.nn import BayesianLinear, variational_weights
 from vcl_radial.posteriors import FAMILIES
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
+from vcl_radial.strategies.vcl import VCL
 from vcl_radial.tracks.continual import training as continual
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_network, make_strategy

@@ -2,11 +2,11 @@ import learners
 import pytest
 import torch
 from learners import score
+
+from vcl_radial.errors import UserError
 from vcl_radial.strategies.frozen_body import FrozenBody
 from vcl_radial.strategies.joint import Joint
 from vcl_radial.strategies.naive import Naive
-
-from vcl_radial.errors import UserError
 
 
 def make(method, network, stream, epochs=15):

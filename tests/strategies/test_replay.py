@@ -9,12 +9,12 @@ from learners import (
     train,
 )
 from torch.nn.functional import cross_entropy
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.replay import Replay
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.replay import lowest_lots
 from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.replay import Replay
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@ import pytest
 import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import LRSchedulerPlugin
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial.schedules import SCHEDULES, constant, cosine
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.vcl import VCL
 
 
 class Rates(SupervisedPlugin):

@@ -6,10 +6,10 @@ from avalanche.training.plugins import EvaluationPlugin, EWCPlugin, LRSchedulerP
 from torch import nn
 from torch.optim import SGD, Adam
 from torch.optim.lr_scheduler import StepLR
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial.errors import UserError
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.vcl import VCL
 
 
 def learner(method, network, optimizer=None, **settings):

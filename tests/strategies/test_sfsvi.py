@@ -7,13 +7,13 @@ from learners import (
     train,
 )
 from torch.distributions import Normal, kl_divergence
-from vcl_radial.strategies.naive import Naive
-from vcl_radial.strategies.sfsvi import SFSVI
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.sfsvi import function_kl
 from vcl_radial.nn import BayesianLinear
 from vcl_radial.nn.linearised import Moments
+from vcl_radial.strategies.naive import Naive
+from vcl_radial.strategies.sfsvi import SFSVI
 
 FAMILIES = ["gaussian", "radial"]
 

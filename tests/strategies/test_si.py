@@ -6,6 +6,7 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam
+
 from vcl_radial.strategies.si import SI
 
 

@@ -8,6 +8,7 @@ from learners import (
     train,
 )
 from torch.optim import Adam
+
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.single_task import SingleTask
 

@@ -4,13 +4,13 @@ from avalanche.core import SupervisedPlugin
 from avalanche.models import MultiTaskModule
 from avalanche.training.plugins import LwFPlugin
 from learners import make, predictions, train
+
+from vcl_radial.nn import BayesianLinear
 from vcl_radial.strategies.coreset_vcl import CoresetVCL
 from vcl_radial.strategies.naive import Naive
 from vcl_radial.strategies.single_task import SingleTask
-from vcl_radial.strategies.vcl import VCL
-
-from vcl_radial.nn import BayesianLinear
 from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.strategies.vcl import VCL
 
 
 def test_it_knows_the_tasks_that_it_was_trained_on_from_its_state_too(

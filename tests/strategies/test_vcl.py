@@ -10,11 +10,11 @@ from avalanche.logging import TextLogger
 from avalanche.training.plugins import EvaluationPlugin, ReplayPlugin
 from learners import loss_of_an_epoch, make, score, scores_of
 from torch.optim import SGD, Adam
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial.errors import Diverged
 from vcl_radial.nn import kl_divergence, variational_weights
 from vcl_radial.strategies import Scores
+from vcl_radial.strategies.vcl import VCL
 
 FAMILIES = ["gaussian", "radial", "radial-eq44"]
 

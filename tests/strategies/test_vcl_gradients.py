@@ -5,12 +5,12 @@ import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
 from torch.optim import SGD, Adam
-from vcl_radial.strategies.vcl import VCL
 
 from vcl_radial import native
 from vcl_radial.native import step
 from vcl_radial.nn import MLP, ClosedFormGradients, VariationalWeights
 from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.strategies.vcl import VCL
 
 
 @pytest.fixture(autouse=True)

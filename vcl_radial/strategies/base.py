@@ -73,6 +73,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
     method_class: ClassVar[type[Method]] = Naive
     """The method that a strategy drives; a class of a user's own states its past itself."""
 
+    optimizer: Optimizer
+
     # The traits of a method, of the same names.
     needs_whole_stream = Method.needs_whole_stream
     memoryless = Method.memoryless
@@ -108,6 +110,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             **settings,
         )
         method.check_optimizer(self.optimizer)
+        self._asked = self.optimizer
+        self._of_method: Optimizer | None = None
         cls = type(self)
         if cls.penalty is not ContinualStrategy.penalty:
             method.penalty = self.penalty  # type: ignore[method-assign]
@@ -238,7 +242,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         """Make the heads of a task, begin it, and start the optimiser afresh."""
         boundary = _at_task_boundary(self.experience, before=True)
         if self.optimized_param_id is None and self._make_optimizer is None:
-            self.make_optimizer(**kwargs)  # Avalanche has to see the parameters before new heads
+            # Avalanche has to see the parameters before there are new heads.
+            start_afresh(super().make_optimizer, **kwargs)
         if boundary:
             self.model = self.model_adaptation()
         self.method.gradients_are_read = self._has_own_step or _reads_gradients(self.plugins)
@@ -249,8 +254,11 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
     def make_optimizer(self, **kwargs: Any) -> None:
         """Start the optimiser afresh: Adam's moments belong to the task that made them."""
         if self._make_optimizer is None:
+            if self.optimizer is self._of_method:  # made of the one that was asked for
+                self.optimizer = self._asked
             start_afresh(super().make_optimizer, **kwargs)
-        self.optimizer = self.method.make_optimizer(self._optimizer_over)
+            self._asked = self.optimizer
+        self.optimizer = self._of_method = self.method.make_optimizer(self._optimizer_over)
         if self._make_optimizer is not None:
             self.optimized_param_id: dict[str, Any] = {}
             refuse_stale_schedulers(self.plugins, self.optimizer)
