@@ -46,19 +46,6 @@ class Likelihood(ABC):
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """D -log p(y | f) / df, `[B, C]`."""
 
-    def begin(self, points: int) -> None:  # noqa: B027
-        """A task of so many points begins; for a likelihood with parameters of its own."""
-
-    def observe(self, outputs: Tensor, targets: Tensor) -> None:  # noqa: B027
-        """A step has seen these outputs; for a likelihood with parameters of its own."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Parameters of its own, as plain tensors and numbers."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
-        """Take over what `state_dict` gave."""
-
 
 class Categorical(Likelihood):
     """One of C classes: p(y | f) = softmax(f)_y, with f the logits."""

@@ -9,5 +9,11 @@ def cache(monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def sites(cache):
+    """Two, of which the second one's photographs are brighter."""
+    return retinopathy_helpers.two_sites()
+
+
+@pytest.fixture
 def prepared(cache):
     return retinopathy_helpers.prepared()

@@ -155,3 +155,8 @@ def execute(folder, sites, on_epoch=lambda step: None, peers=ALONE):
         Place(out, threads=threads, peers=peers),
         lambda step: None if next(steps, False) else report(step),
     )
+
+
+def run_of(seed=0, **keys):
+    """A run of such a recipe, on any data."""
+    return Run(benchmark="b", method="m", seed=seed, data=DataSettings(), recipe=recipe(**keys))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from retinopathy_helpers import execute, recipe
+from retinopathy_helpers import execute, recipe, run_of
 from torch import nn
 
 from vcl_radial.errors import UserError
@@ -12,7 +12,6 @@ from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.networks import make_network
 from vcl_radial.tracks.retinopathy.prepare import on_data
-from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 from vcl_radial.tracks.retinopathy.training import Training
 
 CODE = """
@@ -35,10 +34,6 @@ OWN = "own_eyes:convnet"
 @pytest.fixture(autouse=True)
 def _code(user_module):
     user_module("own_eyes", CODE)
-
-
-def run_of(**keys):
-    return Run(benchmark="b", method="m", seed=0, data=DataSettings(), recipe=recipe(**keys))
 
 
 def test_it_gets_the_recipes_posterior_and_a_head():

@@ -2,21 +2,19 @@
 
 import pandas as pd
 import pytest
-import retinopathy_helpers
 import torch
-from retinopathy_helpers import execute, recipe
+from retinopathy_helpers import execute, recipe, run_of
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 from vcl_radial.tracks.retinopathy.track import Retinopathy
 from vcl_radial.tracks.retinopathy.training import Training
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
-OWN = """
+METHOD = """
 from vcl_radial.methods.base import Method
 
 
@@ -51,15 +49,6 @@ class Mine(ContinualStrategy):
     def penalty(self):
         return 0.0
 """
-
-
-@pytest.fixture
-def sites(cache):
-    return retinopathy_helpers.two_sites()
-
-
-def run_of(**keys):
-    return Run(benchmark="b", method="m", seed=0, data=DataSettings(), recipe=recipe(**keys))
 
 
 def points(strategy, **options):
@@ -122,7 +111,7 @@ def test_replay_goes_on_training_on_the_photographs_of_the_first_site(sites):
     carried = first.carried()
     assert len(carried["buffer"][0]) == 8
     second, sizes = Training(recipe(**keys), sites[1], seed=0, site=1, start=carried), []
-    hook = second.network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    hook = second.network.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
     second.run_epoch()
     hook.remove()
     assert sizes[0] == 16  # a batch of 8, and the buffer
@@ -150,7 +139,7 @@ def test_ewc_that_is_stopped_after_every_epoch_ends_with_the_same_files(tmp_path
 
 
 def test_a_method_of_ones_own_is_trained(tmp_path, sites, user_module):
-    user_module("own_pull", OWN)
+    user_module("own_pull", METHOD)
     keys = points("own_pull:Pull", strength=3.0)
     folder = RunFolder(tmp_path, run_of(**keys, epochs=1))
     execute(folder, sites)
@@ -171,7 +160,7 @@ def test_shipped_methods_are_run_by_their_names(tmp_path, cache, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"),
+    ("keys", "message"),
     [
         (points("joint"), "strategy = 'joint' trains once on all tasks together"),
         (points("single_task"), "strategy = 'single_task' predicts with networks of its own"),
@@ -180,20 +169,20 @@ def test_shipped_methods_are_run_by_their_names(tmp_path, cache, monkeypatch):
         ({"strategy": "vcl", "posterior": "none"}, "the network has none: set posterior ="),
     ],
 )
-def test_methods_that_the_track_cannot_serve_are_refused_by_name(prepared, keys, words):
-    with pytest.raises(UserError, match=words):
+def test_methods_that_the_track_cannot_serve_are_refused_by_name(prepared, keys, message):
+    with pytest.raises(UserError, match=message):
         Training(recipe(**keys), prepared, seed=0)
 
 
 def test_names_and_options_are_checked_before_a_run(user_module):
     user_module("own_strategy", STRATEGY)
-    for keys, words in (
+    for keys, message in (
         (points("ewx"), "m: strategy = 'ewx' is not known: the nearest is 'ewc'"),
         (points("ewc", gama=1.0), "m: unknown option 'gama' of strategy = 'ewc'"),
         (points("ewc", gamma="x"), r"m: options.gamma = 'x' must be a number"),
         (points("own_strategy:Mine"), "is an Avalanche strategy, which serves image streams only"),
     ):
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(UserError, match=message):
             Retinopathy().check_runs([run_of(**keys)])
 
 

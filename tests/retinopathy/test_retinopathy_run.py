@@ -8,22 +8,18 @@ import pandas as pd
 import pytest
 import retinopathy_helpers
 import torch
-from retinopathy_helpers import execute, recipe
+from retinopathy_helpers import execute, run_of
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy import execute as execute_module
-from vcl_radial.tracks.retinopathy.settings import TABLES, DataSettings, Run
+from vcl_radial.tracks.retinopathy.settings import TABLES, Run
 
 SYNTHETIC, EYEPACS = "retinopathy-synthetic", "retinopathy-eyepacs"
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
-
-
-def run_of(seed=0, **keys):
-    return Run(benchmark="b", method="m", seed=seed, data=DataSettings(), recipe=recipe(**keys))
 
 
 def content(folder):

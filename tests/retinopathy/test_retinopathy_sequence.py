@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import retinopathy_helpers
 import torch
-from retinopathy_helpers import execute, recipe
+from retinopathy_helpers import execute, recipe, run_of
 
 from vcl_radial.data.fundus import load_pixels
 from vcl_radial.errors import DataError
@@ -16,17 +16,8 @@ from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.parts import parts_of, sharper_half, sharpness
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
-from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.settings import DataSettings
 from vcl_radial.tracks.retinopathy.training import Training
-
-
-@pytest.fixture
-def sites(cache):
-    return retinopathy_helpers.two_sites()
-
-
-def run_of(**keys):
-    return Run(benchmark="b", method="m", seed=0, data=DataSettings(), recipe=recipe(**keys))
 
 
 def trained(site, **keys):

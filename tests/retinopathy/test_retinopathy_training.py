@@ -47,13 +47,13 @@ def numbers(training):
 
 def tensors(state, prefix=""):
     """All tensors of a state, and those of the states inside it, by name."""
-    found = {}
+    by_name = {}
     for name, value in state.items():
         if isinstance(value, torch.Tensor):
-            found[f"{prefix}{name}"] = value
+            by_name[f"{prefix}{name}"] = value
         elif isinstance(value, dict):
-            found |= tensors(value, f"{prefix}{name}.")
-    return found
+            by_name |= tensors(value, f"{prefix}{name}.")
+    return by_name
 
 
 def saved_and_loaded(state):
@@ -293,20 +293,20 @@ def draws_of(prepared, rows, batch=128, **keys):
     torch.manual_seed(0)
     method = method_of(recipe(**keys), SIZE)
     settings = {"normalisation": prepared.normalisation, "batch_size": batch}
-    found = predict(method, prepared.data, rows, samples=3, seed=5, **settings)
-    return method, found
+    log_draws = predict(method, prepared.data, rows, samples=3, seed=5, **settings)
+    return method, log_draws
 
 
 def test_predictions_are_distributions_that_follow_from_the_seed(prepared):
     rows = prepared.split.test
-    _, found = draws_of(prepared, rows, initial_rho=0.0)
-    assert found.shape == (3, len(rows), 2)
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(3, len(rows)))
-    assert not torch.equal(found[0], found[1])
+    _, log_draws = draws_of(prepared, rows, initial_rho=0.0)
+    assert log_draws.shape == (3, len(rows), 2)
+    torch.testing.assert_close(log_draws.exp().sum(-1), torch.ones(3, len(rows)))
+    assert not torch.equal(log_draws[0], log_draws[1])
     _, in_parts = draws_of(prepared, rows, batch=5, initial_rho=0.0)
-    torch.testing.assert_close(found, in_parts)
+    torch.testing.assert_close(log_draws, in_parts)
     _, some = draws_of(prepared, rows[::3], initial_rho=0.0)
-    torch.testing.assert_close(found[:, ::3], some)
+    torch.testing.assert_close(log_draws[:, ::3], some)
 
 
 def test_point_estimates_say_the_same_in_every_draw_and_dropout_does_not(prepared):
@@ -323,7 +323,7 @@ def test_an_ensemble_is_the_mixture_of_its_members():
 
 
 def test_a_stored_state_predicts_as_the_method_did(prepared):
-    method, found = draws_of(prepared, prepared.split.test)
+    method, log_draws = draws_of(prepared, prepared.split.test)
     again = trained_method(recipe(), SIZE, saved_and_loaded(method.state_dict()), "cpu")
     same = predict(
         again,
@@ -333,7 +333,7 @@ def test_a_stored_state_predicts_as_the_method_did(prepared):
         samples=3,
         seed=5,
     )
-    assert torch.equal(found, same)
+    assert torch.equal(log_draws, same)
 
 
 def test_no_prediction_has_a_larger_batch_than_training(prepared):

@@ -158,8 +158,8 @@ def test_the_divergence_counts_once_for_the_whole_coreset(
         tuned = dict(vcl.method._fine_tuned().named_parameters())
         return torch.cat(
             [
-                (tuned[name] - own).flatten().detach()
-                for name, own in vcl.network.named_parameters()
+                (tuned[name] - weight).flatten().detach()
+                for name, weight in vcl.network.named_parameters()
                 if name.endswith("mean")
             ]
         )

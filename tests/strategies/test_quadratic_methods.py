@@ -290,12 +290,12 @@ def test_online_ewc_decays_what_is_older(gamma, trained, multi_head_stream, mult
     old = fisher_of(strategy, multi_head_stream, 0)
     train(strategy, [multi_head_benchmark.train_stream[1]])
     new = fisher_of(strategy, multi_head_stream, 1)
-    for name, found in strategy.method.past.precision.items():
+    for name, precision in strategy.method.past.precision.items():
         if name in new:
             older = gamma * old[name] if name in old else 0
-            close(found, gamma * (new[name] + older))
+            close(precision, gamma * (new[name] + older))
         else:  # the head of task 1, which task 2 did not use
-            close(found, gamma * old[name])
+            close(precision, gamma * old[name])
 
 
 def test_separate_ewc_is_the_sum_of_a_penalty_for_each_task(

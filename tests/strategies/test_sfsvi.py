@@ -46,10 +46,8 @@ def test_the_first_task_is_held_to_a_wide_function(
     penalty, x, old = strategy.told[0]
     assert old is None
     with torch.no_grad():
-        found = strategy.method.moments(
-            strategy.network, x[:12], torch.zeros(12, dtype=torch.int64)
-        )
-    kl = kl_divergence(Normal(found.mean, found.variance.sqrt()), Normal(0.0, 3.0)).sum()
+        now = strategy.method.moments(strategy.network, x[:12], torch.zeros(12, dtype=torch.int64))
+    kl = kl_divergence(Normal(now.mean, now.variance.sqrt()), Normal(0.0, 3.0)).sum()
     assert penalty == pytest.approx(len(first.dataset) / 12 * kl.item(), rel=1e-5)
 
 

@@ -119,6 +119,6 @@ def test_the_importances_are_the_damped_path_integrals(
             new = 2 * points * path / (moved.square() + xi)
             expected[name] = (expected.get(name, 0) + new).clamp(min=0)
         assert strategy.method.past.precision.keys() == expected.keys()
-        for name, found in strategy.method.past.precision.items():
-            torch.testing.assert_close(found, expected[name], rtol=1e-3, atol=1e-3)
-            assert found.max() > 0
+        for name, precision in strategy.method.past.precision.items():
+            torch.testing.assert_close(precision, expected[name], rtol=1e-3, atol=1e-3)
+            assert precision.max() > 0

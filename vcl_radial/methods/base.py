@@ -70,7 +70,7 @@ class Method:
         UserError: the method does not serve the likelihood.
     """
 
-    likelihoods: ClassVar[frozenset[str]] = frozenset({"categorical", "bernoulli", "gaussian"})
+    likelihoods: ClassVar[frozenset[str]] = frozenset({"categorical", "bernoulli"})
     """The names of the likelihoods that it serves."""
     needs_whole_stream: ClassVar[bool] = False
     """Whether the method trains once on all tasks together."""
@@ -133,7 +133,6 @@ class Method:
         for module in self.network.modules():
             if isinstance(module, MultiHead):
                 module.adapt(task.heads)
-        self.likelihood.begin(task.points)
 
     def penalty(self) -> Tensor | float:
         """What the past asks of the weights, a scalar in nats; 0 for a method without memory."""
@@ -148,14 +147,11 @@ class Method:
         In the middle of a task it holds too what the steps have added up, but not what `begin_task`
         derives from the state before the task: whoever goes on there begins the task first.
         """
-        own = self.likelihood.state_dict()
-        return {"network": self.network.state_dict()} | ({"likelihood": own} if own else {})
+        return {"network": self.network.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         self.network.load_state_dict(state["network"])
-        if "likelihood" in state:
-            self.likelihood.load_state_dict(state["likelihood"])
 
     def forget_caches(self) -> None:
         """Drop what was computed from the weights and could be again, within a task.
@@ -254,7 +250,12 @@ class Method:
             number: of the task that the inputs are from, where that is known.
             differentiable: keep the graph, where gradients are wanted.
         """
-        return self.likelihood.predictive(self.draws(x, task, differentiable=differentiable))
+        with self.using(self.predictor(number)):
+            return self.likelihood.predictive(self.draws(x, task, differentiable=differentiable))
+
+    def predictor(self, number: int | None) -> nn.Module:
+        """The network that predicts the points of a task of this number, where it is known."""
+        return self.network
 
     def draws(
         self,
@@ -327,11 +328,10 @@ class Method:
         """
         device = self.device
         for batch in self.task.batches():
-            x, y = batch.x.to(device), batch.y.to(device)
+            x, y, labels = batch.x.to(device), batch.y.to(device), batch.labels.to(device)
             if not self.with_task:
                 yield (x,), y
                 continue
-            labels = torch.as_tensor(batch.task, device=device).expand(len(y))
             for task in torch.unique(labels).tolist():
                 rows = labels == task
                 yield (x[rows], task), y[rows]

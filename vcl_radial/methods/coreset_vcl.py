@@ -85,7 +85,7 @@ class CoresetVCL(MLInitVCL):
     def select(self, points: Callable[[], Batch]) -> Tensor | None:
         """Set the task's coreset aside: what is left is trained on."""
         batch = points()
-        columns = [batch.x, batch.y, torch.as_tensor(batch.task).expand(len(batch.y))]
+        columns = [batch.x, batch.y, batch.labels]
         chosen = coreset(self.selection, batch.x, self.coreset_size)
         left = torch.ones(len(batch.x), dtype=torch.bool)
         left[chosen.cpu()] = False
@@ -110,22 +110,14 @@ class CoresetVCL(MLInitVCL):
         super().end_task(task)
         self._prediction = self._fine_tuned()
 
-    def predict(
-        self,
-        x: Tensor,
-        task: int | Tensor = 0,
-        *,
-        number: int | None = None,
-        differentiable: bool = False,
-    ) -> Any:
-        """What the copy says that was fine-tuned on the coresets."""
+    def predictor(self, number: int | None) -> nn.Module:
+        """The copy that was fine-tuned on the coresets."""
         if not self.coreset:
-            return super().predict(x, task, differentiable=differentiable)
+            return self.network
         if self._prediction is None:  # training has gone on
             with torch.enable_grad():
                 self._prediction = self._fine_tuned()
-        with self.using(self._prediction):
-            return super().predict(x, task, differentiable=differentiable)
+        return self._prediction
 
     def state_dict(self) -> dict[str, Any]:
         """The posterior that is carried on, the coresets, and the copy that has seen them."""

@@ -84,9 +84,8 @@ class LwF(Method):
         loss = super().loss(batch, outputs)
         if self._old is None:
             return loss
-        arguments = (batch.x, batch.task) if self.with_task else (batch.x,)
-        with torch.no_grad(), _features(self._old) as features:
-            before = self._old_heads(self._old, features, self._old(*arguments))
+        with torch.no_grad(), self.using(self._old), _features(self._old) as features:
+            before = self._old_heads(self._old, features, self.output(batch.x, batch.task))
         for head, classes in self.classes.items():
             now = self._logits[head]
             term = distillation(now[:, classes], before[head][:, classes], self.temperature)

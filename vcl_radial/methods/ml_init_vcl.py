@@ -22,7 +22,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.base import WarmUp
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.weights import PosteriorBlock, drawn_by
 
 _NO_NOISE = -30.0
 """A rho whose scale, 1e-13, is lost in the rounding of any mean that matters."""
@@ -107,14 +107,11 @@ def _directions_at_means(network: nn.Module) -> Iterator[None]:
     layers = [m for m in network.modules() if isinstance(m, RDPWeights)]
     blocks = [m for m in network.modules() if isinstance(m, RDPBlock)]
     held = [p for m in blocks for p in (m.log_concentration, m.rho) if p.requires_grad]
-    for layer in layers:
-        layer.sampler = layer.mean
     for parameter in held:
         parameter.requires_grad_(False)
     try:
-        yield
+        with drawn_by(layers, lambda layer: layer.mean):
+            yield
     finally:
-        for layer in layers:
-            layer.sampler = None
         for parameter in held:
             parameter.requires_grad_(True)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, columns
 
 SELECTIONS = "reservoir", "class-balanced"
 
@@ -71,7 +71,7 @@ class Replay(Method):
         if len(y) > self.task.batch_size:
             chosen = torch.randint(len(y), (self.task.batch_size,)).to(y.device)
             drawn = [column.index_select(0, chosen) for column in drawn]
-        new = (batch.x, batch.y, torch.as_tensor(batch.task, device=y.device).expand(len(batch.y)))
+        new = (batch.x, batch.y, batch.labels)
         return Batch(*(torch.cat(pair) for pair in zip(new, drawn, strict=True)))
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
@@ -85,10 +85,7 @@ class Replay(Method):
 
     def end_task(self, task: Task) -> None:
         """Draw a lot for each point of the task, and keep the points with the lowest lots."""
-        batches = [
-            (x, y, torch.as_tensor(labels).expand(len(y))) for x, y, labels in task.batches()
-        ]
-        new = [torch.cat(column).to(self.device) for column in zip(*batches, strict=True)]
+        new = [*columns(task.batches(), self.device)]
         new.append(torch.rand(len(new[0]), dtype=torch.float64).to(self.device))
         self.seen += len(new[0])
         old = self.buffer or [column[:0] for column in new]

@@ -92,8 +92,8 @@ class SFSVI(VCL):
 
     def moments(self, network: nn.Module, x: Tensor, tasks: int | Tensor) -> Moments:
         """Mean and variance of a network's outputs `[B, C]` at `[B, ...]`, by the tasks' heads."""
-        arguments = (x, tasks) if self.with_task else (x,)
-        return output_moments(network, lambda: network(*arguments))
+        with self.using(network):
+            return output_moments(network, lambda: self.output(x, tasks))
 
     def end_task(self, task: Task) -> None:
         """Make the posterior the prior, old heads included: they have moved too."""

@@ -53,22 +53,13 @@ class SingleTask(Method):
         """Keep the network aside."""
         self.networks[task.number] = deepcopy(self.network).eval()
 
-    def predict(
-        self,
-        x: Tensor,
-        task: int | Tensor = 0,
-        *,
-        number: int | None = None,
-        differentiable: bool = False,
-    ) -> Any:
-        """What the task's own network says; of a task to come, what it starts with."""
-        network = self.network
+    def predictor(self, number: int | None) -> nn.Module:
+        """The task's own network; of a task to come, what it starts with."""
         if number in self.networks:
-            network = self.networks[number]
-        elif number is not None and number != self.task.number:
-            network = self._initial.to(self.device).eval()
-        with self.using(network):
-            return super().predict(x, task, differentiable=differentiable)
+            return self.networks[number]
+        if number is not None and number != self.task.number:
+            return self._initial.to(self.device).eval()
+        return self.network
 
     def state_dict(self) -> dict[str, Any]:
         """The initial weights, and those of every task's network."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from vcl_radial.schedules import Schedule, constant
@@ -23,6 +24,11 @@ class Batch(NamedTuple):
     x: Tensor
     y: Tensor
     task: int | Tensor = 0
+
+    @property
+    def labels(self) -> Tensor:
+        """The label of the head of each row, `[B]`."""
+        return torch.as_tensor(self.task, device=self.y.device).expand(len(self.y))
 
 
 @dataclass(frozen=True)
@@ -48,3 +54,9 @@ class Task:
     epochs: int = 1
     batch_size: int = 1
     schedule: Schedule = constant
+
+
+def columns(batches: Iterable[Batch], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs, targets and a label for every row of all points of some batches, on a device."""
+    x, y, labels = zip(*((batch.x, batch.y, batch.labels) for batch in batches), strict=True)
+    return torch.cat(x).to(device), torch.cat(y).to(device), torch.cat(labels).to(device)

@@ -12,8 +12,8 @@ variances as the layer's matrix: no Jacobian is held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import NamedTuple, cast
 
 import torch
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from vcl_radial.errors import UserError
 from vcl_radial.nn.calls import recorded_calls
 from vcl_radial.nn.linear import BayesianLinear
-from vcl_radial.nn.weights import VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights, drawn_by
 
 
 class Moments(NamedTuple):
@@ -102,14 +102,6 @@ def _layers(network: nn.Module) -> list[BayesianLinear]:
     return layers
 
 
-@contextmanager
-def _at_means(layers: list[BayesianLinear]) -> Iterator[None]:
+def _at_means(layers: list[BayesianLinear]) -> AbstractContextManager[None]:
     """Let layers use their means in place of draws."""
-    samplers = [layer.weights.sampler for layer in layers]
-    for layer in layers:
-        layer.weights.sampler = layer.weights.mean
-    try:
-        yield
-    finally:
-        for layer, sampler in zip(layers, samplers, strict=True):
-            layer.weights.sampler = sampler
+    return drawn_by([layer.weights for layer in layers], lambda weights: weights.mean)

@@ -183,6 +183,21 @@ class PosteriorBlock(nn.Module):
 
 
 @contextmanager
+def drawn_by(
+    layers: Sequence[VariationalWeights], make: Callable[[VariationalWeights], Callable[[], Layer]]
+) -> Iterator[None]:
+    """Inside, layers take what is made for them in place of draws, where gradients are wanted."""
+    samplers = [layer.sampler for layer in layers]
+    for layer in layers:
+        layer.sampler = make(layer)
+    try:
+        yield
+    finally:
+        for layer, sampler in zip(layers, samplers, strict=True):
+            layer.sampler = sampler
+
+
+@contextmanager
 def held_scales(network: nn.Module) -> Iterator[None]:
     """Inside, where nobody changes the weights, draws without gradient share their scales."""
     blocks = [module for module in network.modules() if isinstance(module, PosteriorBlock)]

@@ -24,7 +24,7 @@ from vcl_radial.data.streams import TensorLoading, TensorStream
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.naive import Naive
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, listens
 from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
@@ -292,9 +292,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         return (Batch(batch[0], batch[1], batch[-1]) for batch in loader)
 
     def _all_points(self) -> Batch:
-        columns = zip(*self._points_in_order(), strict=True)
-        x, y, task = (torch.cat(column).to(self.device) for column in columns)
-        return Batch(x, y, task)
+        return Batch(*columns(self._points_in_order(), self.device))
 
     def make_train_dataloader(
         self, shuffle: bool = True, drop_last: bool | None = None, **kwargs: Any

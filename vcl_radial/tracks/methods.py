@@ -67,7 +67,7 @@ def require_task_by_task(recipe: MethodRecipe, method: Method) -> None:
     reason = None
     if method.needs_whole_stream:
         reason = "trains once on all tasks together"
-    elif cls.predict is not Method.predict:
+    elif cls.predictor is not Method.predictor:
         reason = "predicts with networks of its own"
     elif cls.warm_up is not Method.warm_up:
         reason = "has epochs of its own before a task"

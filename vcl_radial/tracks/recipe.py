@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -16,9 +16,10 @@ from pydantic import (
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.methods import registry
-from vcl_radial.methods.options import METHOD, check_options
 from vcl_radial.runs.settings import Count, Positive, Settings
+
+if TYPE_CHECKING:
+    from vcl_radial.methods.options import Signature
 
 
 def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
@@ -55,11 +56,37 @@ class RecipeSettings(Settings):
     kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     network: Annotated[str, one_of(what="function")] | None = None
 
+    @property
+    def later_keys(self) -> dict[str, Any]:
+        """Keys that earlier versions had not, with the values that their results stand for."""
+        return {"network": None}
+
     @model_serializer(mode="wrap")
-    def _without_network(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Results from before there was this key are those of the track's own network still.
+    def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         content: dict[str, Any] = serialise(self)
-        return {key: v for key, v in content.items() if key != "network" or v is not None}
+        later = self.later_keys
+        return {key: v for key, v in content.items() if key not in later or v != later[key]}
+
+
+def look_up_method(recipe: Any) -> Signature | None:
+    """What the class of a recipe's method takes, the recipe's options checked; nothing is imported.
+
+    Args:
+        recipe: with the keys `strategy` and `options`.
+
+    Returns:
+        None where only an import can tell.
+
+    Raises:
+        UserError: there is no such method, or it does not take the options.
+    """
+    from vcl_radial.methods import registry
+    from vcl_radial.methods.options import check_options
+
+    signature = registry.look_up(recipe.strategy)
+    if signature is not None:
+        check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+    return signature
 
 
 class MethodRecipe(RecipeSettings):
@@ -84,16 +111,10 @@ class MethodRecipe(RecipeSettings):
             object.__setattr__(self, "strategy", self._usual_strategy)
         return self
 
-    @model_serializer(mode="wrap")
-    def _without_defaults(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Results from before there were these keys are those of the default method still.
-        content: dict[str, Any] = serialise(self)
-        defaults: dict[str, Any] = {
-            "strategy": self._usual_strategy,
-            "options": {},
-            "network": None,
-        }
-        return {k: v for k, v in content.items() if k not in defaults or v != defaults[k]}
+    @property
+    def later_keys(self) -> dict[str, Any]:
+        """As in every recipe; results without these keys are those of the usual method."""
+        return super().later_keys | {"strategy": self._usual_strategy, "options": {}}
 
     def check_method(self) -> None:
         """See that what the recipe names is there, and that the method takes its options.
@@ -103,11 +124,11 @@ class MethodRecipe(RecipeSettings):
         Raises:
             UserError: it is not, or does not.
         """
-        signature = registry.look_up(self.strategy)
-        if signature is not None:
-            if signature.base != METHOD:
-                raise self.no_plain_method()
-            check_options(self.strategy, signature, self.options, above=type(self).model_fields)
+        from vcl_radial.methods.options import METHOD
+
+        signature = look_up_method(self)
+        if signature is not None and signature.base != METHOD:
+            raise self.no_plain_method()
 
     def no_plain_method(self) -> UserError:
         """That the class is a strategy of Avalanche's."""

@@ -12,10 +12,9 @@ from pathlib import Path
 from vcl_radial import data_files, outside
 from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError
-from vcl_radial.methods import registry
-from vcl_radial.methods.options import check_options
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.recipe import look_up_method
 
 
 def check_runs(runs: Iterable[Run]) -> None:
@@ -49,9 +48,7 @@ def check_recipe(recipe: Recipe) -> None:
     Raises:
         UserError: it is not, or does not.
     """
-    signature = registry.look_up(recipe.strategy)
-    if signature is not None:
-        check_options(recipe.strategy, signature, recipe.options, above=Recipe.model_fields)
+    look_up_method(recipe)
     for key in ("posterior", "network"):
         if outside.is_named(name := getattr(recipe, key)):
             outside.look_up(key, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -12,7 +12,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.vgg import VGG
-from vcl_radial.nn.weights import VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights, drawn_by
 from vcl_radial.nn.with_heads import WithHeads
 from vcl_radial.tracks.networks import own_body, posterior_of
 from vcl_radial.tracks.retinopathy.settings import Recipe
@@ -63,7 +63,7 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
 @contextmanager
 def at_means(network: nn.Module) -> Iterator[None]:
     """Inside, training sees the posterior means and no noise."""
-    with _drawn_by(network, lambda layer: layer.mean):
+    with drawn_by(_layers(network), lambda layer: layer.mean):
         yield
 
 
@@ -75,23 +75,12 @@ def truncated(network: nn.Module, threshold: float) -> Iterator[None]:
     gradient is biased and of lower variance, and the KL stays that of the whole Gaussian
     (Farquhar, Osborne and Gal 2020, Appendix F). Drawing for prediction is as ever.
     """
-    with _drawn_by(network, lambda layer: _Truncated(layer, threshold)):
+    with drawn_by(_layers(network), lambda layer: _Truncated(layer, threshold)):
         yield
 
 
-@contextmanager
-def _drawn_by(
-    network: nn.Module, make: Callable[[VariationalWeights], Callable[[], Layer]]
-) -> Iterator[None]:
-    layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
-    samplers = [layer.sampler for layer in layers]
-    for layer in layers:
-        layer.sampler = make(layer)
-    try:
-        yield
-    finally:
-        for layer, sampler in zip(layers, samplers, strict=True):
-            layer.sampler = sampler
+def _layers(network: nn.Module) -> list[VariationalWeights]:
+    return [m for m in network.modules() if isinstance(m, VariationalWeights)]
 
 
 class _Truncated:

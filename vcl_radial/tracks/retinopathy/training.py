@@ -20,7 +20,7 @@ from torch import Tensor
 from vcl_radial.data.fundus import Augmentation, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.metrics.referral import auc
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
@@ -141,7 +141,7 @@ class Training:
         """Begin the method's task."""
         recipe, prepared = self.recipe, self.prepared
         rows = np.asarray(prepared.split.train)
-        chosen = self.method.select(lambda: self._all_points(rows))
+        chosen = self.method.select(lambda: Batch(*columns(self._points(rows), self.device)))
         if chosen is not None:
             rows = rows[chosen.cpu().numpy()]
         self.batches = TrainingBatches(
@@ -176,10 +176,6 @@ class Training:
             device=self.device,
         )
         return (Batch(batch.x, batch.y) for batch in batches)
-
-    def _all_points(self, rows: Any) -> Batch:
-        x, y = (torch.cat(columns) for columns in list(zip(*self._points(rows), strict=True))[:2])
-        return Batch(x, y)
 
     @property
     def finished(self) -> bool:
