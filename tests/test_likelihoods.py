@@ -1,12 +1,14 @@
 """Likelihoods against their densities, and against each other where they are the same."""
 
+import math
+
 import pytest
 import torch
 from torch.func import functional_call, grad, hessian, jacrev, vmap
 
 from vcl_radial.curvature import diagonal_fisher
 from vcl_radial.errors import UserError
-from vcl_radial.likelihoods import Bernoulli, Categorical
+from vcl_radial.likelihoods import Bernoulli, Categorical, Gaussian
 from vcl_radial.methods.ewc import EWC
 from vcl_radial.methods.lwf import LwF
 
@@ -79,3 +81,64 @@ def test_a_method_says_which_likelihoods_it_serves():
     EWC(torch.nn.Linear(4, 1), likelihood=Bernoulli())
     with pytest.raises(UserError, match="LwF does not serve a bernoulli likelihood: it serves cat"):
         LwF(torch.nn.Linear(4, 1), likelihood=Bernoulli())
+
+
+def gaussian(points=6, **settings):
+    likelihood = Gaussian(**settings)
+    likelihood.begin_task(points)
+    return likelihood
+
+
+def test_a_gaussian_is_the_expected_nll_under_the_gamma_of_its_precision():
+    torch.manual_seed(0)
+    likelihood = gaussian(noise_shape=3.0, noise_rate=2.0)
+    f, y = torch.randn(2, 5, 1), torch.randn(5)
+    noise = likelihood.noise
+    tau = torch.distributions.Gamma(noise.shape, noise.rate).sample((400_000,)).double()
+    squares = (f.squeeze(-1) - y).square().mean().double()
+    monte_carlo = (tau / 2 * squares + (math.log(2 * math.pi) - tau.log()) / 2).mean()
+    torch.testing.assert_close(likelihood.nll(f, y).double(), monte_carlo, rtol=2e-3, atol=2e-3)
+
+
+def test_a_gaussians_residual_and_root_are_its_derivatives():
+    likelihood, f, y = gaussian(initial_precision=3.0), torch.randn(4, 1), torch.randn(4)
+    f.requires_grad_()
+    (slope,) = torch.autograd.grad(likelihood.nll(f, y) * len(y), f)
+    torch.testing.assert_close(likelihood.residual(f, y), slope)
+    (root,) = likelihood.hessian_root(f, y)
+    hessian = torch.autograd.functional.hessian(lambda o: likelihood.nll(o, y) * len(y), f)
+    torch.testing.assert_close(torch.diag(root.flatten() ** 2), hessian.view(4, 4))
+
+
+def test_a_settled_gaussian_is_at_the_optimum_of_its_precision():
+    """Where E tau is 1 over the mean square, but for a weak prior, and further updates rest."""
+    likelihood, y = gaussian(1000, noise_shape=1e-3, noise_rate=1e-3), torch.randn(1000)
+    f = torch.zeros(3, 1000, 1)
+    likelihood.settle((f[:, at : at + 300], y[at : at + 300]) for at in range(0, 1000, 300))
+    torch.testing.assert_close(likelihood.noise.mean, 1 / y.square().mean(), rtol=1e-4, atol=0)
+    before = likelihood.noise.rate.clone()
+    likelihood.observe(f, y)
+    torch.testing.assert_close(likelihood.noise.rate, before)
+
+
+def test_a_gaussians_tasks_in_sequence_are_all_points_at_once():
+    y = torch.randn(90)
+    whole, parts = gaussian(90), Gaussian()
+    whole.settle([(torch.zeros(1, 90, 1), y)])
+    for part in y.split([20, 70]):
+        parts.begin_task(len(part))
+        parts.settle([(torch.zeros(1, len(part), 1), part)])
+    torch.testing.assert_close(parts.noise.shape, whole.noise.shape)
+    torch.testing.assert_close(parts.noise.rate, whole.noise.rate)
+
+
+def test_a_gaussian_goes_on_from_its_state():
+    one, other = gaussian(), Gaussian()
+    one.observe(torch.zeros(6, 1), torch.ones(6))
+    other.load_state_dict(one.state_dict())
+    for likelihood in (one, other):
+        likelihood.begin_task(9)
+        likelihood.observe(torch.zeros(9, 1), torch.ones(9))
+    assert one.state_dict().keys() == other.state_dict().keys()
+    for name, value in one.state_dict().items():
+        torch.testing.assert_close(other.state_dict()[name], value, rtol=0, atol=0)

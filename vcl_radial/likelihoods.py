@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
 
+from vcl_radial.mixture import Mixture
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.objectives import categorical_nll
 
 
@@ -45,6 +48,28 @@ class Likelihood(ABC):
     @abstractmethod
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """D -log p(y | f) / df, `[B, C]`."""
+
+    # What a likelihood with parameters of its own learns them by.
+
+    def begin_task(self, points: int) -> None:  # noqa: B027 - most have nothing to learn
+        """Take what was learned of the tasks before as the prior of a task of N points."""
+
+    def observe(self, outputs: Tensor, targets: Tensor) -> None:  # noqa: B027
+        """Learn from the outputs of a step, after it; shapes as in `nll`."""
+
+    def settle(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:  # noqa: B027
+        """Take the optimum for the outputs of all points of a task, where training has ended.
+
+        Args:
+            whole: outputs `[S, B, C]` and targets `[B]`, batch by batch.
+        """
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What it has learned."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:  # noqa: B027
+        """Take over what `state_dict` gave."""
 
 
 class Categorical(Likelihood):
@@ -102,3 +127,86 @@ class Bernoulli(Likelihood):
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """P - y."""
         return outputs.sigmoid() - targets.to(outputs).unsqueeze(-1)
+
+
+class Gaussian(Likelihood):
+    """A number with Gaussian noise of a precision that is learned: y ~ N(f, 1 / tau), f `[B, 1]`.
+
+    The posterior of tau is the Gamma distribution of `NoisePrecision`, carried from task to task;
+    a network sees it by E tau, in all that follows.
+
+    Args:
+        noise_shape: of the Gamma prior of tau.
+        noise_rate: of the same.
+        initial_precision: where E tau starts.
+    """
+
+    name = "gaussian"
+    _STEP = 0.01
+    """Of tau's updates from batches, each of which is as noisy as a batch is."""
+
+    def __init__(
+        self, noise_shape: float = 1.0, noise_rate: float = 1e-3, initial_precision: float = 1.0
+    ) -> None:
+        self.prior, self.start = (noise_shape, noise_rate), initial_precision
+        self.noise = NoisePrecision(torch.tensor(0), self.prior, initial_precision)
+        self._has_begun = False
+
+    def begin_task(self, points: int) -> None:
+        """The posterior of tau becomes the prior of a task of N points."""
+        N = torch.tensor(points)
+        if self._has_begun:
+            self.noise = self.noise.carry(N)
+        else:
+            self.noise = NoisePrecision(N, self.prior, self.start)
+        self._has_begun = True
+
+    def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """E_tau of it: E tau / 2 (y - f)^2 + (log 2 pi - E log tau) / 2, averaged."""
+        squares = (outputs.squeeze(-1) - targets).square().mean()
+        constant = (math.log(2 * math.pi) - self.noise.mean_log) / 2
+        nll: Tensor = self.noise.mean.to(squares) / 2 * squares + constant.to(squares)
+        return nll
+
+    @torch.no_grad()
+    def observe(self, outputs: Tensor, targets: Tensor) -> None:
+        """A step of the way to the optimum for a batch."""
+        squares = (outputs.squeeze(-1) - targets).square().mean()
+        self.noise.update(squares.to(self.noise.rate), self._STEP)
+
+    @torch.no_grad()
+    def settle(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """The optimum for E mean (y - f)^2 over all points."""
+        total, points = torch.zeros(()), 0
+        for outputs, targets in whole:
+            total += (outputs.squeeze(-1) - targets).square().mean(0).sum().cpu()
+            points += len(targets)
+        self.noise.update(total / points)
+
+    def mean_output(self, outputs: Tensor) -> Tensor:
+        """The mean over the samples."""
+        return outputs.mean(0)
+
+    def predictive(self, outputs: Tensor) -> Mixture:
+        """A Student-t distribution for each sample, tau integrated out."""
+        return Mixture.under_noise(outputs.squeeze(-1), self.noise)
+
+    def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
+        """sqrt(E tau)."""
+        return [self.noise.mean.to(outputs).sqrt().expand_as(outputs)]
+
+    def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """E tau (f - y)."""
+        return self.noise.mean.to(outputs) * (outputs - targets.to(outputs).unsqueeze(-1))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """N, and the Gamma distributions before and after the task's data."""
+        q = self.noise
+        gammas = {"prior_shape": q.prior_shape, "prior_rate": q.prior_rate}
+        return {"points": q.points, **gammas, "shape": q.shape, "rate": q.rate}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Take over what `state_dict` gave."""
+        self._has_begun = int(state["points"]) > 0
+        for name, value in state.items():
+            setattr(self.noise, name, value.clone())

@@ -7,12 +7,12 @@ import torch
 from regression_helpers import generators, lane_data, network
 
 from vcl_radial import native
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.adam import LaneAdam
 from vcl_radial.tracks.regression.compiled import CompiledLanes
 from vcl_radial.tracks.regression.fit import FitSettings, fit
 from vcl_radial.tracks.regression.layers import DropoutLayer, PointLayer
 from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
-from vcl_radial.tracks.regression.noise import NoisePrecision
 
 pytestmark = pytest.mark.skipif(native.unavailable() is not None, reason=str(native.unavailable()))
 

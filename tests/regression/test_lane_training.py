@@ -6,13 +6,13 @@ import torch
 from regression_helpers import generators, lane_data, network, toy
 
 from vcl_radial import native
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.adam import LaneAdam
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit, gradient
 from vcl_radial.tracks.regression.methods import Job
 from vcl_radial.tracks.regression.methods.variational import make_network
 from vcl_radial.tracks.regression.network import LaneNetwork, outputs
-from vcl_radial.tracks.regression.noise import NoisePrecision
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import train_and_score
 from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer

@@ -17,11 +17,11 @@ from vcl_radial import native
 from vcl_radial.bench.pictures import Ratios
 from vcl_radial.bench.setting import Result, Setting, rows_of
 from vcl_radial.bench.timing import Work, interleaved, ratios
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, fit
 from vcl_radial.tracks.regression.layers import LaneLayer, PointLayer
 from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
-from vcl_radial.tracks.regression.noise import NoisePrecision
 from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 
 LANES, ROWS, WIDTHS, BATCH = 20, 455, (13, 50, 1), 64

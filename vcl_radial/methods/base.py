@@ -70,7 +70,7 @@ class Method:
         UserError: the method does not serve the likelihood.
     """
 
-    likelihoods: ClassVar[frozenset[str]] = frozenset({"categorical", "bernoulli"})
+    likelihoods: ClassVar[frozenset[str]] = frozenset({"categorical", "bernoulli", "gaussian"})
     """The names of the likelihoods that it serves."""
     needs_whole_stream: ClassVar[bool] = False
     """Whether the method trains once on all tasks together."""
@@ -130,6 +130,7 @@ class Method:
     def begin_task(self, task: Task) -> None:
         """Get ready for a task."""
         self.task = task
+        self.likelihood.begin_task(task.points)
         for module in self.network.modules():
             if isinstance(module, MultiHead):
                 module.adapt(task.heads)
@@ -147,11 +148,15 @@ class Method:
         In the middle of a task it holds too what the steps have added up, but not what `begin_task`
         derives from the state before the task: whoever goes on there begins the task first.
         """
-        return {"network": self.network.state_dict()}
+        state: dict[str, Any] = {"network": self.network.state_dict()}
+        if learned := self.likelihood.state_dict():
+            state["likelihood"] = learned
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         self.network.load_state_dict(state["network"])
+        self.likelihood.load_state_dict(state.get("likelihood", {}))
 
     def forget_caches(self) -> None:
         """Drop what was computed from the weights and could be again, within a task.
@@ -166,9 +171,10 @@ class Method:
         """Make a step on a batch; the loss, detached."""
         batch = self.extend(batch)
         optimizer.zero_grad()
-        loss = self.loss(batch, self.outputs(batch))
-        loss = self.backward(loss)
+        outputs = self.outputs(batch)
+        loss = self.backward(self.loss(batch, outputs))
         self.step(optimizer)
+        self.likelihood.observe(outputs.detach(), batch.y)
         return loss
 
     def extend(self, batch: Batch) -> Batch:

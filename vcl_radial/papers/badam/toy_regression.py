@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from vcl_radial.errors import Diverged
+from vcl_radial.mixture import Mixture
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.papers.analysis import Analysis, Setting
@@ -33,7 +34,6 @@ from vcl_radial.tracks.regression.jacobian import jacobians, lane_module
 from vcl_radial.tracks.regression.layers import DropoutLayer
 from vcl_radial.tracks.regression.methods import Job, badam, variational
 from vcl_radial.tracks.regression.methods.job import derived
-from vcl_radial.tracks.regression.predictive import Mixture
 from vcl_radial.tracks.regression.settings import Recipe
 
 POINTS = 200

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from vcl_radial import native
 from vcl_radial.native import network as c
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.adam import BETAS, EPSILON, LaneAdam
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.layers import CompiledLayer
 from vcl_radial.tracks.regression.network import LaneNetwork
-from vcl_radial.tracks.regression.noise import NoisePrecision
 
 _FLOAT, _LONG = 4, 8
 

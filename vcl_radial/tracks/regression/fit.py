@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.adam import LaneAdam
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.compiled import CompiledLanes
 from vcl_radial.tracks.regression.network import LaneNetwork, Noise, outputs
-from vcl_radial.tracks.regression.noise import NoisePrecision
 
 _NOISE_STEP = 0.01
 """Of the noise's updates from batches, each of which is as noisy as a batch is."""

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vcl_radial.mixture import Mixture
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.data import RegressionData
 from vcl_radial.tracks.regression.fit import OnStep
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.methods.linear import predict_in_sequence
 from vcl_radial.tracks.regression.methods.variational import make_network
-from vcl_radial.tracks.regression.noise import NoisePrecision
-from vcl_radial.tracks.regression.predictive import Mixture
+from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import LaneSplits, Scores, by_lane, make_job
 
@@ -63,7 +64,7 @@ def train_in_sequence(
     in_order = [LaneData.of(slice_of_lanes) for slice_of_lanes in zip(*parts, strict=True)]
     go = predict_in_sequence if recipes[0].method == "linear" else _variational
     job = make_job(data, splits, recipes, lanes, on_step)
-    after = [by_lane(m.scores(lanes.test, lanes.y_scale)) for m in go(job, in_order)]
+    after = [by_lane(score(m, lanes.test, lanes.y_scale)) for m in go(job, in_order)]
     return [list(of_lane) for of_lane in zip(*after, strict=True)]
 
 

@@ -12,6 +12,7 @@ from vcl_radial.tracks.regression.data import RegressionData, Split, Standardise
 from vcl_radial.tracks.regression.fit import OnStep
 from vcl_radial.tracks.regression.methods import METHODS
 from vcl_radial.tracks.regression.methods.job import Job, derived
+from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
 
 Scores = dict[str, float]
@@ -71,7 +72,7 @@ def train_and_score(
     """
     lanes = LaneSplits(data, splits, validation)
     predicted = METHODS[recipes[0].method](make_job(data, splits, recipes, lanes, on_step))
-    return by_lane(predicted.scores(lanes.test, lanes.y_scale))
+    return by_lane(score(predicted, lanes.test, lanes.y_scale))
 
 
 def make_job(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.methods import (
     badam,
     dropout,
@@ -16,7 +17,6 @@ from vcl_radial.tracks.regression.methods import (
     variational,
 )
 from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.predictive import Mixture
 
 METHODS: dict[str, Callable[[Job], Mixture]] = {
     "variational": variational.predict,

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import torch
 
+from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_module
 from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.predictive import Mixture
 
 
 def predict(job: Job) -> Mixture:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.layers import DropoutLayer
 from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.predictive import Mixture
 
 
 def predict(job: Job) -> Mixture:

@@ -6,8 +6,8 @@ input (theirs does), and without adversarial examples. The prediction is their m
 
 from __future__ import annotations
 
+from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.predictive import Mixture
 
 
 def predict(job: Job) -> Mixture:

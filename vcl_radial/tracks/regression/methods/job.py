@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.adam import LaneAdam
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, OnStep, fit
 from vcl_radial.tracks.regression.layers import LaneLayer, PointLayer
 from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
-from vcl_radial.tracks.regression.noise import NoisePrecision
 from vcl_radial.tracks.regression.settings import Recipe
 
 

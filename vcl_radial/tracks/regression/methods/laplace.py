@@ -17,9 +17,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_module
 from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.predictive import Mixture
 
 _ROUNDS = 200
 _TOLERANCE = 1e-6

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.conjugate import NormalGamma
 from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.predictive import Mixture
 
 
 def predict(job: Job) -> Mixture:

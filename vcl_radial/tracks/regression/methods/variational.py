@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.layers import LaneLayer
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.network import LaneNetwork
-from vcl_radial.tracks.regression.predictive import Mixture
 from vcl_radial.tracks.regression.variational_layers import DirectionalLayer, LocationScaleLayer
 
 

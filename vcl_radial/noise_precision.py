@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class NoisePrecision:
-    """q(tau) = Gamma(shape, rate) of the precision tau of Gaussian noise, for every lane.
+    """q(tau) = Gamma(shape, rate) of the precision tau of Gaussian noise.
 
         y ~ N(f(x; w), 1 / tau),    tau ~ Gamma(shape_0, rate_0)
 
@@ -20,7 +20,7 @@ class NoisePrecision:
     gradient, which is a moving average of its optimum (Hoffman et al. 2013, Eq. 26).
 
     Args:
-        points: N of each lane, `[R]`.
+        points: N, a scalar, or `[R]` of as many lanes.
         prior: shape_0 and rate_0, scalars or `[R]`.
         start: where the mean of tau starts, a scalar or `[R]`.
     """
@@ -32,23 +32,28 @@ class NoisePrecision:
         start: float | Tensor = 1.0,
     ) -> None:
         self.points = points
-        self.prior_shape = torch.as_tensor(prior[0], dtype=torch.float32).expand(len(points))
-        self.prior_rate = torch.as_tensor(prior[1], dtype=torch.float32).expand(len(points))
+        self.prior_shape = torch.as_tensor(prior[0], dtype=torch.float32).expand(points.shape)
+        self.prior_rate = torch.as_tensor(prior[1], dtype=torch.float32).expand(points.shape)
         self.shape = self.prior_shape + points / 2
         self.rate = self.shape / start
 
     @property
     def mean(self) -> Tensor:
-        """E tau, `[R]`."""
+        """E tau, of the shape of `points`."""
         return self.shape / self.rate
 
+    @property
+    def mean_log(self) -> Tensor:
+        """E log tau, of the shape of `points`."""
+        return torch.digamma(self.shape) - self.rate.log()
+
     def update(self, squared_error: Tensor, step: float = 1.0) -> None:
-        """Go this part of the way to the optimum for E_q mean_n (y_n - f_n)^2, `[R]`."""
+        """Go this part of the way to the optimum for E_q mean_n (y_n - f_n)^2."""
         optimum = self.prior_rate + self.points / 2 * squared_error
         self.rate = torch.lerp(self.rate, optimum, step)
 
     def carry(self, points: Tensor) -> NoisePrecision:
-        """The posterior as the prior of new data, of which there are N in each lane, `[R]`."""
+        """The posterior as the prior of new data, of which there are N."""
         new = NoisePrecision(points, (self.shape, self.rate))
         new.rate = new.shape / self.mean
         return new

@@ -1,0 +1,60 @@
+"""The predictive distribution of a target: a mixture over weight samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vcl_radial.noise_precision import NoisePrecision
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """p(y | x) = 1/T sum_t p_t(y | x), of every row.
+
+    Attributes:
+        mean: of the components, `[T, n]`, or `[T, R, n]` of R lanes.
+        scale: of the components; broadcasts to the mean.
+        degrees: of freedom where they are Student-t distributions, which broadcasts to the mean;
+            None where they are Gaussian.
+    """
+
+    mean: Tensor
+    scale: Tensor
+    degrees: Tensor | None = None
+
+    @classmethod
+    def under_noise(cls, mean: Tensor, noise: NoisePrecision) -> Mixture:
+        """Components f_t with the noise integrated out, which makes them Student-t.
+
+        int N(y; f, 1/tau) Gamma(tau; a, b) dtau = St(y; 2a, f, sqrt(b/a))
+
+        Shapes: mean `[T, n]` with one noise precision, `[T, R, n]` with one for each lane.
+        """
+        shape, rate = noise.shape.double(), noise.rate.double()
+        return cls(mean, (rate / shape).sqrt()[..., None], 2 * shape[..., None])
+
+    def log_density(self, y: Tensor) -> Tensor:
+        """The log predictive density, `[n]` or `[R, n]` in nats; float64.
+
+        log p(y | x) = log 1/T sum_t p_t(y | x)
+
+        The log of the mean over components, not the mean of their logs: the latter is a lower bound
+        that a wide posterior pays for.
+        """
+        z2 = ((y - self.mean.double()) / self.scale.double()).square()
+        if self.degrees is None:
+            log_p = -z2 / 2 - math.log(2 * math.pi) / 2
+        else:
+            v = self.degrees.double()
+            log_p = (
+                torch.lgamma((v + 1) / 2)
+                - torch.lgamma(v / 2)
+                - (v * math.pi).log() / 2
+                - (v + 1) / 2 * torch.log1p(z2 / v)
+            )
+        log_p = log_p - self.scale.double().log()
+        return log_p.logsumexp(0) - math.log(len(self.mean))

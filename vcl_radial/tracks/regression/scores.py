@@ -1,0 +1,40 @@
+"""The scores of predictive distributions in the target's own units."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vcl_radial.mixture import Mixture
+from vcl_radial.tracks.regression.batches import LaneData
+
+
+def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> dict[str, Tensor]:
+    """Scores in the original units, `[R]` each.
+
+    Args:
+        predicted: of every lane, `[T, R, n]`.
+        test: the standardised rows to score on.
+        y_scale: what a standardised unit is in the original ones, `[R]`.
+
+    Returns:
+        `log_likelihood`, the mean log predictive density in nats per row, and `rmse`, the root
+        of the mean squared error of the predictive mean.
+    """
+    y = test.y.double()
+    # Each lane as if it were alone, to the last bit.
+    lanes = [_lane(predicted, k) for k in range(len(y))]
+    log_density = torch.cat([q.log_density(own) for q, own in zip(lanes, y, strict=True)])
+    means = torch.cat([q.mean.double().mean(0) for q in lanes])
+    return {
+        "log_likelihood": test.mean_over_points(log_density) - y_scale.log(),
+        "rmse": test.mean_over_points((means - y).square()).sqrt() * y_scale,
+    }
+
+
+def _lane(predicted: Mixture, k: int) -> Mixture:
+    def part(t: Tensor) -> Tensor:
+        return t if t.ndim < 2 or t.shape[-2] == 1 else t[..., k : k + 1, :].contiguous()
+
+    degrees = None if predicted.degrees is None else part(predicted.degrees)
+    return Mixture(part(predicted.mean), part(predicted.scale), degrees)
