@@ -237,3 +237,19 @@ def test_a_file_whose_name_would_be_that_of_a_folder_above_is_refused(tmp_path: 
     (tmp_path / name).write_text("")
     with pytest.raises(UserError, match="the file's name is no name; rename it"):
         plan(DIGITS, [str(tmp_path / name)], [0])
+
+
+def test_a_method_without_a_toml_of_a_track_is_trained_by_the_tracks_own_defaults():
+    shared = load("method", "vogn")
+    (run,) = plan("retinopathy-synthetic", ["vogn"], [0])
+    assert run.recipe.strategy == "vogn"
+    assert run.recipe.options == shared.recipe.get("options", {})
+    fresh = type(run.recipe)(strategy="vogn", posterior="none")
+    assert run.recipe.learning_rate == fresh.learning_rate != shared.recipe["learning_rate"]
+
+
+def test_the_former_name_of_a_tracks_method_says_the_new_one(monkeypatch):
+    track = type(tracks.find("retinopathy"))
+    monkeypatch.setattr(track, "renamed", {"mfvi-0": "texture"})
+    with pytest.raises(UserError, match="the method 'mfvi-0' is called 'texture' now"):
+        plan("retinopathy-synthetic", ["mfvi-0"], [0])

@@ -36,7 +36,18 @@ RENAMED = {
     "tune-referral-idrid": "tune-retinopathy-idrid",
     "tune-referral-synthetic": "tune-retinopathy-synthetic",
 }
-"""Names of before, and those of today."""
+"""Names of before, and those of today; a track has those of its methods."""
+
+_WHAT_A_METHOD_IS = (
+    "description",
+    "strategy",
+    "posterior",
+    "grouping",
+    "initial_rho",
+    "initial_noise",
+    "options",
+)
+"""Keys of a method's TOML that hold in every track; the others say how it trains in one."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +101,9 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
     """A TOML by its name, or a user's own by its path (ending in .toml).
 
     A name is that of a shipped one, or for a method that of an installed package's, whose recipe
-    lies beside its class, and has its strategy unless it says so itself. Modules that a user's own
-    file names are sought beside it.
+    lies beside its class, and has its strategy unless it says so itself. A method that has no TOML
+    in a track is that of the default track, trained by the track's own defaults. Modules that a
+    user's own file names are sought beside it.
 
     Args:
         kind: of the TOML.
@@ -116,10 +128,20 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
         raise UserError(f"{path}: not valid TOML: {error}") from None
     if name.endswith(".toml"):
         outside.seek_beside(path)
-    elif kind == "method" and path.parent != folder(kind, track):
+        return Entry(path.stem, path, table)
+    if kind == "method" and path.parent != folder(kind, track):
         # A package's recipe is one of the method that it is offered for.
         table.setdefault("strategy", name)
+        if track != DEFAULT_TRACK:
+            keys = {"description", *_recipe_keys(track)} & {*_WHAT_A_METHOD_IS}
+            table = {key: value for key, value in table.items() if key in keys}
     return Entry(path.stem, path, table)
+
+
+def _recipe_keys(track: str) -> Collection[str]:
+    """The keys of a track's recipes."""
+    recipe = tracks.find(track).spec.model_fields["recipe"].annotation
+    return getattr(recipe, "model_fields", {}).keys()
 
 
 def _path(kind: Kind, name: str, track: str) -> Path:
@@ -127,10 +149,13 @@ def _path(kind: Kind, name: str, track: str) -> Path:
         return Path(name)
     if name in names(kind, track):
         return folder(kind, track) / f"{name}.toml"
-    if name in RENAMED and RENAMED[name] in names(kind, track):
-        raise UserError(f"the {kind} {name!r} is called {RENAMED[name]!r} now")
-    # Packages offer strategies, which are of the default track.
-    offered_names = installed() if kind == "method" and track == DEFAULT_TRACK else []
+    renamed = tracks.find(track).renamed if kind == "method" else RENAMED
+    if name in renamed and renamed[name] in names(kind, track):
+        raise UserError(f"the {kind} {name!r} is called {renamed[name]!r} now")
+    elsewhere = kind == "method" and (track == DEFAULT_TRACK or "strategy" in _recipe_keys(track))
+    if elsewhere and name in names(kind):
+        return folder(kind) / f"{name}.toml"
+    offered_names = installed() if elsewhere else []
     offered = offer(name) if name in {other.name for other in offered_names} else None
     if offered is not None and offered.recipe is not None:
         return offered.recipe
@@ -141,6 +166,8 @@ def _path(kind: Kind, name: str, track: str) -> Path:
             "and give the path of the .toml file"
         )
     known = [*names(kind, track), *(other.name for other in offered_names if other.recipe)]
+    if elsewhere and track != DEFAULT_TRACK:
+        known += names(kind)
     of_track = f" of {track}" if kind == "method" and track != DEFAULT_TRACK else ""
     near = f"the nearest is {nearest(name, known)!r} (see `vcl-radial list`, or " if known else "("
     raise UserError(f"unknown {kind}{of_track} {name!r}; {near}give the path of a .toml file)")
