@@ -9,6 +9,7 @@ import torch
 
 from vcl_radial.conformance import check, check_family, recipe_for
 from vcl_radial.conformance.family import LOOKS
+from vcl_radial.conformance.streams import SEVERAL_HEADS
 from vcl_radial.errors import UserError
 from vcl_radial.nn import (
     MLP,
@@ -199,7 +200,7 @@ def own_posterior(tmp_path, monkeypatch):
 def test_a_posterior_of_ones_own_is_checked_and_carried_by_vcl(own_posterior):
     recipe = recipe_for(own_posterior)
     assert (recipe.strategy, recipe.posterior) == ("vcl", own_posterior)
-    verdicts = list(check(recipe))
+    verdicts = list(check(recipe, [SEVERAL_HEADS]))
     assert [v for v in verdicts if v.outcome == "fault"] == []
     assert [v.name for v in verdicts[: len(LOOKS)]] == list(LOOKS)
     (found,) = [v for v in verdicts if v.name == "consolidates"]

@@ -17,10 +17,12 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "check",
         help="check a method or a posterior of your own",
-        description="Train a method on a few digit images, in under a minute, and report what is "
-        "wrong with it and the remedy: does it run, learn, consolidate, leave the heads of other "
-        "tasks unchanged, resume from a checkpoint to the same bits, and scale its penalty as the "
-        "other methods do? For a posterior: is it a distribution, and is its KL right?",
+        description="Train a method on a few digit images and on numbers, in under a minute, and "
+        "report what is wrong with it and the remedy: does it run, learn, consolidate, leave the "
+        "heads of other tasks unchanged, resume from a checkpoint to the same bits, and scale its "
+        "penalty as the other methods do? The last line says which of these it serves: classes "
+        "with several heads or one, numbers (regression), convolutions. For a posterior: is it a "
+        "distribution, and is its KL right?",
     )
     parser.add_argument(
         "method",

@@ -16,6 +16,19 @@ from vcl_radial.lazy import attributes
 
 if TYPE_CHECKING:
     from vcl_radial.conformance.kit import CHECKS, Check, check, check_family
+    from vcl_radial.conformance.streams import STREAMS, Stream
 
-__all__ = ["CHECKS", "Check", "Verdict", "check", "check_family", "recipe_for"]
-__getattr__ = attributes(__name__, {"kit": ("CHECKS", "Check", "check", "check_family")})
+__all__ = [
+    "CHECKS",
+    "STREAMS",
+    "Check",
+    "Stream",
+    "Verdict",
+    "check",
+    "check_family",
+    "recipe_for",
+]
+__getattr__ = attributes(
+    __name__,
+    {"kit": ("CHECKS", "Check", "check", "check_family"), "streams": ("STREAMS", "Stream")},
+)

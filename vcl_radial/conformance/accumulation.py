@@ -29,23 +29,19 @@ consolidate() trains the weights for.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from vcl_radial.conformance.penalty_view import BATCHES, rise_afar
+from vcl_radial.conformance.penalty_view import BATCHES, half, rise_afar
 from vcl_radial.conformance.subject import Subject
-from vcl_radial.conformance.trial import Trial, random_states, same_states, seed
+from vcl_radial.conformance.trial import Rows, random_states, same_states, seed
 from vcl_radial.conformance.verdict import Fault, NotApplicable
-from vcl_radial.data.streams import to_avalanche
 
-ONCE: Callable[[Tensor], Tensor] = Tensor.clone
+ONCE: Rows = Tensor.clone
 ROUNDING = 5e-7
 """Of a penalty, relative: float32 sums of thousands of terms."""
 
@@ -74,12 +70,12 @@ def accumulates(subject: Subject) -> str:
         raise NotApplicable("the past does not enter through penalty()")
     consolidations = _Consolidations(subject)
     once = consolidations.rise(ONCE)
-    if torch.equal(once, consolidations.rise(_half, BATCHES[1])):
+    if torch.equal(once, consolidations.rise(half, BATCHES[1])):
         return "consolidate() computes nothing from the points of the task"
-    half, twice = consolidations.rise(_half), consolidations.rise(_twice)
+    of_half, twice = consolidations.rise(half), consolidations.rise(_twice)
     other = consolidations.rise(ONCE, BATCHES[1])
-    error = _error(once, half, twice, other)
-    first, in_half, second = float(once.mean()), float(half.mean()), float(twice.mean())
+    error = _error(once, of_half, twice, other)
+    first, in_half, second = float(once.mean()), float(of_half.mean()), float(twice.mean())
     floor = ROUNDING * abs(first) + 5 * error
     by_points = max(abs(second - first), 2 * abs(in_half - first))
     _batch_size(first, float(other.mean()), 0.02 * by_points + floor)
@@ -120,18 +116,14 @@ def _batch_size(small: float, large: float, tolerance: float) -> None:
         )
 
 
-def _half(rows: Tensor) -> Tensor:
-    return rows[: len(rows) // 2]
-
-
 def _twice(rows: Tensor) -> Tensor:
     """One after the other, so that mini-batches hold different points."""
-    return rows.repeat(2)
+    return torch.cat([rows, rows])
 
 
 def _three_times(rows: Tensor) -> Tensor:
     """Side by side, so that mini-batches hold the same points."""
-    return rows.repeat_interleave(3)
+    return rows.repeat_interleave(3, dim=0)
 
 
 @dataclass(frozen=True)
@@ -158,7 +150,7 @@ class _Consolidations:
         random = self.first.drew and self._trial(ONCE, BATCHES[0], 1).rise != self.first.rise
         self.draws = DRAWS if random else 1
 
-    def rise(self, points: Callable[[Tensor], Tensor], batch: int = BATCHES[0]) -> Tensor:
+    def rise(self, points: Rows, batch: int = BATCHES[0]) -> Tensor:
         """In nats, for each draw `[draws]`.
 
         Raises:
@@ -172,49 +164,22 @@ class _Consolidations:
                 raise NotApplicable("the penalty is no finite number far from where task 1 ended")
         return torch.tensor([trial.rise for trial in trials]).double()
 
-    def _trial(self, points: Callable[[Tensor], Tensor], batch: int, draw: int) -> _Consolidated:
+    def _trial(self, points: Rows, batch: int, draw: int) -> _Consolidated:
         trial = self.subject.trial()
         drew = False
-        consolidate = trial.strategy.consolidate
+        end = getattr(trial.learner, trial.HOOK)
 
-        def consolidate_these(experience: Any) -> None:
+        def end_with_these(_: Any) -> None:
             nonlocal drew
-            with _given(trial, points, batch):
+            with trial.given(points, batch) as task:
                 seed(4, draw)
                 before = random_states()
-                consolidate(trial.strategy.experience)
+                end(task)
                 drew = not same_states(before, random_states())
 
-        trial.strategy.consolidate = consolidate_these  # type: ignore[method-assign]
+        setattr(trial.learner, trial.HOOK, end_with_these)
         rise, weights = rise_afar(trial)
         return _Consolidated(rise, weights, drew)
-
-
-@contextmanager
-def _given(trial: Trial, points: Callable[[Tensor], Tensor], batch: int) -> Iterator[None]:
-    """The strategy as if task 1 had these points, in batches of this size."""
-    strategy = trial.strategy
-    names = (
-        "experience",
-        "adapted_dataset",
-        "tensor_stream",
-        "dataloader",
-        "train_mb_size",
-        "eval_mb_size",
-    )
-    before = {name: getattr(strategy, name) for name in names}
-    rows = trial.tensors.train
-    changed = dataclasses.replace(trial.tensors, train=(points(rows[0]), *rows[1:]))
-    strategy.tensor_stream = changed
-    strategy.experience = to_avalanche(changed).train_stream[0]
-    strategy.adapted_dataset = strategy.experience.dataset
-    strategy.train_mb_size = strategy.eval_mb_size = batch
-    strategy.make_train_dataloader()
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(strategy, name, value)
 
 
 def _error(*values: Tensor) -> float:

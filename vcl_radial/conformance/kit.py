@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,18 @@ from vcl_radial.conformance.memory import consolidates, heads
 from vcl_radial.conformance.repeating import checkpoint, evaluating, seeds
 from vcl_radial.conformance.running import data, finite, learns, runs, shapes
 from vcl_radial.conformance.scale import penalty
+from vcl_radial.conformance.streams import (
+    CONVOLUTIONS,
+    NUMBERS,
+    SEVERAL_HEADS,
+    STREAMS,
+    Stream,
+)
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, told
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import Method
 from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior, family
 from vcl_radial.quiet import quiet
@@ -25,22 +34,33 @@ from vcl_radial.tracks.continual.settings import Recipe
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its name, how it looks, and the checks without which it would say nothing."""
+    """One check.
+
+    Attributes:
+        name: of it.
+        look: at a method on a stream.
+        needs: the checks without which it would say nothing.
+        streams: it looks at.
+    """
 
     name: str
     look: Callable[[Subject], str]
     needs: tuple[str, ...] = ()
+    streams: tuple[Stream, ...] = (SEVERAL_HEADS, NUMBERS, CONVOLUTIONS)
 
+
+_PLAIN = SEVERAL_HEADS, NUMBERS
+"""Where the layers make no difference."""
 
 CHECKS = (
-    Check("runs", runs),
-    Check("finite numbers", finite),
+    Check("runs", runs, streams=STREAMS),
+    Check("finite numbers", finite, streams=STREAMS),
     Check("shapes", shapes, ("finite numbers",)),
-    Check("data", data),
+    Check("data", data, (), _PLAIN),
     Check("learns", learns, ("finite numbers",)),
-    Check("heads stay apart", heads, ("finite numbers", "shapes")),
-    Check("seeds", seeds, ("finite numbers", "shapes")),
-    Check("evaluation", evaluating, ("finite numbers", "shapes", "data", "seeds")),
+    Check("heads stay apart", heads, ("finite numbers", "shapes"), (SEVERAL_HEADS,)),
+    Check("seeds", seeds, ("finite numbers", "shapes"), _PLAIN),
+    Check("evaluation", evaluating, ("finite numbers", "shapes", "data", "seeds"), _PLAIN),
     Check("checkpoint", checkpoint, ("finite numbers", "shapes", "data", "seeds")),
     Check("consolidates", consolidates, ("finite numbers", "shapes", "seeds")),
     Check("penalty", penalty, ("finite numbers", "shapes")),
@@ -48,31 +68,54 @@ CHECKS = (
 )
 
 
-def check(recipe: Recipe) -> Iterator[Verdict]:
-    """Run all checks on a method, and yield each verdict as it falls.
+_IN_METHODS = {
+    "consolidate(experience)": "end_task(task)",
+    "consolidate()": "end_task()",
+    "criterion()": "loss()",
+    "self.tasks": "self.heads",
+}
+"""What strategies name otherwise than methods."""
 
-    The method is trained on the first tasks of split-digits, which needs no download, some twenty
-    times for a few steps and once for `recipe.epochs`. A check that finds a fault, or whose trial
+
+def check(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdict]:
+    """Run all checks on a method, and yield each verdict as it falls; the last says what it serves.
+
+    The method is trained on small streams of three tasks, which need no download, some twenty times
+    each for a few steps and once for `recipe.epochs`. A check that finds a fault, or whose trial
     raises anything, does not keep the others from going on. A posterior from outside the suite is
     looked at first, by `check_family`.
 
     Args:
         recipe: of the method; see `vcl_radial.conformance.recipe_for`.
+        streams: to try it on.
 
     Raises:
-        UserError: the strategy cannot be found or imported.
+        UserError: the strategy cannot be found or imported, or serves none of the streams.
     """
+    subjects: dict[Stream, Subject] = {}
+    refused: dict[Stream, UserError] = {}
     with _quiet():
-        subject = Subject(recipe)
+        for stream in streams:
+            try:
+                subjects[stream] = Subject(recipe, stream)
+            except UserError as error:
+                refused[stream] = error
+    if not subjects:
+        raise refused[streams[0]]
     if is_named(recipe.posterior):
         yield from check_family(family(recipe.posterior))
-    failed: dict[str, str] = {}
+    failed: dict[Stream, list[str]] = {stream: [] for stream in subjects}
     for each in CHECKS:
-        with _quiet():
-            verdict = _verdict(each, subject, failed)
-        if verdict.outcome == "fault":
-            failed[each.name] = verdict.words
-        yield verdict
+        verdicts: dict[Stream, Verdict] = {}
+        for stream in each.streams:
+            if stream in subjects:
+                with _quiet():
+                    verdicts[stream] = _verdict(each, subjects[stream], failed[stream])
+                if verdicts[stream].outcome == "fault":
+                    failed[stream].append(each.name)
+        if verdicts:
+            yield _joined(verdicts)
+    yield _serves(failed, refused)
 
 
 def check_family(posterior: type[Posterior]) -> Iterator[Verdict]:
@@ -95,10 +138,32 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _verdict(check: Check, subject: Subject, failed: dict[str, str]) -> Verdict:
+def _verdict(check: Check, subject: Subject, failed: Sequence[str]) -> Verdict:
     if missing := next((name for name in check.needs if name in failed), None):
         return Verdict(check.name, "skipped", f"not looked at before {missing!r} is mended")
-    return _outcome(check.name, partial(check.look, subject), subject.method)
+    verdict = _outcome(check.name, partial(check.look, subject), subject.method)
+    if issubclass(subject.method, Method):
+        for ours, theirs in _IN_METHODS.items():
+            verdict = replace(verdict, words=verdict.words.replace(ours, theirs))
+    return verdict
+
+
+def _joined(verdicts: Mapping[Stream, Verdict]) -> Verdict:
+    """The first fault, or what is said of the first stream that says something."""
+    faulty = {stream: v for stream, v in verdicts.items() if v.outcome == "fault"}
+    if not faulty:
+        return min(verdicts.values(), key=lambda verdict: verdict.outcome == "skipped")
+    (first, verdict), *others = faulty.items()
+    words = verdict.words if first is SEVERAL_HEADS else f"{first.where}, {verdict.words}"
+    also = " and ".join(stream.where for stream, _ in others)
+    return replace(verdict, words=f"{words} ({also} too)" if also else words)
+
+
+def _serves(failed: Mapping[Stream, Sequence[str]], refused: Mapping[Stream, UserError]) -> Verdict:
+    served = [stream.name for stream, names in failed.items() if not names]
+    words = [", ".join(served) or "nothing before the faults are mended"]
+    words += [f"not {stream.name}: {error}" for stream, error in refused.items()]
+    return Verdict("serves", "ok", "; ".join(words))
 
 
 def _outcome(name: str, look: Callable[[], str], own: type[Any]) -> Verdict:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from vcl_radial.conformance.penalty_view import PenaltyView
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.verdict import Fault, NotApplicable
+from vcl_radial.methods.base import Method
 from vcl_radial.strategies.base import ContinualStrategy
 
 
@@ -23,6 +26,8 @@ def heads(subject: Subject) -> str:
     assert main.trial is not None
     if subject.method.memoryless and len({*map(id, main.models)}) > 1:
         raise NotApplicable("trains a network of its own for each task")
+    if not main.trial.names_of_heads():
+        raise NotApplicable("has one head for all tasks")
     old_too = subject.method.trains_old_heads
     for now in range(1, len(main.states)):
         before, after = main.states[now - 1], main.states[now]
@@ -64,7 +69,7 @@ def consolidates(subject: Subject) -> str:
         )
     if memoryless:
         raise NotApplicable("carries nothing but the weights, as the class says")
-    own = [f"{name}()" for name in ("penalty", "consolidate") if _own(method, name)]
+    own = _own(method)
     if not (subject.remembers or own):
         raise NotApplicable(
             "carries nothing but the weights: it has neither penalty() nor consolidate()"
@@ -117,8 +122,11 @@ def _minimal(view: PenaltyView) -> str:
     return f"penalty() is minimal where task 1 ended; 1 % away it is {view.rise:.3g} nats higher"
 
 
-def _own(method: type[ContinualStrategy], name: str) -> bool:
-    return getattr(method, name) is not getattr(ContinualStrategy, name)
+def _own(method: type[Any]) -> list[str]:
+    """Those of the hooks of memory that a class has itself."""
+    base: Any = Method if issubclass(method, Method) else ContinualStrategy
+    hooks = ("penalty", "end_task" if base is Method else "consolidate")
+    return [f"{hook}()" for hook in hooks if getattr(method, hook) is not getattr(base, hook)]
 
 
 def _changed(before: dict[str, Tensor], after: dict[str, Tensor], start: str) -> str | None:

@@ -6,7 +6,7 @@ taken. The same seed is set before each pass, so that a penalty that draws is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -99,12 +99,9 @@ class PenaltyView:
 
 def view_penalty(make_trial: Callable[[], Trial]) -> PenaltyView:
     """Look at the start of task 2, with half of its training points and with all of them."""
-    half = _Look(make_trial())
-    fewer = half.trial.data("multi", validation=0.55)
-    moved_half = half.trial.at_start_of(fewer.train[1], fewer.tensors, half.moved)
-    full = _Look(make_trial())
-    experience, tensors = full.trial.steps[1][0], full.trial.tensors
-    return full.trial.at_start_of(experience, tensors, lambda: full.view(moved_half))
+    fewer, full = _Look(make_trial()), _Look(make_trial())
+    moved_half = fewer.trial.at_start(fewer.moved, half)
+    return full.trial.at_start(lambda: full.view(moved_half))
 
 
 def rise_afar(trial: Trial) -> tuple[float, dict[str, Tensor]]:
@@ -116,8 +113,12 @@ def rise_afar(trial: Trial) -> tuple[float, dict[str, Tensor]]:
         Nats, and tensors by parameter name, those of other tasks' heads left out.
     """
     look = _Look(trial)
-    experience, tensors = trial.steps[1][0], trial.tensors
-    return trial.at_start_of(experience, tensors, look.rise_afar), look.start
+    return trial.at_start(look.rise_afar), look.start
+
+
+def half(rows: Tensor) -> Tensor:
+    """The first half of a task."""
+    return rows[: len(rows) // 2]
 
 
 class _Look:
@@ -125,12 +126,12 @@ class _Look:
 
     def __init__(self, trial: Trial) -> None:
         trial.train_next()
-        self.trial, self.strategy = trial, trial.strategy
+        self.trial, self.learner = trial, trial.learner
         self.other_heads = {h: start for h, start in trial.names_of_heads().items() if h != 0}
         others = tuple(self.other_heads.values())
         self.start = {
             name: parameter.detach().clone()
-            for name, parameter in trial.strategy.model.named_parameters()
+            for name, parameter in trial.model.named_parameters()
             if not name.startswith(others)
         }
         generator = torch.Generator().manual_seed(0)
@@ -143,7 +144,7 @@ class _Look:
 
     def moved(self, times: float = 1.0) -> Tensor:
         """The penalties at the moved weights, of every batch of the first size."""
-        self.strategy.loss_value = True
+        self.learner.loss_value = True
         self._go_to({name: times * move for name, move in self.move.items()})
         return self._over_batches(BATCHES[0])
 
@@ -154,13 +155,13 @@ class _Look:
         return float(far.mean() - self._over_batches(BATCHES[0]).mean())
 
     def view(self, moved_half: Tensor) -> PenaltyView:
-        strategy, move = self.strategy, self.move
+        learner, move = self.learner, self.move
         small, large = self.moved(), self._over_batches(BATCHES[1])
         returned = self._pass(lambda penalty: penalty)
         gradient = self._gradient()
-        strategy.loss_value = False
+        learner.loss_value = False
         cheap = self._gradient()
-        strategy.loss_value = True
+        learner.loss_value = True
         term, loss = self._term()
         ahead, behind = (self._value({n: f * m for n, m in move.items()}) for f in (1.1, 0.9))
         at_consolidated = self._value()
@@ -178,7 +179,7 @@ class _Look:
             / max(_norm(gradient), 1e-30),
             term=term,
             loss=loss,
-            points=len(strategy.adapted_dataset),
+            points=self.trial.points,
             losses=torch.tensor([[self._epoch(n, k) for k in range(SHUFFLES)] for n in BATCHES]),
             held=tuple(head + 1 for head, start in self.other_heads.items() if self._holds(start)),
         )
@@ -190,7 +191,7 @@ class _Look:
         its minimum at the weights themselves.
         """
         self._go_to()
-        named = self.strategy.model.named_parameters()
+        named = self.trial.model.named_parameters()
         weights = [weight for name, weight in named if name.startswith(start)]
         before = [weight.detach().clone() for weight in weights]
         values = []
@@ -207,43 +208,23 @@ class _Look:
     @torch.no_grad()
     def _go_to(self, move: dict[str, Tensor] | None = None) -> None:
         """Set the weights to those that task 1 ended with, plus a move."""
-        parameters = dict(self.strategy.model.named_parameters())
+        parameters = dict(self.trial.model.named_parameters())
         for name, value in self.start.items():
             parameters[name].copy_(value if move is None else value + move[name])
 
-    def _batches(self, size: int, *, only_full: bool) -> Iterator[None]:
-        """Make one mini-batch after another the current one."""
-        strategy = self.strategy
-        strategy.train_mb_size, strategy.drop_last = size, only_full
-        strategy.make_train_dataloader()
-        for batch in strategy.dataloader:
-            strategy.mbatch = batch
-            strategy._unpack_minibatch()
-            yield
-
     def _pass(self, look: Callable[[Any], T], drawn_from: int = 2) -> T:
-        """Call `look` on the penalty where training asks for it: between forward and backward."""
-        strategy = self.strategy
-        seed(1)
-        strategy.optimizer.zero_grad()
-        strategy.mb_output = strategy.forward()
-        seed(drawn_from)
-        found = look(strategy.penalty())
-        seed(drawn_from)
-        strategy.loss = strategy._make_empty_loss() + strategy.criterion()
-        strategy.backward()  # in which a method may put back what its forward pass has drawn
-        return found
+        return self.trial.look(look, drawn_from)[0]
 
     def _value(self, move: dict[str, Tensor] | None = None) -> float:
         self._go_to(move)
         return self._pass(_number)
 
     def _over_batches(self, size: int) -> Tensor:
-        full = self._batches(size, only_full=True)
+        full = self.trial.batches(size, only_full=True)
         return torch.tensor([self._pass(_number) for _ in full]).double()
 
     def _gradient(self) -> dict[str, Tensor]:
-        named = dict(self.strategy.model.named_parameters())
+        named = dict(self.trial.model.named_parameters())
         weights = [named[name] for name in self.start]
 
         def gradient(penalty: Any) -> Sequence[Tensor]:
@@ -266,25 +247,24 @@ class _Look:
         return [self._value({n: -step * g for n, g in gradient.items()}) for step in steps]
 
     def _loss(self) -> float:
-        self._pass(lambda penalty: None)
-        return float(self.strategy.loss.detach())
+        return self.trial.look(lambda penalty: None)[1]
 
     def _term(self) -> tuple[float, float]:
-        strategy, weight = self.strategy, self.strategy.penalty_weight
+        learner, weight = self.learner, self.learner.penalty_weight
         losses = []
         for factor in (0.0, 1.0):
-            strategy.penalty_weight = factor
+            learner.penalty_weight = factor
             losses.append(self._loss())
-        strategy.penalty_weight = weight
+        learner.penalty_weight = weight
         return losses[1] - losses[0], losses[1]
 
     def _epoch(self, size: int, shuffle: int) -> float:
         self._go_to()
         seed(3, shuffle)
         total, points = 0.0, 0
-        for _ in self._batches(size, only_full=False):
-            total += self._loss() * len(self.strategy.mb_y)
-            points += len(self.strategy.mb_y)
+        for n in self.trial.batches(size, only_full=False):
+            total += self._loss() * n
+            points += n
         return total / points
 
 

@@ -22,7 +22,7 @@ def seeds(subject: Subject) -> str:
     again = subject.trial()
     for done in range(1, len(again.steps[:2]) + 1):
         again.train_next()
-        if name := _difference(states[done], again.tensors_of_model()):
+        if name := _difference(states[done], again.tensors()):
             raise Fault(
                 f"the same seed gave another {name} after task {done}: draw from PyTorch's, "
                 "NumPy's or Python's global generator, which are seeded before each task, and "
@@ -30,7 +30,7 @@ def seeds(subject: Subject) -> str:
             )
     other = subject.trial(training_seed=1)
     other.train_next()
-    if _difference(states[1], other.tensors_of_model()) is None:
+    if _difference(states[1], other.tensors()) is None:
         raise Fault(
             "another seed gave the same numbers: something sets a seed of its own in training, or "
             "nothing is trained"
@@ -42,12 +42,12 @@ def evaluating(subject: Subject) -> str:
     """Evaluating after each epoch and each task leaves training as it is without."""
     states = subject.main.states
     trial = subject.trial(eval_every=1)
-    trial.strategy.model.train()
+    trial.model.train()
     _evaluate_and_compare(trial)
     for done in range(1, len(trial.steps[:2]) + 1):
         trial.train_next()
         _evaluate_and_compare(trial)
-        if name := _difference(states[done], trial.tensors_of_model()):
+        if name := _difference(states[done], trial.tensors()):
             raise Fault(
                 f"with an evaluation after each epoch task {done} ended with another {name}: keep "
                 "evaluation from writing to what training reads (look at is_training)"
@@ -60,16 +60,16 @@ def checkpoint(subject: Subject) -> str:
     main, trial = subject.main, subject.trial()
     for done in range(1, len(trial.steps) + 1):
         trial.train_next()
-        state = trial.strategy.state_dict()
+        state = trial.learner.state_dict()
         for place, kind in _foreign(state, "state_dict()"):
             raise Fault(
                 f"{place} is a {kind}: a checkpoint holds plain tensors, numbers and text, in "
                 "dicts and lists, and is never unpickled"
             )
-        trial = Trial(subject.recipe, epochs=trial.strategy.train_epochs)
-        trial.strategy.load_state_dict(_stored_and_loaded(state))
+        trial = subject.fresh()
+        trial.learner.load_state_dict(_stored_and_loaded(state))
         trial.done = done
-        if name := _difference(main.states[done], trial.tensors_of_model()):
+        if name := _difference(main.states[done], trial.tensors()):
             after = f"after task {done}"
             raise Fault(
                 f"a run that goes on from checkpoints has another {name} {after} than one that "
@@ -106,13 +106,13 @@ def _foreign(value: Any, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _evaluate_and_compare(trial: Trial) -> None:
-    model = trial.strategy.model
-    tensors, modes = trial.tensors_of_model(), {n: m.training for n, m in model.named_modules()}
+    model = trial.model
+    tensors, modes = trial.tensors(), {n: m.training for n, m in model.named_modules()}
     generators = random_states()
     trial.evaluate()
-    if name := _difference(tensors, trial.tensors_of_model()):
+    if name := _difference(tensors, trial.tensors()):
         raise Fault(f"evaluating altered {name}: put it back, or work on a copy")
-    for name, module in trial.strategy.model.named_modules():
+    for name, module in trial.model.named_modules():
         if modes.get(name, module.training) != module.training:
             whose = name or "the model"
             raise Fault(f"evaluating altered the training mode of {whose}: put it back")

@@ -1,4 +1,4 @@
-"""The method under check, and the trials that several checks look at."""
+"""The method under check on a stream, and the trials that several checks look at."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.conformance.penalty_view import PenaltyView, view_penalty
+from vcl_radial.conformance.streams import SEVERAL_HEADS, Stream
 from vcl_radial.conformance.trial import Trial
 from vcl_radial.conformance.verdict import NotApplicable
 from vcl_radial.errors import Diverged, UserError, VclRadialError
-from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.registry import find_strategy
+from vcl_radial.methods.registry import find_method
 from vcl_radial.tracks.continual.settings import Recipe
 
 SHORT = 2
@@ -34,8 +34,8 @@ class Record:
     def look(self) -> None:
         """Keep the model and its tensors as they are now."""
         assert self.trial is not None
-        self.models.append(self.trial.strategy.model)
-        self.states.append(self.trial.tensors_of_model())
+        self.models.append(self.trial.model)
+        self.states.append(self.trial.tensors())
 
     @property
     def where(self) -> str:
@@ -46,51 +46,56 @@ class Record:
 
 
 class Subject:
-    """A method, by its recipe.
+    """A method, by its recipe, on a stream.
 
     Raises:
-        UserError: the strategy cannot be found or imported, or does not take the recipe.
+        UserError: the method cannot be found or imported, does not take the recipe, or does not
+            serve the stream.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.method: type[ContinualStrategy] = find_strategy(recipe.strategy)
+    def __init__(self, recipe: Recipe, stream: Stream = SEVERAL_HEADS) -> None:
+        self.recipe, self.stream = recipe, stream
+        self.method: type[Any] = find_method(recipe.strategy)
         self.whole_stream = self.method.needs_whole_stream
         # What a user can mend in the recipe is no finding; all else is for the checks to see.
         try:
-            Trial(recipe, epochs=SHORT)
+            stream.trial(recipe, epochs=SHORT)
         except UserError:
             raise
         except Exception:
             pass
 
-    def trial(self, heads: str = "multi", **settings: Any) -> Trial:
+    def trial(self, **settings: Any) -> Trial:
         """A fresh trial that is evaluated once, as a run begins: now all heads are there."""
-        trial = Trial(self.recipe, heads, **({"epochs": SHORT} | settings))
+        trial = self.fresh(**settings)
         trial.evaluate()
         return trial
 
-    @cached_property
-    def multi(self) -> Record:
-        """A trial with a head for each task, or what stopped it."""
-        return self._record("multi")
+    def fresh(self, **settings: Any) -> Trial:
+        """A fresh trial."""
+        return self.stream.trial(self.recipe, **({"epochs": SHORT} | settings))
 
     @cached_property
-    def single(self) -> Record:
-        """A trial with one head for all tasks, or what stopped it."""
-        return self._record("single")
+    def record(self) -> Record:
+        """A trial over all tasks, or what stopped it."""
+        record = self._recorded()
+        if record.error is None or isinstance(record.error, VclRadialError):
+            return record
+        # It may have broken far from its cause, which a run would have seen before.
+        looked_at = self._recorded(upkeep=True)
+        return looked_at if isinstance(looked_at.error, VclRadialError) else record
 
     @property
     def main(self) -> Record:
-        """The trial with a head for each task.
+        """The same trial.
 
         Raises:
             NotApplicable: it did not come to its end.
         """
-        if self.multi.error is not None:
-            cause = "finite numbers" if isinstance(self.multi.error, Diverged) else "runs"
+        if self.record.error is not None:
+            cause = "finite numbers" if isinstance(self.record.error, Diverged) else "runs"
             raise NotApplicable(f"not looked at before {cause!r} is mended")
-        return self.multi
+        return self.record
 
     @cached_property
     def penalty(self) -> PenaltyView:
@@ -103,27 +108,17 @@ class Subject:
     def remembers(self) -> bool:
         """Whether task 2 is trained otherwise after task 1 than from the same weights alone."""
         trial = self.trial()
-        named = dict(trial.strategy.model.named_parameters())
-        with torch.no_grad():
-            for name, parameter in named.items():
-                parameter.copy_(self.main.states[1][name])
+        trial.take_over(self.main.states[1])
         trial.done = 1
         trial.train_next()
-        after = trial.tensors_of_model()
-        return not all(torch.equal(after[name], self.main.states[2][name]) for name in named)
+        after = trial.tensors()
+        trained = [name for name, _ in trial.model.named_parameters()]
+        return not all(torch.equal(after[name], self.main.states[2][name]) for name in trained)
 
-    def _record(self, heads: str) -> Record:
-        record = self._recorded(heads)
-        if record.error is None or isinstance(record.error, VclRadialError):
-            return record
-        # It may have broken far from its cause, which a run would have seen before.
-        looked_at = self._recorded(heads, upkeep=True)
-        return looked_at if isinstance(looked_at.error, VclRadialError) else record
-
-    def _recorded(self, heads: str, upkeep: bool = False) -> Record:
+    def _recorded(self, upkeep: bool = False) -> Record:
         record = Record()
         try:
-            record.trial = trial = Trial(self.recipe, heads, epochs=SHORT, upkeep=upkeep)
+            record.trial = trial = self.fresh(upkeep=upkeep)
             trial.evaluate()
             record.look()
             for _ in trial.steps:

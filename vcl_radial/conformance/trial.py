@@ -1,194 +1,137 @@
-"""One instance of a method on the digits, with every random number from seeds."""
+"""One instance of a method on a stream, with every random number from seeds."""
 
 from __future__ import annotations
 
-import dataclasses
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
-from avalanche.core import SupervisedPlugin
-from avalanche.training.plugins import EvaluationPlugin
-from torch import Tensor
+from torch import Tensor, nn
 
-from vcl_radial.data.streams import TensorStream, build_stream, to_avalanche
-from vcl_radial.metrics import accuracy
+from vcl_radial.methods.base import Method
 from vcl_radial.nn import MultiHead
-from vcl_radial.strategies.scores import Scores
-from vcl_radial.strategies.upkeep import Upkeep
-from vcl_radial.tracks.continual.networks import make_network
-from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.continual.training import make_strategy
 
 TASKS = 3
 """A past of one task, of two, and a head that is not trained yet after each of them."""
 
 T = TypeVar("T")
+Rows = Callable[[Tensor], Tensor]
+"""Which rows of a task are taken, and how often."""
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Two digits to a task, as tensors and as Avalanche's experiences."""
+class Trial(ABC):
+    """A method made from a recipe as a run makes it, and trained step by step.
 
-    tensors: TensorStream
-    train: list[Any]
-    test: list[Any]
-
-
-@cache
-def digits(heads: str, validation: float, flatten: bool) -> Stream:
-    """The first tasks of split-digits; nothing is downloaded."""
-    tensors = build_stream(
-        {
-            "kind": "split",
-            "dataset": "digits",
-            "heads": heads,
-            "validation": validation,
-            "flatten": flatten,
-        }
-    )
-    benchmark = to_avalanche(tensors)
-    train, test = (list(benchmark.streams[name])[:TASKS] for name in ("train", "test"))
-    return Stream(tensors, train, test)
-
-
-class Trial:
-    """A strategy made from a recipe as a run makes it, and trained step by step.
-
-    Args:
-        recipe: the method.
-        heads: "multi" or "single".
+    Attributes:
+        learner: the method, or the strategy that drives it: both have `penalty()`, its weight,
+            `loss_value` and a state.
+        method: the method.
+        done: steps so far.
         training_seed: of the batches and the weight samples; the first weights keep their seed.
-        epochs: of each task, in place of the recipe's.
-        upkeep: look at the method as a run does, and stop as that does. The checks look closer, and
-            go on to what else there is.
-        settings: more of the strategy's, such as `eval_every`.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        heads: str = "multi",
-        *,
-        training_seed: int = 0,
-        epochs: int,
-        upkeep: bool = False,
-        **settings: Any,
-    ) -> None:
-        self.flatten = recipe.network is None
-        self.digits, self.training_seed, self.done = self.data(heads), training_seed, 0
-        self.scores, self.watch = Scores(), _Watch()
-        # A copy of the data for each trial: what one does to them stays its own fault.
-        tensors = self.digits.tensors
-        self.tensors = dataclasses.replace(tensors, x=tensors.x.clone(), y=tensors.y.clone())
-        seed(0, 0)
-        self.strategy = make_strategy(
-            recipe.model_copy(update={"epochs": epochs}),
-            make_network(tensors, recipe),
-            tensor_stream=self.tensors,
-            device="cpu",
-            evaluator=EvaluationPlugin(self.scores, loggers=[]),
-            plugins=[self.watch, *([Upkeep()] if upkeep else [])],
-            **settings,
-        )
+    HOOK: ClassVar[str]
+    """What the learner is called with where a task ends."""
+    SCORE: ClassVar[str]
+    """What `score` gives, in words."""
+    CHANCE: ClassVar[str]
+    """What it is without learning, in words."""
+    ENOUGH: ClassVar[float]
+    """What it is well above that."""
 
-    def data(self, heads: str, validation: float = 0.1) -> Stream:
-        """The digits in the shape that the network takes."""
-        return digits(heads, validation, self.flatten)
+    learner: Any
+    method: Method
+    training_seed: int
+    done = 0
 
     @property
-    def steps(self) -> list[list[Any]]:
-        """What is trained on at a time: a task, or all of them for a method that wants them all."""
-        train = self.digits.train
-        return [train] if self.strategy.needs_whole_stream else [[task] for task in train]
+    @abstractmethod
+    def model(self) -> nn.Module:
+        """What is trained."""
+
+    @property
+    def steps(self) -> list[list[int]]:
+        """The tasks that are trained at a time: one, or all for a method that wants them all."""
+        tasks = list(range(TASKS))
+        return [tasks] if self.learner.needs_whole_stream else [[task] for task in tasks]
 
     def train_next(self) -> None:
         """Train on the next task, with randomness from (seed, task) alone as in a run."""
         self.done += 1
+        seed(self.training_seed, self.done)
         self.train(self.steps[self.done - 1])
 
-    def train(self, experiences: list[Any]) -> None:
-        """Train on these experiences as on the step that was counted last."""
-        seed(self.training_seed, self.done)
-        self.strategy.train(experiences, eval_streams=[self.digits.test])
+    @abstractmethod
+    def train(self, tasks: list[int]) -> None:
+        """Train on these tasks at once."""
 
+    @abstractmethod
     def evaluate(self) -> Tensor:
-        """The log-predictive of all tasks' test inputs `[n, C]`."""
-        predictions = []
-        for experience in self.digits.test:
-            self.strategy.eval([experience])
-            assert self.scores.predictions is not None
-            predictions.append(self.scores.predictions)
-        return torch.cat(predictions)
+        """What is predicted of all tasks' test inputs."""
 
-    def accuracy(self, task: int) -> float:
-        """The accuracy on a task's test inputs, in per cent."""
-        self.strategy.eval([self.digits.test[task]])
-        assert self.scores.predictions is not None
-        return float(accuracy(self.scores.predictions, self.tensors.labels(task, "test")))
+    @abstractmethod
+    def score(self, task: int) -> float:
+        """How well a task's test targets are predicted, in per cent."""
 
-    def tensors_of_model(self) -> dict[str, Tensor]:
-        """Copies of all parameters and buffers."""
-        state = self.strategy.model.state_dict()
+    @abstractmethod
+    def altered(self) -> str | None:
+        """What has been written to of the data, in words; the trial has a copy of them."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Copies of all parameters and buffers, and of what the likelihood has learned."""
+        state = self.model.state_dict()
+        state |= {f"likelihood.{k}": v for k, v in self.method.likelihood.state_dict().items()}
         return {name: v.detach().clone() for name, v in state.items() if isinstance(v, Tensor)}
+
+    def take_over(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over parameters and likelihood, and nothing else that a past has left."""
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(tensors[name])
+        learned = {k: tensors[f"likelihood.{k}"] for k in self.method.likelihood.state_dict()}
+        self.method.likelihood.load_state_dict(learned)
 
     def names_of_heads(self) -> dict[int, str]:
         """How the names of each head's tensors start, by task; empty with one head for all."""
         return {
             int(task): f"{name}.heads.{task}."
-            for name, module in self.strategy.model.named_modules()
+            for name, module in self.model.named_modules()
             if isinstance(module, MultiHead)
             for task in module.heads
         }
 
-    def at_start_of(self, experience: Any, tensors: TensorStream, look: Callable[[], T]) -> T:
-        """Call `look` when all is ready for the first batch of an experience, and end the trial."""
-        self.strategy.tensor_stream = tensors
-        self.done += 1
-        self.strategy.plugins = [_Look(look), *self.strategy.plugins]
-        try:
-            self.train([experience])
-        except _Enough as end:
-            found: T = end.found
-            return found
-        raise AssertionError("training had no epoch")
+    # At the start of the next task, before its first step.
 
+    @abstractmethod
+    def at_start(self, look: Callable[[], T], rows: Rows | None = None) -> T:
+        """Call `look` when the next task, or so much of it, has begun, and end the trial there."""
 
-class _Enough(Exception):
-    def __init__(self, found: Any) -> None:
-        super().__init__()
-        self.found = found
+    @property
+    @abstractmethod
+    def points(self) -> int:
+        """N, the training points of the task."""
 
+    @abstractmethod
+    def batches(self, size: int, *, only_full: bool) -> Iterator[int]:
+        """Make one shuffled mini-batch after another the current one, and yield its points."""
 
-class _Look(SupervisedPlugin):  # type: ignore[misc]
-    def __init__(self, look: Callable[[], Any]) -> None:
-        super().__init__()
-        self.look = look
+    @abstractmethod
+    def look(self, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
+        """What `look` gives of the penalty, and the loss of the current batch, nats per point.
 
-    def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
-        raise _Enough(self.look())
+        It is called where training asks for the penalty: between forward and backward pass.
+        """
 
-    def after_backward(self, strategy: Any, **kwargs: Any) -> None:
-        """Never called; it tells a method that makes gradients on demand that they are wanted."""
+    @abstractmethod
+    def given(self, rows: Rows, batch: int) -> AbstractContextManager[Any]:
+        """Inside, all is as if the task had these rows, in batches of this size.
 
-
-class _Watch(SupervisedPlugin):  # type: ignore[misc]
-    """Sees whether evaluation writes to the inputs, which it shares with the next evaluation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.altered = False
-
-    def before_eval_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        self.before = [tensor.clone() for tensor in strategy.mbatch[:2]]
-
-    def after_eval_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        self.altered |= not all(map(torch.equal, self.before, strategy.mbatch))
+        Gives what `HOOK` is called with.
+        """
 
 
 def seed(*numbers: int) -> None:

@@ -169,12 +169,14 @@ class Method:
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
         """Make a step on a batch; the loss, detached."""
+        points = len(batch.y)
         batch = self.extend(batch)
         optimizer.zero_grad()
         outputs = self.outputs(batch)
         loss = self.backward(self.loss(batch, outputs))
         self.step(optimizer)
-        self.likelihood.observe(outputs.detach(), batch.y)
+        # Of points of the past the likelihood has learned already.
+        self.likelihood.observe(outputs.detach()[..., :points, :], batch.y[:points])
         return loss
 
     def extend(self, batch: Batch) -> Batch:

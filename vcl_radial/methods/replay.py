@@ -33,7 +33,7 @@ class Replay(Method):
         settings: those of `Method`.
 
     Raises:
-        UserError: the buffer is empty, or the selection is not known.
+        UserError: the buffer is empty, or the selection is not known or needs classes.
     """
 
     trains_old_heads = True
@@ -53,6 +53,11 @@ class Replay(Method):
             raise UserError(
                 f"options.selection = {selection!r} is not known: choose from "
                 f"{', '.join(SELECTIONS)}"
+            )
+        if selection == "class-balanced" and self.likelihood.name == "gaussian":
+            raise UserError(
+                "options.selection = 'class-balanced' needs classes, and the targets are numbers: "
+                "take 'reservoir'"
             )
         self.buffer_size, self.selection = buffer_size, selection
         self.buffer: tuple[Tensor, ...] = ()

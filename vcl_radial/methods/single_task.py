@@ -1,8 +1,9 @@
 """Each task alone: a network of its own for every task (an upper reference without transfer).
 
 Every network starts from the same initial weights and sees its own task only, so that neither the
-number of the tasks nor their order matters. It is told which task a test point comes from, with
-one head for all tasks too, where the other methods are not.
+number of the tasks nor their order matters; what the likelihood learns starts afresh too. It is
+told which task a test point comes from, with one head for all tasks too, where the other methods
+are not.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ class SingleTask(Method):
 
     def __init__(self, network: nn.Module, **settings: Any) -> None:
         super().__init__(network, **settings)
-        self._initial = deepcopy(network)
+        self._initial, self._unlearned = deepcopy(network), self.likelihood.state_dict()
         self.networks: dict[int, nn.Module] = {}
         """The network of each task that has been trained, by the task's number."""
+        self.learned: dict[int, dict[str, Tensor]] = {}
+        """What the likelihood has learned of each, such as the noise of its targets."""
 
     def begin_task(self, task: Task) -> None:
         """Start afresh, but for the heads of other tasks."""
+        self.likelihood.load_state_dict(self._unlearned)
         super().begin_task(task)
         for module in self._initial.modules():
             if isinstance(module, MultiHead):
@@ -52,6 +56,20 @@ class SingleTask(Method):
     def end_task(self, task: Task) -> None:
         """Keep the network aside."""
         self.networks[task.number] = deepcopy(self.network).eval()
+        self.learned[task.number] = self.likelihood.state_dict()
+
+    def predict(
+        self, x: Tensor, task: int | Tensor = 0, *, number: int | None = None, **settings: Any
+    ) -> Any:
+        """As every method, with what the likelihood has learned of the task."""
+        current = self.likelihood.state_dict()
+        self.likelihood.load_state_dict(
+            current if number is None else self.learned.get(number, current)
+        )
+        try:
+            return super().predict(x, task, number=number, **settings)
+        finally:
+            self.likelihood.load_state_dict(current)
 
     def predictor(self, number: int | None) -> nn.Module:
         """The task's own network; of a task to come, what it starts with."""
@@ -64,12 +82,14 @@ class SingleTask(Method):
     def state_dict(self) -> dict[str, Any]:
         """The initial weights, and those of every task's network."""
         networks = {number: network.state_dict() for number, network in self.networks.items()}
-        return super().state_dict() | {"initial": self._initial.state_dict(), "networks": networks}
+        start = {"initial": self._initial.state_dict()}
+        return super().state_dict() | start | {"networks": networks, "learned": self.learned}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         super().load_state_dict(state)
         self._initial.load_state_dict(state["initial"])
+        self.learned = state["learned"]
         self.networks = {number: deepcopy(self._initial).eval() for number in state["networks"]}
         for number, network in self.networks.items():
             # The initial network has the heads of later tasks too.

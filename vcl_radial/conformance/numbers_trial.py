@@ -1,0 +1,230 @@
+"""A method on numbers, trained in a loop of plain PyTorch under Gaussian noise that is learned."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.conformance.trial import TASKS, Rows, Trial, seed
+from vcl_radial.data.streams import TensorBatches
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.registry import find_method
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import MLP
+from vcl_radial.schedules import SCHEDULES, set_rates
+from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.tracks.continual.training import optimizer_for
+from vcl_radial.tracks.methods import make_method
+from vcl_radial.tracks.networks import posterior_of
+
+T = TypeVar("T")
+INPUTS, TRAIN, TEST = 8, 288, 72
+
+
+@cache
+def numbers() -> tuple[Tensor, Tensor]:
+    """Inputs `[TASKS, n, 8]` and targets y ~ tanh(a . x) + noise `[TASKS, n]`.
+
+    Tasks differ in where the inputs lie. The first TRAIN points of a task are for training.
+    """
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(TASKS, TRAIN + TEST, INPUTS, generator=generator)
+    x[..., 0] += torch.arange(TASKS)[:, None] - 1
+    noise = 0.1 * torch.randn(TASKS, TRAIN + TEST, generator=generator)
+    y = (x @ torch.randn(INPUTS, generator=generator)).tanh() + noise
+    return x, y / y.std()
+
+
+class NumbersTrial(Trial):
+    """A method with one head of one output.
+
+    Args:
+        recipe: the method.
+        training_seed: of the batches and the weight samples.
+        epochs: of each task, in place of the recipe's.
+        eval_every: evaluate after so many epochs.
+        upkeep: not looked at: the checks look closer.
+
+    Raises:
+        UserError: the class is an Avalanche strategy, or the method does not serve the network or
+            the likelihood.
+    """
+
+    HOOK = "end_task"
+    SCORE = "% of the variance of task 1 explained"
+    CHANCE = "its mean gives 0"
+    ENOUGH = 10.0  # of 72 test targets; predictions that know nothing are below 0
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        training_seed: int = 0,
+        epochs: int,
+        eval_every: int = 0,
+        upkeep: bool = False,
+    ) -> None:
+        cls: Any = find_method(recipe.strategy)
+        if not issubclass(cls, Method):
+            raise UserError(f"{cls.__name__} is an Avalanche strategy, which serves classes only")
+        self.recipe, self.epochs, self.eval_every = recipe, epochs, eval_every
+        self.x, self.y = (tensor.clone() for tensor in numbers())
+        self.training_seed = training_seed
+        seed(0, 0)
+        network = MLP(
+            INPUTS,
+            1,
+            hidden=recipe.hidden,
+            multi_head=False,
+            posterior=posterior_of(recipe),
+            point_heads=recipe.point_heads,
+            precision=recipe.precision,
+        )
+        draws = recipe.posterior != "none" or "eval_samples" in cls.recipe_keys
+        self.learner = self.method = make_method(
+            cast(Any, recipe),
+            network,
+            likelihood=Gaussian(),
+            penalty_weight=recipe.kl_weight,
+            train_samples=recipe.train_samples,
+            eval_samples=recipe.eval_samples if draws else 1,
+            loss_value=False,
+        )
+
+    @property
+    def model(self) -> nn.Module:
+        """The network."""
+        return self.method.network
+
+    def train(self, tasks: list[int]) -> None:
+        """As the docstring of `vcl_radial.methods.base` has it."""
+        method = self.method
+        self._begin(tasks)
+        if (warm_up := method.warm_up()) is not None:
+            with warm_up.inside:
+                self._make_optimizer()
+                for epoch in range(warm_up.epochs):
+                    self._epoch(epoch / warm_up.epochs)
+            self._make_optimizer()
+        for epoch in range(self.epochs):
+            if not torch.isfinite(loss := self._epoch(epoch / self.epochs)):
+                raise Diverged(f"the loss became {loss.item()} in epoch {epoch + 1}")
+            if self.eval_every and epoch + 1 < self.epochs:
+                self.evaluate()
+        points = method.task.batches()
+        method.likelihood.settle((method.draws(batch.x), batch.y) for batch in points)
+        method.end_task(method.task)
+
+    def _begin(self, tasks: list[int], rows: Rows = Tensor.clone) -> None:
+        """Begin a task of the points of these."""
+        method, size = self.method, self.recipe.batch_size
+        method.network.train()
+        self.data = tuple(rows(t[tasks, :TRAIN].flatten(0, 1)) for t in (self.x, self.y))
+        chosen = method.select(lambda: Batch(*self.data))
+        if chosen is not None:
+            self.data = tuple(column[chosen] for column in self.data)
+        self.loader = self._loader(size, self.recipe.drop_last)
+        task = Task(
+            number=tasks[0],
+            points=self.points,
+            batches=self._in_order(self.data, size),
+            steps=self.epochs * len(self.loader),
+            epochs=self.epochs,
+            batch_size=size,
+            schedule=SCHEDULES[self.recipe.schedule],
+        )
+        method.begin_task(task)
+        self._make_optimizer()
+
+    def _make_optimizer(self) -> None:
+        self.optimizer = self.method.make_optimizer(optimizer_for(self.recipe))
+
+    def _loader(self, size: int, drop_last: bool) -> TensorBatches:
+        x, y = self.data
+        head = torch.zeros(len(y), dtype=torch.int64)
+        return TensorBatches(x, y, head, size, shuffle=True, drop_last=drop_last)
+
+    def _in_order(self, data: tuple[Tensor, ...], size: int) -> Callable[[], Iterator[Batch]]:
+        return lambda: map(Batch, *(torch.split(column, size) for column in data))
+
+    def _epoch(self, share: float) -> Tensor:
+        """Train on every batch; the last loss."""
+        set_rates(self.optimizer, self.method.task.schedule, share)
+        for x, y, _ in self.loader:
+            loss = self.method.learn(Batch(x, y), self.optimizer)
+        return loss
+
+    def evaluate(self) -> Tensor:
+        """The mean and the log density of all tasks' test targets, `[n, 2]`."""
+        return torch.cat([self._predictions(task) for task in range(TASKS)])
+
+    def score(self, task: int) -> float:
+        """R^2 of the mean."""
+        y = self.y[task, TRAIN:]
+        return 100 * float(1 - (y - self._predictions(task)[:, 0]).square().mean() / y.var())
+
+    def _predictions(self, task: int) -> Tensor:
+        method, training = self.method, self.model.training
+        self.model.eval()
+        mixture = method.predict(self.x[task, TRAIN:], number=task)
+        self.model.train(training)
+        density = mixture.log_density(self.y[task, TRAIN:])
+        predictions = torch.stack([mixture.mean.mean(0), density], dim=1)
+        if not predictions.isfinite().all():
+            raise Diverged("predictions are not numbers: the weights diverged in training")
+        return predictions
+
+    def altered(self) -> str | None:
+        """The inputs or targets."""
+        if all(map(torch.equal, numbers(), (self.x, self.y))):
+            return None
+        return "the batches' inputs or targets were altered: work on a copy, .clone()"
+
+    def at_start(self, look: Callable[[], T], rows: Rows | None = None) -> T:
+        """Begin the task."""
+        self.done += 1
+        self.method.gradients_are_read = True
+        seed(self.training_seed, self.done)
+        self._begin(self.steps[self.done - 1], rows or Tensor.clone)
+        return look()
+
+    @property
+    def points(self) -> int:
+        """Of the task that has begun."""
+        return len(self.data[0])
+
+    def batches(self, size: int, *, only_full: bool) -> Iterator[int]:
+        """Those of a step."""
+        for x, y, _ in self._loader(size, only_full):
+            self.batch = self.method.extend(Batch(x, y))
+            yield len(self.batch.y)
+
+    def look(self, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
+        """As `Method.learn` does it, but for the step."""
+        method = self.method
+        seed(1)
+        self.optimizer.zero_grad()
+        outputs = method.outputs(self.batch)
+        seed(drawn_from)
+        found = look(method.penalty())
+        seed(drawn_from)
+        return found, float(method.backward(method.loss(self.batch, outputs)))
+
+    @contextmanager
+    def given(self, rows: Rows, batch: int) -> Iterator[Any]:
+        """Another task at hand."""
+        method, task = self.method, self.method.task
+        data = tuple(rows(t[task.number, :TRAIN]) for t in (self.x, self.y))
+        method.task = dataclasses.replace(task, batches=self._in_order(data, batch))
+        try:
+            yield method.task
+        finally:
+            method.task = task

@@ -1,0 +1,49 @@
+"""The streams on which a method is tried, each a sequence of three small tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from torch import nn
+
+from vcl_radial.conformance.numbers_trial import NumbersTrial
+from vcl_radial.conformance.strategy_trial import StrategyTrial
+from vcl_radial.conformance.trial import Trial
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a method is tried on.
+
+    Attributes:
+        name: of what a method serves that can be trained on it.
+        where: it was seen, in a sentence.
+        trial: makes a trial of a recipe.
+    """
+
+    name: str
+    where: str
+    trial: Callable[..., Trial]
+
+
+def convolutions(shape: Sequence[int]) -> nn.Module:
+    """Features `[B, 128]` of images `[B, 1, 8, 8]`."""
+    first, second = nn.Conv2d(shape[0], 8, 3), nn.Conv2d(8, 8, 3)
+    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Flatten())
+
+
+SEVERAL_HEADS = Stream("classes with several heads", "with a head for each task", StrategyTrial)
+ONE_HEAD = Stream(
+    "classes with one head",
+    "with one head for all tasks",
+    partial(StrategyTrial, heads="single"),
+)
+NUMBERS = Stream("numbers", "on numbers", NumbersTrial)
+CONVOLUTIONS = Stream(
+    "convolutions",
+    "with convolutions",
+    partial(StrategyTrial, network=f"{__name__}:{convolutions.__name__}"),
+)
+STREAMS = SEVERAL_HEADS, ONE_HEAD, NUMBERS, CONVOLUTIONS
