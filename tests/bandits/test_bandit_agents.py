@@ -4,20 +4,30 @@ import pytest
 import torch
 from scipy import stats
 
-from vcl_radial.errors import Diverged
-from vcl_radial.tracks.bandits.agents import AGENTS
-from vcl_radial.tracks.bandits.agents.base import NeuralAgent
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.naive import Naive
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.runs.catalogue import plan
+from vcl_radial.tracks.bandits.agents import make_agent, make_optimizer
 from vcl_radial.tracks.bandits.data import Table
 from vcl_radial.tracks.bandits.environment import Memory, make_bandit, play
-from vcl_radial.tracks.bandits.settings import Recipe
+from vcl_radial.tracks.bandits.track import Bandits
 
-SMALL = Recipe(agent="bbb", hidden=[16], steps=20, batch_size=64)
-LEARNERS = [name for name in AGENTS if name != "uniform"]
+SMALL = {"hidden": [16], "steps": 20, "batch_size": 64}
+LEARNERS = [name for name in Bandits.methods if name != "uniform"]
+AS_NAIVE = {"optimizer": "rmsprop", "loss": "squared-error"}
+"""How the track trains naive, for the other methods to be compared with it."""
 
 
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+def recipe_of(method, **settings):
+    (run,) = plan("bandit-mushroom", [method], [0], {**SMALL, **settings})
+    return run.recipe
 
 
 def easy_game(rounds=240, K=3):
@@ -35,188 +45,257 @@ def seen(bandit, rounds=60):
     return memory
 
 
-def trained(name, settings=SMALL, rounds=60, times=1):
+def agent_of(bandit, method, **settings):
+    recipe = recipe_of(method, **settings)
+    return make_agent(recipe, bandit.contexts.shape[1], bandit.actions)
+
+
+def trained(method, rounds=60, times=1, **settings):
     bandit = easy_game()
-    agent = AGENTS[name](bandit.contexts.shape[1], bandit.actions, settings)
+    agent = agent_of(bandit, method, **settings)
     memory = seen(bandit, rounds)
     for _ in range(times):
         agent.learn(memory)
     return agent, bandit
 
 
-@pytest.mark.parametrize("name", ["greedy", "mc-dropout"])
-def test_rmsprop_starts_with_a_second_moment_of_one_as_tensorflows_does(name):
-    agent = AGENTS[name](4, 3, SMALL)
-    before = [w.detach().clone() for w in agent.network.parameters()]
-    agent.network(torch.randn(5, 4)).square().sum().backward()
-    agent.optimizer.step()
-    for weight, start in zip(agent.network.parameters(), before, strict=True):
+def played(method, **settings):
+    torch.manual_seed(0)
+    bandit = easy_game(120)
+    agent = agent_of(bandit, method, **settings)
+    return play(bandit, agent.choose, agent.learn, pulls=3, every=20).actions
+
+
+def optimizer_state(agent):
+    """The state of the optimiser after the last training, by the weight's place."""
+    _, state = agent._middle
+    return state["state"]
+
+
+def test_rmsprop_starts_with_a_second_moment_of_one_as_tensorflows_does():
+    recipe, network = recipe_of("naive"), torch.nn.Linear(4, 3)
+    optimizer = make_optimizer(recipe, network)
+    before = [w.detach().clone() for w in network.parameters()]
+    network(torch.randn(5, 4)).square().sum().backward()
+    optimizer.step()
+    for weight, start in zip(network.parameters(), before, strict=True):
         moment = 0.9 + 0.1 * weight.grad.square()
-        step = SMALL.learning_rate * weight.grad / (moment.sqrt() + 1e-5)
+        step = recipe.learning_rate * weight.grad / (moment.sqrt() + 1e-5)
         torch.testing.assert_close(weight.detach(), start - step)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_finds_the_best_action_of_an_easy_game(name):
     bandit = easy_game()
-    agent = AGENTS[name](bandit.contexts.shape[1], bandit.actions, SMALL)
+    agent = agent_of(bandit, name)
     memory = play(bandit, agent.choose, agent.learn, pulls=3, every=20)
     assert float(memory.rewards[-80:].mean()) > 0.7
 
 
 def test_uniform_is_uniform():
-    agent = AGENTS["uniform"](2, 5, SMALL)
+    agent = make_agent(recipe_of("uniform"), 2, 5)
     counts = torch.bincount(torch.tensor([agent.choose(torch.zeros(2)) for _ in range(5000)]))
     assert stats.chisquare(counts.numpy()).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_only_the_greedy_agent_estimates_a_reward_without_a_draw(name):
+def test_only_point_estimates_say_the_same_of_a_context_twice(name):
     agent, bandit = trained(name)
-    with torch.no_grad():
-        estimates = {float(agent.rewards(bandit.contexts[:1])[0, 0]) for _ in range(5)}
-    assert (len(estimates) == 1) == (name == "greedy")
+    estimates = {float(agent.rewards(bandit.contexts[0])[0]) for _ in range(5)}
+    assert (len(estimates) == 1) == (name == "naive")
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_an_action_that_was_never_taken_has_no_gradient(name):
-    bandit = easy_game()
-    agent = AGENTS[name](bandit.contexts.shape[1], bandit.actions, SMALL)
-    memory = Memory(bandit)
-    for t in range(40):
-        memory.add(t % 2, float(bandit.rewards[t, t % 2]))
-    contexts, actions, rewards = memory.batch(64)
-    predicted = agent.network(contexts)
-    predicted.retain_grad()
-    agent.loss(predicted.gather(1, actions[:, None])[:, 0], rewards).backward()
-    assert float(predicted.grad[:, :2].abs().max()) > 0
-    assert float(predicted.grad[:, 2].abs().max()) == 0
+@pytest.mark.parametrize("method", ["ewc", "ewc-separate", "si", "mas", "l2", "frozen-body"])
+def test_a_game_is_one_task_so_what_is_carried_between_tasks_changes_nothing(method):
+    """Each training ends the task for its choices, and the next one takes that back."""
+    assert torch.equal(played(method, **AS_NAIVE), played("naive"))
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_the_learning_rate_falls_within_a_training_and_starts_anew(name):
-    bandit = easy_game()
-    agent = AGENTS[name](bandit.contexts.shape[1], bandit.actions, SMALL)
-    rates, step = [], agent.optimizer.step
+class Reopened(Naive):
+    """Counts what it is asked to do, in its state as a method of a user's would."""
 
-    def noting(*args, **kwargs):
-        rates.append(agent.optimizer.param_groups[0]["lr"])
-        return step(*args, **kwargs)
+    def __init__(self, network, **settings):
+        super().__init__(network, **settings)
+        self.ended, self.log = 0, []
 
-    agent.optimizer.step = noting
-    memory = seen(bandit)
-    agent.learn(memory)
-    agent.learn(memory)
+    def begin_task(self, task):
+        super().begin_task(task)
+        whole = sum(len(batch.y) for batch in task.batches())
+        self.log.append((task.number, task.points, whole, self.ended))
+
+    def end_task(self, task):
+        self.ended += 1
+
+    def state_dict(self):
+        return super().state_dict() | {"ended": self.ended}
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.ended = state["ended"]
+
+
+def test_each_training_begins_the_first_task_with_all_that_was_seen(monkeypatch):
+    monkeypatch.setattr("vcl_radial.tracks.methods.find_method", lambda name: Reopened)
+    bandit = easy_game(120)
+    agent = agent_of(bandit, "naive")
+    play(bandit, agent.choose, agent.learn, pulls=3, every=40)
+    assert agent.method.log == [(0, n, n, 0) for n in (40, 80, 120)]
+    assert agent.method.ended == 1
+
+
+def test_a_training_goes_on_with_the_weights_and_the_moments_of_the_last_one():
+    """Two trainings of 10 steps without decay are one of 20."""
+    once = trained("naive", steps=20, decay=0.0)[0].method.network
+    torch.manual_seed(0)
+    twice = trained("naive", times=2, steps=10, decay=0.0)[0].method.network
+    for one, other in zip(once.parameters(), twice.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def observed_steps(monkeypatch, see):
+    """Have `see` called with the optimiser before every step that an agent makes."""
+    from vcl_radial.tracks.bandits import agents
+
+    def observed(recipe, network):
+        optimizer = make_optimizer(recipe, network)
+        step = optimizer.step
+
+        def observing(*args, **kwargs):
+            see(optimizer)
+            return step(*args, **kwargs)
+
+        optimizer.step = observing
+        return optimizer
+
+    monkeypatch.setattr(agents, "make_optimizer", observed)
+
+
+def test_the_learning_rate_falls_within_a_training_and_starts_anew(monkeypatch):
+    rates = []
+    observed_steps(monkeypatch, lambda o: rates.append(o.param_groups[0]["lr"]))
+    trained("naive", times=2)
     once = [0.1 / (1 + 0.5 * k) for k in range(20)]
     assert rates == pytest.approx(once + once)
 
 
-def test_gradients_are_clipped_to_the_norm_and_no_further():
-    agent, bandit = trained("greedy")
-    for factor, expected in ((1e6, 5.0), (1e-6, None)):
-        agent.optimizer.zero_grad()
-        (factor * agent.network(bandit.contexts).sum()).backward()
-        grads = [p.grad for p in agent.network.parameters()]
-        before = math.sqrt(sum(float(g.square().sum()) for g in grads))
-        agent.before_step(seen(bandit))
-        after = math.sqrt(sum(float(g.square().sum()) for g in grads))
-        assert after == pytest.approx(expected or before, rel=1e-4)
+@pytest.mark.parametrize("clip", [1e-3, 1e6])
+def test_gradients_are_clipped_to_the_norm_and_no_further(clip, monkeypatch):
+    """By what the second moment gathers: the squares of what the step has seen."""
+    agent, _ = trained("naive", clip=clip, steps=1)
+    gathered = sum(float((s["square_avg"] - 0.9).sum()) for s in optimizer_state(agent).values())
+    squares = gathered / 0.1
+    if clip == 1e-3:
+        assert squares == pytest.approx(0, abs=1e-3)
+    else:
+        assert squares > 0.01
 
 
 def test_badams_posterior_is_the_prior_where_no_gradient_came():
     """The last input is always 0: its weights learn nothing, whatever they started at."""
     agent, _ = trained("badam")
-    q = agent.posterior.posteriors([0])["body.0.weight"]
-    assert float(agent.network.body[0].weight.detach()[:, -1].abs().max()) > 0
+    q = agent.method.posterior.posteriors([0])["body.0.weight"]
+    start = agent._start["network"]["network.body.0.weight"]
+    assert float(start[:, -1].abs().max()) > 0
     assert torch.equal(q.mean[:, -1], torch.zeros(16))
-    torch.testing.assert_close(q.precision[:, -1].sqrt() ** -1, torch.full((16,), 0.1414))
+    torch.testing.assert_close(q.precision[:, -1].rsqrt(), torch.full((16,), 0.1414))
 
 
-def test_badams_mean_lies_between_the_priors_and_adams_and_moves_with_the_prior():
-    for scale, share in ((1e6, 1.0), (1e-6, 0.0)):
-        agent, _ = trained("badam", SMALL.model_copy(update={"prior_scale": scale}))
-        weight = agent.network.body[0].weight
-        moved = agent.optimizer.state[weight]["exp_avg_sq"] > 1e-12
-        mean = agent.posterior.posteriors([0])["body.0.weight"].mean
-        torch.testing.assert_close(mean[moved], share * weight[moved], rtol=1e-3, atol=1e-4)
-    agent, _ = trained("badam")
-    for weight, q in zip(
-        agent.network.parameters(), agent.posterior.posteriors([0]).values(), strict=True
-    ):
-        assert bool((q.mean.abs() <= weight.abs()).all())
-        assert bool((q.mean * weight >= 0).all())
+def adams(agent):
+    """Adam's weights and second moments before the posterior was read off, by the posterior."""
+    state, optimizer = agent._middle
+    for number, (name, q) in enumerate(agent.method.posterior.posteriors([0]).items()):
+        moments = optimizer["state"][number]
+        v = moments["exp_avg_sq"] / (1 - 0.999 ** float(moments["step"]))
+        yield state["network"][f"network.{name}"], v, q
 
 
-@pytest.mark.parametrize("name", ["badam", "vadam"])
+def test_badam_multiplies_the_prior_with_what_adam_says():
+    """Appendix D.3: precision N sqrt(v) + the prior's, N = rounds x batch size."""
+    agent, _ = trained("badam", rounds=60, kl_weight=1 / 64)
+    for weight, v, q in adams(agent):
+        data, prior = 60 * 64 * v.sqrt(), 0.1414**-2
+        torch.testing.assert_close(q.precision, data + prior, rtol=1e-4, atol=0)
+        torch.testing.assert_close(q.mean.detach(), data * weight / (data + prior))
+
+
+def test_badams_first_prior_is_that_of_every_training():
+    agent, _ = trained("badam", times=3)
+    for _, v, q in adams(agent):
+        data = 60 / agent.recipe.kl_weight * v.sqrt()
+        torch.testing.assert_close(q.precision, data + 0.1414**-2, rtol=1e-4, atol=0)
+
+
+def precision(agent):
+    return sum(float(q.precision.sum()) for q in agent.method.posterior.posteriors([0]).values())
+
+
+@pytest.mark.parametrize("name", ["badam", "vadam", "vogn", "ivon"])
 def test_more_rounds_make_the_posterior_narrower(name):
-    def precision(rounds):
+    if name == "ivon":
+        pytest.importorskip("ivon")
+    agent, bandit = trained(name, rounds=20, learning_rate=0.01)
+    before = precision(agent)
+    agent.learn(seen(bandit, 200))
+    assert precision(agent) > 2 * before
+
+
+@pytest.mark.parametrize("name", ["badam", "vogn"])
+def test_a_light_divergence_makes_the_posterior_narrower(name):
+    def after(rounds, kl_weight):
         torch.manual_seed(0)
-        agent, _ = trained(name, rounds=rounds, times=3)
-        network = agent.posterior if name == "badam" else agent.network
-        return sum(float(q.precision.sum()) for q in network.posteriors([0]).values())
+        agent, bandit = trained(name, rounds=20, kl_weight=kl_weight)
+        agent.learn(seen(bandit, rounds))
+        return precision(agent)
 
-    assert precision(200) > 2 * precision(20)
-
-
-def test_a_light_divergence_makes_the_posterior_of_vadam_narrower():
-    def precision(weight):
-        torch.manual_seed(0)
-        settings = SMALL.model_copy(update={"kl_weight": weight})
-        agent, _ = trained("vadam", settings, times=3)
-        return sum(float(q.precision.sum()) for q in agent.network.posteriors([0]).values())
-
-    assert precision(0.1) > 2 * precision(1.0)
+    assert after(100, 0.001) > 2 * after(100, 0.01)
 
 
-@pytest.mark.parametrize("name", ["bbb", "radial"])
+@pytest.mark.parametrize("name", ["gaussian-vcl", "radial-vcl"])
 def test_the_divergence_counts_once_for_all_that_was_seen(name):
     """With noise that drowns the rewards, the first gradient is that of KL / n."""
-    settings = SMALL.model_copy(update={"noise": 1e9, "steps": 1, "initial_noise": 0.3})
 
     def gradient(rounds):
         torch.manual_seed(0)
-        agent, _ = trained(name, settings, rounds)
-        return torch.cat([s["exp_avg"].flatten().clone() for s in agent.optimizer.state.values()])
+        agent, _ = trained(name, rounds, noise=1e9, steps=1, initial_noise=0.3)
+        return torch.cat([s["exp_avg"].flatten().clone() for s in optimizer_state(agent).values()])
 
     one, half = gradient(60), gradient(120)
     assert one.abs().max() > 0
     torch.testing.assert_close(one, 2 * half, rtol=1e-4, atol=1e-9)
 
 
-def test_badams_precision_grows_with_the_points_behind_a_gradient():
-    """Eq. 10: N sqrt(v) + the prior's; the mean of a batch of B has 1/B of a point's variance."""
-    agent, _ = trained("badam", rounds=60)
-    for weight, q in zip(
-        agent.network.parameters(), agent.posterior.posteriors([0]).values(), strict=True
-    ):
-        state = agent.optimizer.state[weight]
-        v = state["exp_avg_sq"] / (1 - 0.999 ** float(state["step"]))
-        expected = 60 * SMALL.batch_size * v.sqrt() + SMALL.prior_scale**-2
-        torch.testing.assert_close(q.precision, expected, rtol=1e-4, atol=0)
+@pytest.mark.parametrize("name", ["gaussian-vcl", "radial-vcl"])
+def test_vcl_without_data_to_speak_of_goes_to_the_first_prior_and_stays_there(name):
+    """With one point and no noise in it worth fitting, the KL decides; carried, it would narrow."""
+    agent, _ = trained(name, 1, 2, noise=1e3, learning_rate=0.05, decay=0.0, steps=400)
+    agent.method.load_state_dict(agent._middle[0])
+    for block in (m for m in agent.method.network.modules() if isinstance(m, PosteriorBlock)):
+        assert float(block.mean.detach().abs().max()) < 0.05
+        noise = block.scale() / block.family.scale_for_weight_noise(1.0, block.mean.shape[-1])
+        torch.testing.assert_close(noise, torch.full_like(noise, 0.1414), rtol=0.1, atol=0)
 
 
-def test_bbb_without_data_to_speak_of_goes_to_its_prior():
-    """With one point and no noise in it worth fitting, the KL decides."""
-    settings = SMALL.model_copy(
-        update={"noise": 1e3, "learning_rate": 0.05, "decay": 0.0, "steps": 400}
-    )
-    for name in ("bbb", "radial"):
-        agent, _ = trained(name, settings, rounds=1)
-        for block in agent.blocks:
-            assert float(block.mean.detach().abs().max()) < 0.05
-            noise = block.scale() / block.family.scale_for_weight_noise(1.0, block.mean.shape[-1])
-            torch.testing.assert_close(noise, torch.full_like(noise, 0.1414), rtol=0.1, atol=0)
+class Broken(Method):
+    def loss(self, batch, outputs):
+        return super().loss(batch, outputs) * math.inf
 
 
-def test_a_loss_that_is_no_number_is_said():
-    class Broken(NeuralAgent):
-        def __init__(self):
-            super().__init__(4, 3, SMALL)
-            self.network = self.point_network()
-            self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.1)
+def test_a_loss_that_is_no_number_is_said(monkeypatch):
+    monkeypatch.setattr("vcl_radial.tracks.methods.find_method", lambda name: Broken)
+    with pytest.raises(Diverged, match="after 60 rounds: choose a smaller learning_rate"):
+        trained("naive")
 
-        def loss(self, predicted, rewards):
-            return super().loss(predicted, rewards) * math.inf
 
-    with pytest.raises(Diverged, match="after 60 rounds"):
-        Broken().learn(seen(easy_game()))
+@pytest.mark.parametrize(
+    ("method", "why"),
+    [
+        ("joint", "trains once on all tasks together"),
+        ("lwf", "does not serve a gaussian likelihood"),
+        ("single-task", "predicts with networks of its own"),
+        ("vcl-coreset-random", "predicts with networks of its own"),
+        ("vcl-ml-init", "has epochs of its own"),
+    ],
+)
+def test_a_method_that_makes_no_sense_in_a_game_is_refused(method, why):
+    with pytest.raises(UserError, match=why):
+        agent_of(easy_game(), method)

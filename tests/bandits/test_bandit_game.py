@@ -84,11 +84,22 @@ def test_batches_hold_what_was_seen_and_nothing_else():
     for k in range(7):
         memory.add(k % 4, float(k))
     torch.manual_seed(0)
-    contexts, actions, rewards = memory.batch(4000)
-    assert set(rewards.tolist()) == set(map(float, range(7)))
-    rows = rewards.long()
-    assert torch.equal(contexts, bandit.contexts[rows])
-    assert torch.equal(actions, rows % 4)
+    contexts, seen, _ = memory.batch(4000)
+    actions, rewards = seen.long().unbind(1)
+    assert set(rewards.tolist()) == set(range(7))
+    assert torch.equal(contexts, bandit.contexts[rewards])
+    assert torch.equal(actions, rewards % 4)
+
+
+def test_all_that_was_seen_comes_once_and_in_order():
+    bandit = make_bandit(classes(), 0)
+    memory = Memory(bandit)
+    for k in range(7):
+        memory.add(k % 4, float(k))
+    batches = list(memory.batches(3))
+    assert [len(batch.y) for batch in batches] == [3, 3, 1]
+    assert torch.equal(torch.cat([batch.x for batch in batches]), bandit.contexts[:7])
+    assert torch.cat([batch.y for batch in batches])[:, 1].tolist() == list(range(7))
 
 
 def test_the_context_does_not_tell_the_reward(data_dir):

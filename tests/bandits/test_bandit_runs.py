@@ -79,13 +79,64 @@ def test_validation_games_are_on_rows_that_no_other_game_sees(data_dir):
 
 
 def test_a_weight_of_the_kl_changes_the_agents_that_have_one_and_no_other(data_dir, tmp_path):
-    games = [
-        played(run_of(method="bbb", kl_weight=weight), tmp_path / str(weight), data_dir)
-        for weight in (1.0, 1e6)
-    ]
-    assert games[0]["reward"].tolist() != games[1]["reward"].tolist()
-    with pytest.raises(Exception, match="the agent 'badam' has no KL in its loss"):
-        run_of(kl_weight=2.0)
+    def rewards(method, weight):
+        run = run_of(method=method, kl_weight=weight)
+        return played(run, tmp_path / method / str(weight), data_dir)["reward"].tolist()
+
+    assert rewards("gaussian-vcl", 1.0) != rewards("gaussian-vcl", 1e6)
+    assert rewards("naive", 1.0) == rewards("naive", 1e6)
+
+
+@pytest.mark.parametrize("former", ["bbb", "radial", "greedy"])
+def test_a_former_name_says_the_one_of_today(former):
+    with pytest.raises(UserError, match=f"the method '{former}' is called '") as error:
+        run_of(method=former)
+    assert str(error.value).split("'")[3] in Bandits.methods
+
+
+def test_a_method_of_the_image_streams_plays_by_the_defaults_of_the_track(data_dir, tmp_path):
+    run = run_of(method="ewc")
+    assert (run.recipe.strategy, run.recipe.learning_rate) == ("ewc", 0.1)
+    assert len(played(run, tmp_path, data_dir)) == 41
+
+
+OWN = """
+from vcl_radial.methods.base import Method
+
+
+class Lucky(Method):
+    def penalty(self):
+        return sum(weight.square().sum() for weight in self.parameters_in_use().values())
+"""
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_method_of_a_users_own_plays(data_dir, tmp_path, monkeypatch, capsys):
+    (tmp_path / "lucky.py").write_text(OWN)
+    (tmp_path / "mine.toml").write_text('strategy = "lucky:Lucky"\nposterior = "none"\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    method = str(tmp_path / "mine.toml")
+    assert main(command(tmp_path / "runs", data_dir, "--method", method)) == 0
+    assert "mine" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("joint", "joint: strategy = 'joint' trains once on all tasks together"),
+        ("lwf", "lwf: "),
+        ("vcl-ml-init", "vcl-ml-init: strategy = 'ml_init_vcl' has epochs of its own"),
+    ],
+)
+def test_a_method_that_makes_no_sense_is_one_line_before_any_game(
+    data_dir, tmp_path, capsys, method, words
+):
+    assert main(command(tmp_path / "runs", data_dir, "--method", "naive", method)) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith(f"vcl-radial: {words}")
+    assert len(err.splitlines()) == 1
+    assert "seed" not in out
 
 
 def test_a_count_of_epochs_is_refused_by_its_name():
@@ -106,7 +157,7 @@ def test_games_on_another_file_are_others(data_dir, tmp_path):
 @pytest.mark.usefixtures("no_pictures")
 def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):
     out = tmp_path / "runs"
-    words = command(out, data_dir, "--method", "badam", "greedy", "uniform", "--seeds", "2")
+    words = command(out, data_dir, "--method", "badam", "naive", "uniform", "--seeds", "2")
     assert main(words) == 0
     page = (out / "report" / "bandit-mushroom" / "summary.md").read_text()
     assert "| BAdam | 0.74 ± 0.09 |" in page
@@ -124,7 +175,7 @@ def test_a_file_that_cannot_be_used_is_one_line_before_any_game(data_dir, tmp_pa
     path.unlink()
     if harm == "damaged":
         path.write_bytes(whole[:200])
-    assert main(command(tmp_path / "runs", data_dir, "--method", "greedy")) == 1
+    assert main(command(tmp_path / "runs", data_dir, "--method", "naive")) == 1
     out, err = capsys.readouterr()
     assert err.startswith(f"vcl-radial: {path}: ")
     assert len(err.splitlines()) == 1
@@ -137,7 +188,7 @@ def game(table, method, reward, optimum=1.0, seed=0):
         benchmark="b",
         method=method,
         seed=seed,
-        recipe={"agent": method},
+        recipe={"strategy": method},
         data={"table": table, "pulls": 3, "every": 20},
     )
     rewards = pd.DataFrame({"round": [1], "reward": [reward], "optimum": [optimum]})
@@ -148,8 +199,10 @@ def test_claims_are_decided_by_the_means():
     def verdicts(**rewards):
         return [c.agrees for c in make_claims([game("mushroom", m, r) for m, r in rewards.items()])]
 
-    assert verdicts(badam=0.74, bbb=0.60, vadam=0.76, greedy=0.64) == [True, True, True]
-    assert verdicts(badam=0.5, bbb=0.6, vadam=0.4, greedy=0.6) == [False, False, False]
+    agree = {"badam": 0.74, "gaussian-vcl": 0.60, "vadam": 0.76, "naive": 0.64}
+    differ = {"badam": 0.5, "gaussian-vcl": 0.6, "vadam": 0.4, "naive": 0.6}
+    assert verdicts(**agree) == [True, True, True]
+    assert verdicts(**differ) == [False, False, False]
     # As the paper's own table has it for all three sets.
     for table, row in PUBLISHED.items():
         claims = make_claims([game(table, m, mean) for m, (mean, _) in row.items()])
@@ -158,15 +211,15 @@ def test_claims_are_decided_by_the_means():
 
 def test_ours_stand_beside_the_published():
     games = [game("adult", "vadam", r, seed=seed) for seed, r in enumerate((0.2, 0.3))]
-    assert make_table([*games, game("adult", "radial", 0.5)]).rows == [
+    assert make_table([*games, game("adult", "radial-vcl", 0.5)]).rows == [
         ["VADAM", "0.26 ± 0.02", "0.25 ± 0.07", "2", "1", "1"],
-        ["radial (ours)", "–", "0.50", "1", "0", "1"],
+        ["radial-vcl (ours)", "–", "0.50", "1", "0", "1"],
     ]
     assert mean_and_deviation([1.0, 3.0]) == (2.0, pytest.approx(2**0.5))
 
 
 def test_where_nothing_can_be_earned_there_is_no_relative_reward_and_no_claim():
-    games = [game("mushroom", method, 0.0, 0.0) for method in ("badam", "bbb")]
+    games = [game("mushroom", method, 0.0, 0.0) for method in ("badam", "gaussian-vcl")]
     assert make_claims(games) == []
     assert make_table(games).rows[0][2] == "nan"
 

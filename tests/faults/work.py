@@ -20,7 +20,7 @@ OTHERS = {
         ),
     ),
     "diabetes": (("mfvi", "mc-dropout"), ("steps=200", "eval_samples=4")),
-    "bandit-mushroom": (("greedy", "radial"), ("data.rounds=61", "steps=2")),
+    "bandit-mushroom": (("naive", "radial-vcl"), ("data.rounds=61", "steps=2")),
 }
 """Methods and settings of a benchmark of each of the other tracks."""
 SWEEP = f"""

@@ -38,7 +38,7 @@ COMMANDS = {
         "--set steps=20 eval_samples=8"
     ),
     "bandits": (
-        "run bandit-mushroom --method badam greedy --jobs 1 --out runs --data-dir data "
+        "run bandit-mushroom --method badam naive --jobs 1 --out runs --data-dir data "
         "--set data.rounds=61"
     ),
 }

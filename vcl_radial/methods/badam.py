@@ -18,6 +18,13 @@ Without it each task's precision takes the place of the last one's, as Eq. 12 ha
 that a task does not use is free after it. Where f never had a gradient (the inputs of a dead unit),
 Eq. 12 has the precision 0, and a draw infinite noise; where predictions draw, no precision is below
 the first prior's, since what the data do not touch keeps its prior.
+
+Their Appendix D.3 expands the likelihood alone, which is `prior_in_loss = false`: Adam minimises
+the mean NLL, and the posterior is the product of the prior and N(w, 1 / (n sqrt(v))),
+
+    precision = precision_p + n sqrt(v),    mean = (precision_p mean_p + n sqrt(v) w) / precision
+
+with n = N / penalty_weight, what the task's points count as beside the prior.
 """
 
 from __future__ import annotations
@@ -32,7 +39,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import GaussianNetwork
-from vcl_radial.optimizers import check_decays
+from vcl_radial.optimizers import check_decays, effective_sample_size
 
 
 class BAdam(Method):
@@ -46,12 +53,13 @@ class BAdam(Method):
         beta2: Adam's decay of the second moment.
         accumulate: whether the prior's precision is a term of the posterior's; without it, and with
             predictions that draw, the first prior's is the least that it can be.
+        prior_in_loss: whether Adam sees the prior; if not, the posterior has its mean from it too.
         predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
         settings: those of `Method`.
 
     Raises:
-        UserError: the optimiser is not Adam, an option is out of its range, or the weights have a
-            posterior already.
+        UserError: the optimiser is not Adam, an option is out of its range, two do not go together,
+            or the weights have a posterior already.
     """
 
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
@@ -63,10 +71,16 @@ class BAdam(Method):
         prior_scale: float = 1.0,
         beta2: float = 0.999,
         accumulate: bool = True,
+        prior_in_loss: bool = True,
         predict_at_means: bool = False,
         **settings: Any,
     ) -> None:
         check_decays(beta2=beta2)
+        if not (prior_in_loss or accumulate):
+            raise UserError(
+                "options.accumulate = false leaves the prior out of the posterior, and "
+                "options.prior_in_loss = false out of the loss: set one of them to true"
+            )
         self.posterior = GaussianNetwork(
             network,
             prior_scale=prior_scale,
@@ -76,7 +90,7 @@ class BAdam(Method):
         if predict_at_means:
             settings["eval_samples"] = 1
         super().__init__(self.posterior, **settings)
-        self.beta2, self.accumulate = beta2, accumulate
+        self.beta2, self.accumulate, self.prior_in_loss = beta2, accumulate, prior_in_loss
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
         """Adam, afresh."""
@@ -94,24 +108,32 @@ class BAdam(Method):
         if not isinstance(optimizer, Adam):
             raise UserError('BAdam reads the second moment of Adam: set optimizer = "adam"')
 
-    def penalty(self) -> Tensor:
+    def penalty(self) -> Tensor | float:
         """1/2 sum precision_p (w - mean_p)^2 over the body and the heads in use, in nats."""
+        if not self.prior_in_loss:
+            return 0.0
         terms = [
             (q.prior_precision * (q.mean - q.prior_mean).square()).sum()
             for q in self.posterior.posteriors(self.heads).values()
         ]
         return torch.stack(terms).sum() / 2
 
+    @torch.no_grad()
     def end_task(self, task: Task) -> None:
         """Read the precision off Adam and make the posterior the prior; other heads keep theirs."""
         for q in self.posterior.posteriors(task.heads).values():
             moments = self._adam.state[q.mean]
             square = moments.get("max_exp_avg_sq", moments["exp_avg_sq"])
             root = (square / (1 - self.beta2 ** float(moments["step"]))).sqrt()
-            q.precision = task.points * root
-            if self.accumulate:
-                q.precision += q.prior_precision
-            elif self.posterior.noisy_prediction:
+            points: float = task.points
+            if not self.prior_in_loss:
+                points = effective_sample_size(task.points, self.penalty_weight)
+            data = points * root
+            q.precision = data + q.prior_precision if self.accumulate else data
+            if not self.prior_in_loss:
+                prior = q.prior_precision * q.prior_mean
+                q.mean.copy_((data * q.mean + prior) / q.precision)
+            elif not self.accumulate and self.posterior.noisy_prediction:
                 # Drawn with infinite noise, a weight that nothing has moved gives inf - inf.
                 q.precision.clamp_(min=self.posterior.prior_precision)
             q.carry()

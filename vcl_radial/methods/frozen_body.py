@@ -38,12 +38,20 @@ class FrozenBody(Method):
         super().load_state_dict(state)
         if state["frozen"]:
             self._freeze()
+        elif self.frozen:
+            self.frozen = False
+            for parameter in self._fixed:
+                parameter.requires_grad_(True)
 
     def _freeze(self) -> None:
         heads = [m for m in self.network.modules() if isinstance(m, MultiHead | SingleHead)]
         if not heads:
             raise UserError("frozen_body trains heads: give it a network with a MultiHead")
+        if self.frozen:
+            return
         free = {id(parameter) for head in heads for parameter in head.parameters()}
-        for parameter in self.network.parameters():
-            parameter.requires_grad_(id(parameter) in free)
+        body = (weight for weight in self.network.parameters() if id(weight) not in free)
+        self._fixed = [weight for weight in body if weight.requires_grad]
+        for parameter in self._fixed:
+            parameter.requires_grad_(False)
         self.frozen = True

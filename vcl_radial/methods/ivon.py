@@ -42,6 +42,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.natural_gradient import NaturalGradientMethod
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import WeightPosterior
+from vcl_radial.optimizers import effective_sample_size
 
 
 class IVON(NaturalGradientMethod):
@@ -114,6 +115,11 @@ class IVON(NaturalGradientMethod):
     def outputs(self, batch: Batch) -> Tensor:
         """The outputs under one draw that holds until the backward pass is done."""
         self._batch = batch
+        (group,) = self._ivon.param_groups
+        ess = effective_sample_size(self.task.points, self.penalty_weight)
+        if group["ess"] != ess:  # it goes on from a state in which the task had other points
+            group["weight_decay"] = group["weight_decay"] * (group["ess"] / ess)
+            group["ess"] = ess
         # Before the draw, which lies where the means lie.
         self._kl = self.penalty()
         self._draw = self._ivon.sampled_params(train=True)

@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from vcl_radial.methods.tasks import Batch
 from vcl_radial.tracks.bandits.data import Table
 
 EDIBLE, HARMED = 5.0, -35.0
@@ -78,10 +79,17 @@ class Memory:
         self.actions[self.points], self.rewards[self.points] = action, reward
         self.points += 1
 
-    def batch(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Contexts `[B, d]`, actions `[B]` and rewards `[B]`, drawn with replacement."""
-        rows = torch.randint(self.points, (size,))
-        return self._contexts[rows], self.actions[rows], self.rewards[rows]
+    def batch(self, size: int) -> Batch:
+        """Contexts `[B, d]`, and actions with their rewards `[B, 2]`, drawn with replacement."""
+        return self._rows(torch.randint(self.points, (size,)))
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Every round once, in order, in batches of at most this size."""
+        return map(self._rows, torch.split(torch.arange(self.points), size))
+
+    def _rows(self, rows: Tensor) -> Batch:
+        seen = torch.stack([self.actions[rows].to(self.rewards), self.rewards[rows]], dim=1)
+        return Batch(self._contexts[rows], seen)
 
 
 def play(

@@ -13,7 +13,7 @@ import torch
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.track import Step
 from vcl_radial.runs.training import InOnePiece
-from vcl_radial.tracks.bandits.agents import AGENTS
+from vcl_radial.tracks.bandits.agents import make_agent
 from vcl_radial.tracks.bandits.data import Table, load_table
 from vcl_radial.tracks.bandits.environment import Bandit, Memory, make_bandit, play
 from vcl_radial.tracks.bandits.settings import Run
@@ -56,8 +56,7 @@ class Game(InOnePiece):
         """Play, and keep what every round earned."""
         data, bandit, started = self.run.data, self.bandit, time.perf_counter()
         with own_randomness(self.run.seed, torch.device("cpu")):
-            make = AGENTS[self.run.recipe.agent]
-            agent = make(bandit.contexts.shape[1], bandit.actions, self.run.recipe)
+            agent = make_agent(self.run.recipe, bandit.contexts.shape[1], bandit.actions)
             memory = play(
                 bandit,
                 agent.choose,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from vcl_radial import outside
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import StepRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
 
 FILES = {
     "mushroom": "mushroom.csv.gz",
@@ -17,8 +19,8 @@ FILES = {
 }
 """The file of each table, in the folder `bandits` of the data folder."""
 
-WITH_KL = ("bbb", "radial", "vadam")
-"""Agents whose loss has a KL between posterior and prior."""
+UNIFORM = "uniform"
+"""The strategy of a reference: every action with the same chance, and no method."""
 
 
 class DataSettings(Settings):
@@ -42,46 +44,37 @@ class DataSettings(Settings):
     checksum: str | None = None
 
 
-class Recipe(StepRecipe):
+class Recipe(StepRecipe, MethodRecipe):
     """How an agent learns; by default as Kessler et al. 2020 have it, Appendix D.3, if they say.
 
     Attributes:
-        agent: which; see `vcl_radial.tracks.bandits.agents`.
+        strategy: the method, or "uniform" for every action with the same chance.
+        prior_scale: of the first prior N(0, prior_scale^2), sqrt(2 / 100).
+        initial_rho: by default that of Riquelme et al.: sigma starts at exp(-5).
         hidden: units of the hidden layers.
+        optimizer: whose steps the method makes; "rmsprop" is that of Riquelme et al.
         learning_rate: of the first step of a training.
         decay: of the learning rate (0.5 in Riquelme et al.'s published settings).
         steps: of a training, t_s.
         batch_size: rounds of a step, drawn from all that were seen.
-        clip: the most that the gradient's norm is, of networks that are no variational ones.
-        initial_weight: the weights of these networks start uniformly within +-this.
-        prior_scale: of the Gaussian prior N(0, prior_scale^2), sqrt(2 / 100).
-        kl_weight: of the KL, for the agents of `WITH_KL`; 1 is the evidence lower bound.
-        dropout: the rate of MC dropout.
-        noise: standard deviation of the rewards' noise in BBB (Riquelme et al.).
-        initial_noise: of a weight, where variational inference starts: exp(-5) (Riquelme et al.).
-        vadam_noise: the same of VADAM.
+        clip: the most that the gradient's norm is, of networks without a posterior.
+        initial_weight: the weights of the MLP start uniformly within +-this, if they have none.
+        loss: of a reward: its NLL, or the squared error.
+        noise: standard deviation of the rewards in the NLL (Riquelme et al.).
     """
 
-    agent: Literal["badam", "mc-dropout", "bbb", "vadam", "radial", "greedy", "uniform"]
+    prior_scale: Positive = 0.1414
+    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -5.0
     hidden: Annotated[list[Count], Field(min_length=1)] = Field(default=[100, 100])
+    optimizer: Literal["adam", "rmsprop"] = "adam"
     learning_rate: Positive = 0.1
     decay: Annotated[float, Field(ge=0)] = 0.5
     steps: Count = 50
     batch_size: Count = 512
     clip: Positive = 5.0
     initial_weight: Positive = 0.3
-    prior_scale: Positive = 0.1414
-    kl_weight: Positive = 1.0
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    loss: Literal["nll", "squared-error"] = "nll"
     noise: Positive = 0.1
-    initial_noise: Positive = 0.0067
-    vadam_noise: Positive = 0.1
-
-    @model_validator(mode="after")
-    def _has_kl(self) -> Recipe:
-        if self.kl_weight != 1 and self.agent not in WITH_KL:
-            raise ValueError(f"kl_weight: the agent {self.agent!r} has no KL in its loss")
-        return self
 
 
 class Run(RunSpec):
@@ -98,3 +91,16 @@ class Run(RunSpec):
         if self.evaluate_on == "validation" and self.data.validation == 0:
             raise ValueError("evaluate_on = 'validation' needs data.validation above 0")
         return self
+
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """A network and a method of the user's own.
+
+        Raises:
+            UserError: one is not found or cannot be imported.
+        """
+        names = {"network": self.recipe.network, "strategy": self.recipe.strategy}
+        return [
+            outside.find(key, name)
+            for key, name in names.items()
+            if name is not None and outside.is_named(name)
+        ]

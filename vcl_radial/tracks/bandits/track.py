@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Training
 from vcl_radial.tracks.bandits.files import checksum
-from vcl_radial.tracks.bandits.settings import Run
+from vcl_radial.tracks.bandits.settings import UNIFORM, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,8 @@ class Bandits(Track[Run]):
     """Games in which an action's reward is seen only when it is chosen."""
 
     spec = Run
-    methods = ("badam", "mc-dropout", "bbb", "vadam", "radial", "greedy", "uniform")
+    methods = ("badam", "mc-dropout", "gaussian-vcl", "vadam", "radial-vcl", "naive", "uniform")
+    renamed: ClassVar = {"bbb": "gaussian-vcl", "radial": "radial-vcl", "greedy": "naive"}
     step = "game"
     objectives: ClassVar = {
         "relative_reward": Objective("maximize", "reward (% of the best)"),
@@ -36,6 +38,16 @@ class Bandits(Track[Run]):
     counts = "rounds"
     has_scores_between = False
     devices = ("cpu",)
+
+    def check_runs(self, runs: Sequence[Run]) -> None:
+        """See that the methods are there and take their options."""
+        for run in runs:
+            if run.recipe.strategy == UNIFORM:
+                continue
+            try:
+                run.recipe.check_method()
+            except UserError as error:
+                raise UserError(f"{run.method}: {error}") from None
 
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Whether the files are there."""
@@ -48,11 +60,18 @@ class Bandits(Track[Run]):
         return run.model_copy(update={"data": run.data.model_copy(update=update)})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Load each table."""
+        """Load each table, and make each method for it once."""
+        from vcl_radial.tracks.bandits.agents import make_agent
         from vcl_radial.tracks.bandits.data import load_table
 
-        for table in dict.fromkeys(run.data.table for run in runs):
-            load_table(table, data_dir)
+        methods = {(run.data.table, run.method, run.digest()): run for run in runs}
+        tables = {name: load_table(name, data_dir) for name, _, _ in methods}
+        for run in methods.values():
+            table = tables[run.data.table]
+            try:
+                make_agent(run.recipe, table.contexts.shape[1], table.actions)
+            except UserError as error:
+                raise UserError(f"{run.method}: {error}") from None
 
     def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
         """A game before its first round."""

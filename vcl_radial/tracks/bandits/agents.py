@@ -1,0 +1,205 @@
+"""Who plays: any method that can be sampled, or nobody.
+
+A network maps a context to the expected reward of every action, and a method trains it. Thompson
+sampling: the action is the best one under one draw of the weights, a new draw every round
+(Riquelme, Tucker and Snoek 2018, section 3 and Appendix; Kessler et al. 2020, Appendix D.3).
+
+The rounds of a game are one task, whose points become known one by one. Each training goes on in
+the middle of it, with all n rounds so far: the posterior is fitted to them under the first prior,
+and nothing is carried from one training to the next. A training takes `steps` batches from all that
+was seen, with replacement; the learning rate of its step k (from 0) is rate / (1 + decay k).
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Adam, Optimizer, RMSprop
+
+from vcl_radial.errors import Diverged
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import MLP
+from vcl_radial.nn.with_heads import WithHeads
+from vcl_radial.schedules import set_rates
+from vcl_radial.tracks.bandits.environment import Memory
+from vcl_radial.tracks.bandits.likelihood import ChosenReward
+from vcl_radial.tracks.bandits.settings import UNIFORM, Recipe
+from vcl_radial.tracks.methods import make_method, require_task_by_task
+from vcl_radial.tracks.networks import own_body, posterior_of
+
+
+class Agent(ABC):
+    """Chooses actions, and learns from their rewards."""
+
+    @abstractmethod
+    def choose(self, context: Tensor) -> int:
+        """An action for a context `[d]`."""
+
+    @abstractmethod
+    def learn(self, memory: Memory) -> None:
+        """Train on all that was seen."""
+
+
+class UniformAgent(Agent):
+    """Choose every action with the same chance, whatever the context, and learn nothing.
+
+    Args:
+        actions: K.
+    """
+
+    def __init__(self, actions: int) -> None:
+        self.actions = actions
+
+    def choose(self, context: Tensor) -> int:
+        """Any action."""
+        return int(torch.randint(self.actions, ()))
+
+    def learn(self, memory: Memory) -> None:
+        """Nothing."""
+
+
+class MethodAgent(Agent):
+    """Train by a method, and choose by draws from what it knows.
+
+    Args:
+        recipe: names the method.
+        inputs: d, of a context.
+        actions: K.
+
+    Raises:
+        UserError: see `method_of`.
+    """
+
+    def __init__(self, recipe: Recipe, inputs: int, actions: int) -> None:
+        self.recipe = recipe
+        self.method = method_of(recipe, inputs, actions)
+        self._start = copy.deepcopy(self.method.state_dict())
+        self._middle: tuple[dict[str, Any], dict[str, Any]] | None = None
+        """Of the method and of the optimiser after the last step, before the task was ended."""
+
+    def choose(self, context: Tensor) -> int:
+        """The best action under one draw of the weights."""
+        return int(self.rewards(context).argmax())
+
+    @torch.no_grad()
+    def rewards(self, context: Tensor) -> Tensor:
+        """Expected rewards `[K]` of a context `[d]` under one draw of the weights."""
+        self.method.network.eval()
+        return self.method.output(context.unsqueeze(0)).squeeze(0)
+
+    def learn(self, memory: Memory) -> None:
+        """Train on batches of all that was seen, and end the task for the choices to come.
+
+        Raises:
+            Diverged: the loss is no longer a finite number.
+        """
+        recipe, method = self.recipe, self.method
+        task = Task(
+            number=0,
+            points=memory.points,
+            batches=lambda: memory.batches(recipe.batch_size),
+            steps=recipe.steps,
+            batch_size=recipe.batch_size,
+            schedule=lambda done: 1 / (1 + recipe.decay * round(done * recipe.steps)),
+        )
+        optimizer = self._resumed(task)
+        loss = torch.zeros(())
+        for step in range(recipe.steps):
+            set_rates(optimizer, task.schedule, step / recipe.steps)
+            loss = method.learn(memory.batch(recipe.batch_size), optimizer)
+        if not torch.isfinite(loss):
+            raise Diverged(
+                f"the loss is {loss.item()} after {memory.points} rounds: choose a smaller "
+                "learning_rate"
+            )
+        self._middle = copy.deepcopy((method.state_dict(), optimizer.state_dict()))
+        method.end_task(task)
+
+    def _resumed(self, task: Task) -> Optimizer:
+        """The optimiser of a task that is taken up again where the last training left it."""
+        recipe, method = self.recipe, self.method
+        method.network.train()
+        # Copies: a method may go on in the tensors that it is given.
+        method.load_state_dict(copy.deepcopy(self._start))
+        method.begin_task(task)
+        optimizer = method.make_optimizer(lambda network: make_optimizer(recipe, network))
+        if self._middle is not None:
+            state, of_optimizer = copy.deepcopy(self._middle)
+            method.load_state_dict(state)
+            optimizer.load_state_dict(of_optimizer)
+        method.forget_caches()
+        if recipe.posterior == "none":
+            weights = list(method.network.parameters())
+            optimizer.register_step_pre_hook(lambda *_: _clip(weights, recipe.clip))
+        return optimizer
+
+
+def _clip(weights: list[nn.Parameter], norm: float) -> None:
+    clip_grad_norm_(weights, norm)
+
+
+def make_agent(recipe: Recipe, inputs: int, actions: int) -> Agent:
+    """The agent of a recipe, for contexts of d numbers and K actions.
+
+    Raises:
+        UserError: see `method_of`.
+    """
+    if recipe.strategy == UNIFORM:
+        return UniformAgent(actions)
+    return MethodAgent(recipe, inputs, actions)
+
+
+def method_of(recipe: Recipe, inputs: int, actions: int) -> Method:
+    """The recipe's method, with a network from contexts of d numbers to K expected rewards.
+
+    Raises:
+        UserError: the method does not serve this track, or the network.
+    """
+    noise = None if recipe.loss == "squared-error" else recipe.noise
+    method = make_method(
+        recipe,
+        make_network(recipe, inputs, actions),
+        likelihood=ChosenReward(noise),
+        penalty_weight=recipe.kl_weight,
+        loss_value=False,
+    )
+    require_task_by_task(recipe, method)
+    return method
+
+
+def make_network(recipe: Recipe, inputs: int, actions: int) -> nn.Module:
+    """The recipe's network, with a start from the global generator.
+
+    Raises:
+        UserError: what is from outside is no such network.
+    """
+    posterior = posterior_of(recipe)
+    if recipe.network is not None:
+        body = own_body(recipe.network, (inputs,))
+        return WithHeads(body, (inputs,), actions, multi_head=False, posterior=posterior)
+    network = MLP(inputs, actions, hidden=recipe.hidden, multi_head=False, posterior=posterior)
+    if posterior is None:
+        with torch.no_grad():
+            for parameter in network.parameters():
+                if parameter.ndim > 1:
+                    parameter.uniform_(-recipe.initial_weight, recipe.initial_weight)
+    return network
+
+
+def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
+    """The recipe's optimiser."""
+    if recipe.optimizer == "adam":
+        return Adam(network.parameters(), lr=recipe.learning_rate)
+    # As TensorFlow has it, in whose terms the published settings are: there the second moment
+    # starts at 1. From 0, first steps of three times this learning rate put units to rest.
+    optimizer = RMSprop(network.parameters(), lr=recipe.learning_rate, alpha=0.9, eps=1e-5)
+    for parameter in network.parameters():
+        moments = {"step": torch.zeros(()), "square_avg": torch.ones_like(parameter)}
+        optimizer.state[parameter] = moments
+    return optimizer
