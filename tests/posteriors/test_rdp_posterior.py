@@ -166,3 +166,25 @@ def test_factors_that_do_not_fit_the_groups_are_refused():
     direction = rdp(groups=4).direction
     with pytest.raises(UserError, match=r"must have the shape \[2, 5\], got \[2, 4\]"):
         RDP(direction, LogNormal(torch.zeros(2, 4), torch.ones(2, 4)))
+
+
+def test_stacked_layers_have_the_draws_means_and_divergences_of_single_ones():
+    single = [rdp(kappa=90.0), rdp(kappa=4.0, seed=1)]
+    stacked = RDP(
+        VonMisesFisher(
+            torch.stack([q.direction.mean_direction for q in single]),
+            torch.stack([q.direction.concentration for q in single])[:, None],
+        ),
+        LogNormal(
+            torch.stack([q.factors.loc for q in single]),
+            torch.stack([q.factors.scale for q in single]),
+        ),
+    )
+    draws = stacked.sample(5, [torch.Generator().manual_seed(k) for k in (3, 4)])
+    for k, q in enumerate(single):
+        torch.testing.assert_close(draws[:, k], q.sample(5, torch.Generator().manual_seed(3 + k)))
+        torch.testing.assert_close(stacked.mean()[k], q.mean())
+        torch.testing.assert_close(stacked.radius.loc[k], q.radius.loc)
+        torch.testing.assert_close(stacked.radius.scale[k], q.radius.scale)
+        for prior in (HalfCauchyPrior(0.3, 2.0), moved(q, mu=0.1, kappa=2.0, loc=0.3)):
+            torch.testing.assert_close(stacked.kl(prior)[k], q.kl(prior))

@@ -15,7 +15,7 @@ mean-field Gaussian posterior there and here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -130,15 +130,15 @@ class RDPBlock(nn.Module):
     @property
     def posterior(self) -> RDP:
         """The approximate posterior q(w)."""
-        mu = normalize(self.direction, dim=1)
-        return _rdp(mu, self.log_concentration, self.loc, self.rho)
+        mu = normalize(self.direction, dim=-1)
+        return rdp(mu, self.log_concentration, self.loc, self.rho)
 
     @property
     def prior(self) -> RDP | HalfCauchyPrior:
         """The prior p(w): the first one before the first task, afterwards an RDP."""
         if not self.carried:
             return self.first_prior
-        return _rdp(
+        return rdp(
             self.prior_direction, self.prior_log_concentration, self.prior_loc, self.prior_rho
         )
 
@@ -228,16 +228,30 @@ class RDPWeights(VariationalWeights):
 
     def _join(self, look: Callable[[RDP], Tensor]) -> Tensor:
         """The weight from what a look at the factors' posteriors gives, `[groups, D]` each."""
+        return self.join(
+            {name: look(block.posterior) for name, block in self.factor_blocks().items()}
+        )
+
+    def factor_blocks(self) -> dict[str, RDPBlock]:
+        """Of the weight, by name: "rows", "columns", or both."""
+        blocks = {"rows": self.rows, "columns": self.columns}
+        return {name: block for name, block in blocks.items() if block is not None}
+
+    def join(self, factors: Mapping[str, Tensor]) -> Tensor:
+        """The weight `[..., out, in, ...]` from its factors, `[..., groups, D]` each."""
         parts = []
-        if self.rows is not None:
-            parts.append(look(self.rows.posterior).view(self.shape))
-        if self.columns is not None:
+        for name, factor in factors.items():
             outputs, inputs, *kernel = self.shape
-            columns = look(self.columns.posterior).view(inputs, outputs, *kernel)
-            parts.append(columns.transpose(0, 1))
+            batch = factor.shape[:-2]
+            if name == "rows":
+                parts.append(factor.view(*batch, *self.shape))
+            else:
+                columns = factor.view(*batch, inputs, outputs, *kernel)
+                parts.append(columns.transpose(len(batch), len(batch) + 1))
         return math.prod(parts[1:], start=parts[0])
 
 
-def _rdp(mu: Tensor, log_concentration: Tensor, loc: Tensor, rho: Tensor) -> RDP:
-    concentration = log_concentration.double().exp()
+def rdp(mu: Tensor, log_concentration: Tensor, loc: Tensor, rho: Tensor) -> RDP:
+    """The RDP of unit vectors and a block's parameters `[..., groups, D]`, `[...]`, and so on."""
+    concentration = log_concentration.double().exp().unsqueeze(-1)
     return RDP(VonMisesFisher(mu, concentration), LogNormal(loc, softplus(rho)))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
+
+Generators: TypeAlias = torch.Generator | Sequence[torch.Generator] | None
+"""One, or one for each entry of the first axis, whose draws do not depend on the others."""
 
 
 @dataclass(frozen=True)
@@ -29,30 +35,43 @@ class HalfCauchyPrior:
     concentration: float = 0.0
 
 
+class RDPNoise(NamedTuple):
+    """What is random in n draws of an `RDP`."""
+
+    factors: Tensor
+    """standard normal, of log a_g, log b_g, log a and log b: `[n, ..., 2, groups + 1]`"""
+    angle: Tensor
+    """between each direction and its mean, `[n, ..., groups]`; it depends on the concentration"""
+    normal: Tensor
+    """standard normal, of the tangents: `[n, ..., groups, D]`"""
+
+
 class RDP:
     """Groups of weights by radius and direction, w_g = r_g x_g (Eqs. 2 to 10).
 
         x_g ~ vMF(mu_g, kappa)
         r_g^2 = a b a_g b_g,    all four log-normal: (a, b) the layer's, (a_g, b_g) the group's
 
-    The last axis of mu, shape [groups, D], is one group. The groups share kappa, and the layer's
-    factors, so they are not independent. With a carried posterior as the prior the divergence is
-    that of x, a, b, a_g and b_g together, in closed form.
+    The last axis of mu, shape [..., groups, D], is one group. The groups share kappa, and the
+    layer's factors, so they are not independent. With a carried posterior as the prior the
+    divergence is that of x, a, b, a_g and b_g together, in closed form. Leading axes are a batch of
+    independent layers.
 
     Args:
-        direction: mean directions [groups, D] and one concentration.
-        factors: of the squared radii, shape [2, groups + 1]. Row 0 has a_g and row 1 has b_g, which
-            a half-Cauchy prior takes for gamma and inverse gamma; the last column has a and b.
+        direction: mean directions [..., groups, D] and one concentration, [..., 1] or a scalar.
+        factors: of the squared radii, shape [..., 2, groups + 1]. Row 0 has a_g and row 1 has b_g,
+            which a half-Cauchy prior takes for gamma and inverse gamma; the last column has a and
+            b.
 
     Raises:
         UserError: If the shapes do not fit together.
     """
 
     def __init__(self, direction: VonMisesFisher, factors: LogNormal) -> None:
-        groups = len(direction.mean_direction)
-        if factors.loc.shape != (2, groups + 1):
+        *batch, groups, _ = direction.mean_direction.shape
+        if factors.loc.shape != (*batch, 2, groups + 1):
             raise UserError(
-                f"factors of {groups} groups must have the shape [2, {groups + 1}], got "
+                f"factors of {groups} groups must have the shape {[*batch, 2, groups + 1]}, got "
                 f"{list(factors.loc.shape)}"
             )
         self.direction = direction
@@ -60,39 +79,60 @@ class RDP:
 
     @property
     def radius(self) -> LogNormal:
-        """Each radius by itself, log-normal, shape [groups]."""
-        loc = self.factors.loc.sum(0) / 2
-        variance = self.factors.scale.square().sum(0) / 4
-        return LogNormal(loc[:-1] + loc[-1], (variance[:-1] + variance[-1]).sqrt())
+        """Each radius by itself, log-normal, shape [..., groups]."""
+        loc = self.factors.loc.sum(-2) / 2
+        variance = self.factors.scale.square().sum(-2) / 4
+        return LogNormal(
+            loc[..., :-1] + loc[..., -1:], (variance[..., :-1] + variance[..., -1:]).sqrt()
+        )
 
-    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n times w, reparameterised; shape [n, groups, D]."""
-        log_radius = self.factors.sample_log(n, generator).sum(-2) / 2
-        radius = (log_radius[:, :-1] + log_radius[:, -1:]).exp()
-        return radius.unsqueeze(-1) * self.direction.sample(n, generator)
+    def sample(self, n: int, generator: Generators = None) -> Tensor:
+        """Draw n times w, reparameterised; shape [n, ..., groups, D]."""
+        return self.at(self.noise(n, generator))
+
+    @torch.no_grad()
+    def noise(self, n: int, generator: Generators = None) -> RDPNoise:
+        """What is random in n draws."""
+        mu, kappa = self.direction.mean_direction, self.direction.concentration
+        factors = _normal(n, self.factors.loc, generator)
+        batch, D = mu.shape[:-1], mu.shape[-1]
+        if isinstance(generator, Sequence):
+            shape = batch[0], n, *batch[1:]
+            angle = draw_angle(shape, kappa.unsqueeze(1), D, generator).transpose(0, 1)
+        else:
+            angle = draw_angle((n, *batch), kappa, D, generator)
+        return RDPNoise(factors, angle, _normal(n, mu, generator))
+
+    def at(self, noise: RDPNoise) -> Tensor:
+        """The draws of given noise, shape [n, ..., groups, D]; its normals are used up."""
+        log_squares = torch.addcmul(self.factors.loc, self.factors.scale, noise.factors)
+        log_radius = log_squares.sum(-2) / 2
+        radius = (log_radius[..., :-1] + log_radius[..., -1:]).exp()
+        return radius.unsqueeze(-1) * self.direction.at(noise.angle, noise.normal)
 
     def mean(self) -> Tensor:
-        """E w_g = E r_g A(kappa) mu_g, shape [groups, D]."""
+        """E w_g = E r_g A(kappa) mu_g, shape [..., groups, D]."""
         return self.radius.mean().unsqueeze(-1) * self.direction.mean()
 
     def kl(self, prior: RDP | HalfCauchyPrior) -> Tensor:
-        """KL(self || prior) of all groups together, a scalar in nats, closed form."""
+        """KL(self || prior) of all groups together, [...] in nats, closed form."""
         if isinstance(prior, RDP):
             directions = self.direction.kl(prior.direction)
-            factors = self.factors.kl(prior.factors)
+            factors = self.factors.kl(prior.factors).flatten(-2)
         else:
             mu, kappa = self.direction.mean_direction, self.direction.concentration
             directions = self.direction.kl(
                 VonMisesFisher(mu, torch.full_like(kappa, prior.concentration))
             )
             factors = self._factors_to_half_cauchy(prior.scale)
-        return (directions.sum() + factors.sum(dtype=torch.float64)).to(self.factors.loc.dtype)
+        divergence = directions.sum(-1) + factors.sum(-1, dtype=torch.float64)
+        return divergence.to(self.factors.loc.dtype)
 
     def _factors_to_half_cauchy(self, scale: float) -> Tensor:
         """KL of each factor to the gamma or inverse gamma one that the prior is made of."""
         loc, spread = self.factors.loc, self.factors.scale
         groups_a, layer_a, b = (
-            LogNormal(loc[part], spread[part])
+            LogNormal(loc[(..., *part)], spread[(..., *part)])
             for part in ((0, slice(-1)), (0, slice(-1, None)), (1, slice(None)))
         )
         return torch.cat(
@@ -100,5 +140,17 @@ class RDP:
                 groups_a.kl_to_gamma(0.5, 1.0),
                 layer_a.kl_to_gamma(0.5, scale**2),
                 b.kl_to_inverse_gamma(0.5, 1.0),
-            ]
+            ],
+            dim=-1,
         )
+
+
+def _normal(n: int, like: Tensor, generator: Generators) -> Tensor:
+    """Standard normals `[n, ...]` for each entry of `[...]`."""
+
+    def draw(shape: Sequence[int], of: torch.Generator | None) -> Tensor:
+        return torch.randn((n, *shape), generator=of, dtype=like.dtype, device=like.device)
+
+    if isinstance(generator, Sequence):
+        return torch.stack([draw(like.shape[1:], of) for of in generator], dim=1)
+    return draw(like.shape, generator)
