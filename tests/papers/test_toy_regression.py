@@ -39,7 +39,7 @@ def test_the_network_has_two_hidden_layers():
     shapes = []
 
     def look(job):
-        shapes.extend(weight.shape for weight, _ in job.initial_means())
+        shapes.extend(p.shape for name, p in job.point_lanes().points.items() if "weight" in name)
         return variational.predict(job)
 
     toy.predict_with(look, recipe(steps=1), 7, x, y, PLACES)
@@ -70,9 +70,9 @@ def test_laplaces_variance_is_that_of_the_whole_posterior():
 
     toy.predict_with(keeping, recipe(steps=200), 4, x, y, PLACES)
     job, mixture = kept["job"], kept["mixture"]
-    network, noise = job.point_network(), job.noise()
-    job.fit(network, noise)
-    module = toy.lane_module(network, 0)
+    lanes, noise = job.point_lanes(), job.noise()
+    job.fit(lanes, noise)
+    module = toy.lane_network(lanes, 0)
     names = [name for name, _ in module.named_parameters()]
     values = tuple(p.detach() for p in module.parameters())
 

@@ -2,10 +2,10 @@
 
 import torch
 
+from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn.lanes import Lanes
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.data import RegressionData, Split
-from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
-from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 
 
 def generators(lanes, first=0):
@@ -30,8 +30,11 @@ def lane_data(points=(20, 21, 19), d=3, seed=0):
     return LaneData.of([(torch.randn(n, d), torch.randn(n)) for n in points])
 
 
-def network(family="gaussian", lanes=3, d=3, hidden=5, group_by="layer", noise=0.1, prior=1.0):
-    means = initial_means([d, hidden, 1], range(lanes))
-    scale = torch.full((lanes,), prior)
-    layers = [LocationScaleLayer(w, b, scale, family, group_by, noise) for w, b in means]
-    return LaneNetwork(layers, generators(lanes))
+def mlp(lane, d=3, hidden=(5,), **settings):
+    torch.manual_seed(lane)
+    return MLP(d, 1, hidden=hidden, multi_head=False, **settings)
+
+
+def network(family="gaussian", lanes=3, d=3, hidden=(5,), group_by="layer", noise=0.1, prior=1.0):
+    posterior = PosteriorSettings(family, group_by, initial_noise=noise, prior_scale=prior)
+    return Lanes([mlp(k, d, hidden, posterior=posterior) for k in range(lanes)], 0)

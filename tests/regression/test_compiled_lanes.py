@@ -4,34 +4,29 @@ import math
 
 import pytest
 import torch
-from regression_helpers import generators, lane_data, network
+from regression_helpers import generators, lane_data, mlp, network
 
 from vcl_radial import native
+from vcl_radial.nn.compiled_lanes import CompiledLanes
+from vcl_radial.nn.lane_step import LaneSettings, LaneStep
+from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.noise_precision import NoisePrecision
-from vcl_radial.tracks.regression.adam import LaneAdam
-from vcl_radial.tracks.regression.compiled import CompiledLanes
 from vcl_radial.tracks.regression.fit import FitSettings, fit
-from vcl_radial.tracks.regression.layers import DropoutLayer, PointLayer
-from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
 
 pytestmark = pytest.mark.skipif(native.unavailable() is not None, reason=str(native.unavailable()))
 
 POINTS = 300, 310, 290
 
 
-def of_points(make):
-    means = initial_means([3, 7, 6, 1], range(3))
-    scale = torch.tensor([1.0, 0.5, 2.0])
-    return lambda: LaneNetwork([make(w, b, scale) for w, b in means], generators(3))
+def of_points(*rates):
+    return lambda: Lanes(
+        [mlp(k, hidden=(7, 6), posterior=None, dropout=rate) for k, rate in enumerate(rates)], 0
+    )
 
 
 def carried(family, group_by):
-    def make():
-        net = network(family, group_by=group_by, noise=0.2)
-        net.carry()
-        return net
-
-    return make
+    return lambda: network(family, group_by=group_by, noise=0.2).carried()
 
 
 NETWORKS = {
@@ -45,27 +40,42 @@ NETWORKS = {
         for family in ("gaussian", "radial", "radial-eq44")
         for group_by in ("layer", "unit")
     },
-    "points": of_points(PointLayer),
-    "dropout": of_points(
-        lambda w, b, scale: DropoutLayer(w, b, scale, torch.tensor([0.1, 0.3, 0.5]))
-    ),
+    "points": of_points(0, 0, 0),
+    "dropout": of_points(0.1, 0.3, 0.5),
 }
 
 
 def trained(make, settings, *, compiled):
     """Parameters, moments and the noise after training."""
-    data, net = lane_data(POINTS), make()
+    data, lanes = lane_data(POINTS), make()
     noise = NoisePrecision(data.points, (1.0, 1e-3))
-    rates = torch.tensor([1e-2, 1e-3, 3e-3])
-    weights = torch.tensor([1.0, 0.3, 5.0])
-    adam = fit(net, noise, data, rates, settings, kl_weights=weights, compiled=compiled)
+    step = fit(
+        lanes,
+        generators(3),
+        noise,
+        data,
+        [1e-2, 1e-3, 3e-3],
+        settings,
+        kl_weights=[1.0, 0.3, 5.0],
+        prior_precision={name: torch.tensor([1.0, 4.0, 0.25]) for name in lanes.points},
+        compiled=compiled,
+    )
     return {
-        "parameters": net.parameters,
-        "first": adam.first,
-        "second": adam.second,
+        "parameters": joined(step.adam.parameters),
+        "first": joined([first for first, _ in step.adam.moments]),
+        "second": joined([second for _, second in step.adam.moments]),
         "rate": noise.rate,
-        "steps": torch.tensor(adam.steps),
+        "steps": torch.tensor(step.adam.steps),
     }
+
+
+def joined(tensors):
+    return torch.cat([t.flatten(1) for t in tensors], dim=1)
+
+
+def start(lanes):
+    blocks = [p for block in lanes.blocks for p in (block.mean, block.rho)]
+    return joined([*blocks, *lanes.points.values()])
 
 
 @pytest.mark.parametrize(
@@ -78,10 +88,9 @@ def trained(make, settings, *, compiled):
 def test_lanes_end_where_they_do_in_pytorch(name, settings):
     make = NETWORKS[name]
     found, expected = (trained(make, settings, compiled=compiled) for compiled in (True, False))
-    start = make().parameters
     for what, value in expected.items():
         torch.testing.assert_close(found[what], value, rtol=2e-3, atol=2e-5, msg=what)
-    moved = (expected["parameters"] - start).abs()
+    moved = (expected["parameters"] - start(make())).abs()
     off = (expected["parameters"] - found["parameters"]).abs()
     assert off.max() < 1e-2 * moved.max()
 
@@ -90,9 +99,10 @@ def test_a_lane_that_diverges_leaves_the_others_alone():
     settings = FitSettings(30, 16)
 
     def one_lost():
-        net = network()
-        net.parameters[1] = math.nan
-        return net
+        lanes = network()
+        for block in lanes.blocks:
+            block.mean[1] = math.nan
+        return lanes
 
     alone, beside = (
         trained(make, settings, compiled=True)["parameters"] for make in (network, one_lost)
@@ -102,12 +112,20 @@ def test_a_lane_that_diverges_leaves_the_others_alone():
     assert torch.equal(beside[2], alone[2])
 
 
+def step_of(lanes, rho_rate=1e-3):
+    data, settings = lane_data(POINTS), [LaneSettings(1e-3, rho_rate, 1.0)] * 3
+    return LaneStep(lanes, settings, generators(3), *data.table, samples=1)
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_library_has_these_layers(name):
-    net, data = NETWORKS[name](), lane_data(POINTS)
-    adam = LaneAdam(net.parameters, torch.ones(3))
-    noise = NoisePrecision(data.points, (1.0, 1e-3))
-    assert CompiledLanes.of(net, adam, noise, data, torch.ones(3), 0.01) is not None
-    # ... and one that it does not have keeps all of them in PyTorch.
-    net.layers[-1].compiled = lambda: None
-    assert CompiledLanes.of(net, adam, noise, data, torch.ones(3), 0.01) is None
+    noise = NoisePrecision(torch.tensor(POINTS), (1.0, 1e-3))
+    assert CompiledLanes.of(step_of(NETWORKS[name]()), noise, 0.01) is not None
+
+
+def test_what_the_library_has_not_stays_in_pytorch():
+    noise = NoisePrecision(torch.tensor(POINTS), (1.0, 1e-3))
+    assert CompiledLanes.of(step_of(network(), rho_rate=1e-2), noise, 0.01) is None
+    rdp = RDPSettings("double", 0.05)
+    factors = Lanes([mlp(k, posterior=rdp, point_heads=True) for k in range(3)], 0)
+    assert CompiledLanes.of(step_of(factors), noise, 0.01) is None

@@ -3,37 +3,20 @@ from dataclasses import replace
 
 import pytest
 import torch
-from regression_helpers import generators, lane_data, network, toy
+from regression_helpers import generators, lane_data, mlp, network, toy
 
 from vcl_radial import native
+from vcl_radial.nn import PosteriorSettings, kl_divergence
+from vcl_radial.nn.lane_step import LaneSettings, LaneStep
+from vcl_radial.nn.lanes import Lanes
 from vcl_radial.noise_precision import NoisePrecision
-from vcl_radial.tracks.regression.adam import LaneAdam
 from vcl_radial.tracks.regression.batches import LaneData
-from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit, gradient
+from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit
 from vcl_radial.tracks.regression.methods import Job
-from vcl_radial.tracks.regression.methods.variational import make_network
-from vcl_radial.tracks.regression.network import LaneNetwork, outputs
+from vcl_radial.tracks.regression.methods.dropout import make_lanes as make_dropout_lanes
+from vcl_radial.tracks.regression.methods.variational import make_lanes
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import train_and_score
-from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
-
-
-def test_lane_adam_is_torchs_with_a_rate_for_each_lane():
-    torch.manual_seed(0)
-    start = torch.randn(3, 7)
-    rates = [1e-3, 1e-2, 1e-1]
-    parameters = start.clone()
-    ours = LaneAdam(parameters, torch.tensor(rates))
-    theirs = [start[k].clone().requires_grad_() for k in range(3)]
-    optimizers = [torch.optim.Adam([p], lr=rate) for p, rate in zip(theirs, rates, strict=True)]
-    for _ in range(20):
-        slope = torch.randn(3, 7) * torch.tensor([[1e-4], [1.0], [30.0]])
-        ours.step(slope)
-        for k, optimizer in enumerate(optimizers):
-            theirs[k].grad = slope[k].clone()
-            optimizer.step()
-    torch.testing.assert_close(parameters, torch.stack(theirs).detach(), rtol=1e-5, atol=1e-6)
-
 
 RECIPES = {
     "mfvi": {"method": "variational"},
@@ -83,34 +66,27 @@ def test_validation_scores_do_not_depend_on_the_test_rows():
 
 @pytest.mark.parametrize("family", ["gaussian", "radial"])
 def test_the_scale_of_the_divergence_depends_on_the_points_and_not_on_the_batch(family):
-    """With a precision of 0 the data are silent: what is left is the gradient of KL / N."""
-    net, data = network(family), lane_data()
-    silent = torch.zeros(3)
+    """Where the data are silent, what is left of Adam's moment is the gradient of KL / N."""
 
-    def slope(batch, samples, points, weight=1.0):
-        rows = torch.zeros(3, batch, dtype=torch.long)
-        noise = net.noise(1, samples)[0]
-        return gradient(net, silent, weight / points, data.rows(rows), noise)[0]
+    def moment(batch, samples, points, weight=1.0):
+        lanes = network(family)
+        settings = [LaneSettings(1e-3, 1e-3, weight / points)] * 3
+        step = LaneStep(
+            lanes,
+            settings,
+            generators(3),
+            *lane_data().table,
+            samples=samples,
+            loss=lambda outputs, y: 0 * outputs.sum((1, 2)),
+        )
+        step(torch.zeros(3, batch, dtype=torch.long))
+        return torch.cat([first.flatten() for first, _ in step.adam.moments])
 
-    one = slope(2, 1, data.points)
-    torch.testing.assert_close(slope(16, 3, data.points), one)
-    torch.testing.assert_close(slope(2, 1, 10 * data.points), one / 10)
-    torch.testing.assert_close(slope(2, 1, data.points, weight=3.0), 3 * one)
+    one = moment(2, 1, 20)
+    torch.testing.assert_close(moment(16, 3, 20), one)
+    torch.testing.assert_close(moment(2, 1, 200), one / 10)
+    torch.testing.assert_close(moment(2, 1, 20, weight=3.0), 3 * one)
     assert one.abs().max() > 0
-
-
-def test_the_fit_term_is_the_mean_over_the_batch_whatever_its_size():
-    net, data = network(), lane_data()
-    noise = net.noise(1, 2)[0]
-    rows = torch.arange(6).expand(3, 6)
-    one, error = gradient(net, torch.ones(3), 1 / data.points, data.rows(rows), noise)
-    twice, same = gradient(
-        net, torch.ones(3), 1 / data.points, data.rows(torch.cat([rows, rows], 1)), noise
-    )
-    torch.testing.assert_close(one, twice)
-    torch.testing.assert_close(error, same)
-    residual = outputs(net.draw(noise), data.x[:, :6]) - data.y[:, None, :6]
-    torch.testing.assert_close(error, residual.square().mean((1, 2)))
 
 
 def orthogonal(n=40, d=4, seed=0):
@@ -121,17 +97,33 @@ def orthogonal(n=40, d=4, seed=0):
     return x, x @ torch.randn(d) + 0.3 + 0.4 * torch.randn(n)
 
 
+def linear_lanes(d, noise, prior_scales):
+    """Linear models: networks without a hidden layer."""
+    settings = PosteriorSettings("gaussian", initial_noise=noise)
+    return Lanes(
+        [
+            mlp(
+                lane,
+                d,
+                (),
+                posterior=replace(settings, prior_scale=scale),
+            )
+            for lane, scale in enumerate(prior_scales)
+        ],
+        0,
+    )
+
+
 def test_training_finds_the_exact_posterior_where_mean_field_is_exact():
     """A linear model, a known noise and an orthogonal design: means and scales in closed form."""
-    lanes = [orthogonal(seed=0), orthogonal(seed=1)]
-    data, precision = LaneData.of(lanes), 6.0
-    weight, bias = torch.randn(2, 1, 4), torch.zeros(2, 1)
-    layer = LocationScaleLayer(weight, bias, torch.tensor([1.0, 0.4]), "gaussian", "layer", 0.05)
-    net = LaneNetwork([layer], generators(2))
+    designs = [orthogonal(seed=0), orthogonal(seed=1)]
+    data, precision = LaneData.of(designs), 6.0
+    lanes = linear_lanes(4, 0.05, (1.0, 0.4))
     certain = NoisePrecision(data.points, (1e9, 1e9 / precision), precision)
-    fit(net, certain, data, torch.full((2,), 0.03), FitSettings(1500, 40, train_samples=16))
-    (q,) = layer.posteriors(net.parameters)
-    for lane, ((x, y), prior_scale) in enumerate(zip(lanes, (1.0, 0.4), strict=True)):
+    settings = FitSettings(1500, 40, train_samples=16)
+    fit(lanes, generators(2), certain, data, [0.03] * 2, settings)
+    (q,) = lanes.blocks
+    for lane, ((x, y), prior_scale) in enumerate(zip(designs, (1.0, 0.4), strict=True)):
         with_one = torch.cat([x, torch.ones(len(x), 1)], 1)
         exact = precision * with_one.T @ with_one + torch.eye(5) / prior_scale**2
         mean = torch.linalg.solve(exact, precision * with_one.T @ y)
@@ -146,15 +138,13 @@ def test_training_finds_the_noise_of_a_linear_model():
     spread = torch.tensor([[0.1], [0.5]])
     y = x @ torch.tensor([1.0, -1.0, 0.5]) + spread * torch.randn(2, 400)
     data = LaneData(x, y, torch.tensor([400, 400]))
-    layer = LocationScaleLayer(
-        torch.zeros(2, 1, 3), torch.zeros(2, 1), torch.ones(2), "gaussian", "layer", 0.01
-    )
-    net, noise = LaneNetwork([layer], generators(2)), NoisePrecision(data.points, (1.0, 1e-3))
-    fit(net, noise, data, torch.full((2,), 0.01), FitSettings(1200, 50))
+    lanes, draws = linear_lanes(3, 0.01, (1.0, 1.0)), generators(2)
+    noise = NoisePrecision(data.points, (1.0, 1e-3))
+    fit(lanes, draws, noise, data, [0.01] * 2, FitSettings(1200, 50))
     torch.testing.assert_close(noise.mean.rsqrt(), spread[:, 0], rtol=0.1, atol=0)
     # ... and it ends at its optimum for what the weights have become.
     optimum = NoisePrecision(data.points, (1.0, 1e-3))
-    optimum.update(expected_squared_error(net, data))
+    optimum.update(expected_squared_error(lanes, data, draws))
     torch.testing.assert_close(noise.mean, optimum.mean, rtol=0.02, atol=0)
 
 
@@ -163,9 +153,10 @@ def test_progress_is_told_up_to_the_last_step():
     data = lane_data()
     fit(
         network(),
+        generators(3),
         NoisePrecision(data.points, (1.0, 1e-3)),
         data,
-        torch.full((3,), 1e-3),
+        [1e-3] * 3,
         FitSettings(150, 8),
         told.append,
     )
@@ -175,19 +166,17 @@ def test_progress_is_told_up_to_the_last_step():
 
 @pytest.mark.parametrize("posterior", ["radial", "rdp"])
 def test_draws_of_a_prediction_do_not_depend_on_how_long_training_was(posterior):
-    """Nor does a prediction disturb what training draws after it."""
     data = lane_data()
-    recipe = Recipe(method="variational", posterior=posterior)
+    recipe = Recipe(method="variational", posterior=posterior, steps=5)
     job = Job([recipe] * 3, [4, 5, 6], data, data.x[:, :7], hidden=[5])
-    net = make_network(job)
-    first = job.draws(net, 9)
-    state = net.generators[0].get_state()
-    assert torch.equal(job.draws(net, 9), first)
-    assert torch.equal(net.generators[0].get_state(), state)
-    net.noise(1)  # a step of training
-    assert torch.equal(job.draws(net, 9), first)
+    lanes = make_lanes(job)
+    first = job.draws(lanes, 9)
+    assert torch.equal(job.draws(lanes, 9), first)
+    job.fit(lanes, job.noise(), generators=generators(3))  # moves the weights, not the draws' noise
+    assert not torch.equal(job.draws(lanes, 9), first)
+    assert torch.equal(job.draws(make_lanes(job), 9), first)
     other = replace(job, seeds=[7, 8, 9])
-    assert not torch.equal(other.draws(net, 9), first)
+    assert not torch.equal(other.draws(lanes, 9), first)
 
 
 def test_the_weight_of_the_divergence_is_that_of_each_lane():
@@ -198,7 +187,39 @@ def test_the_weight_of_the_divergence_is_that_of_each_lane():
         for w in (0.0, 100.0)
     ]
     job = Job(recipes, [1, 1], data, data.x, hidden=[5])
-    net = make_network(job)
-    job.fit(net, job.noise())
-    narrow, wide = net.kl().tolist()
+    lanes = make_lanes(job)
+    job.fit(lanes, job.noise())
+    lanes.write_back()
+    narrow, wide = (kl_divergence(network, [0]) for network in lanes.networks)
     assert narrow > 3 * wide
+
+
+def test_networks_start_at_hes_means_of_the_lanes_own_seed():
+    data, recipe = lane_data((40, 40)), Recipe(method="laplace")
+    job = Job([recipe] * 2, [7, 8], data, data.x, hidden=[5])
+    together = job.point_lanes().points
+    alone = replace(job, recipes=[recipe], seeds=[8]).point_lanes().points
+    for name, value in together.items():
+        assert torch.equal(value[1], alone[name][0])
+    weight = together["body.0.weight"]
+    assert not torch.equal(weight[0], weight[1])
+    bayesian = make_lanes(replace(job, recipes=[Recipe(method="variational")] * 2))
+    first, _ = bayesian.networks[0].body[0].weights.mean()
+    assert torch.equal(first, weight[0])
+
+
+def test_the_prior_of_dropout_is_that_of_the_weights_that_masks_leave():
+    """E ||M z / keep||^2 / 2 s^2, the part of KL(q || p) that depends on M, and the biases'."""
+    data = lane_data((40, 40))
+    recipes = [Recipe(method="dropout", dropout=p, prior_scale=0.7) for p in (0.2, 0.5)]
+    job = Job(recipes, [1, 2], data, data.x, hidden=[5])
+    lanes = make_dropout_lanes(job)
+    precision = job.prior_precision(lanes)
+    for lane, net in enumerate(lanes.networks):
+        masks = net.dropout[0].draw_mask(40_000, 1, torch.Generator().manual_seed(0))
+        weight = net.body[0].weight.detach()
+        expected = (weight * masks).square().sum((1, 2)).mean() / 0.7**2
+        found = precision["body.0.weight"][lane] * weight.square().sum()
+        torch.testing.assert_close(found, expected, rtol=0.01, atol=0)
+        assert float(precision["body.0.bias"][lane]) == pytest.approx(1 / 0.7**2)
+        assert precision["head.output.weight"][lane] == precision["body.0.weight"][lane]

@@ -3,50 +3,47 @@ import math
 import numpy as np
 import pytest
 import torch
-from regression_helpers import generators, toy
+from regression_helpers import mlp, toy
 from sklearn.linear_model import BayesianRidge
 from torch.func import functional_call, jacrev
 
+from vcl_radial.nn.lanes import Lanes
 from vcl_radial.tracks.regression.fit import fit
-from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_module
-from vcl_radial.tracks.regression.layers import PointLayer
+from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_network
 from vcl_radial.tracks.regression.methods.badam import predict as badam
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.methods.laplace import laplace, maximise_evidence
-from vcl_radial.tracks.regression.network import LaneNetwork, initial_means, outputs
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import LaneSplits
 
 
-def point_network(widths=(3, 5, 1), lanes=2):
-    torch.manual_seed(0)
-    means = initial_means(widths, range(lanes))
-    layers = [PointLayer(w, torch.randn_like(b), torch.ones(lanes)) for w, b in means]
-    return LaneNetwork(layers, generators(lanes))
+def point_lanes(d=3, hidden=(5,), lanes=2):
+    return Lanes([with_biases(mlp(lane, d, hidden, posterior=None)) for lane in range(lanes)], 0)
 
 
-def test_a_lanes_module_is_its_network():
-    net, x = point_network(), torch.randn(2, 6, 3)
-    found = outputs(net.draw(net.noise(1)[0]), x)[:, 0]
-    for lane in range(2):
-        module = lane_module(net, lane)
-        torch.testing.assert_close(module(x[lane].double())[:, 0].float(), found[lane])
+def with_biases(network):
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name.endswith("bias"):
+                parameter.normal_()
+    return network
 
 
 def test_jacobians_are_those_of_autograd_in_the_order_of_flat_values():
-    net, x = point_network(), torch.randn(6, 3)
-    module = lane_module(net, 1)
-    named = dict(module.named_parameters())
-    exact = jacrev(lambda p: functional_call(module, p, (x.double(),)).squeeze(1))(named)
-    ((f, J),) = jacobians(module, x)
-    torch.testing.assert_close(f, module(x.double()).squeeze(1))
+    lanes, x = point_lanes(), torch.randn(6, 3)
+    network = lane_network(lanes, 1)
+    named = dict(network.named_parameters())
+    exact = jacrev(lambda p: functional_call(network, p, (x.double(),)).squeeze(1))(named)
+    ((f, J),) = jacobians(network, x)
+    torch.testing.assert_close(f, network(x.double()).squeeze(1))
+    torch.testing.assert_close(f.float(), lanes.networks[1](x).squeeze(1))
     per_layer = [
         torch.cat([exact[f"{k}.weight"], exact[f"{k}.bias"].unsqueeze(2)], dim=2).flatten(1)
-        for k in (0, 2)
+        for k in ("body.0", "head.output")
     ]
     torch.testing.assert_close(J, torch.cat(per_layer, dim=1))
     # f is linear in the last layer: J w over its weights is f itself.
-    weights = flat_order(net, net.parameters.double(), 1)
+    weights = flat_order(network, named)
     torch.testing.assert_close(J[:, -6:] @ weights[-6:], f)
 
 
@@ -95,7 +92,7 @@ def test_laplace_of_a_linear_network_is_bayesian_linear_regression():
 def test_laplace_is_less_certain_far_from_the_data():
     data = toy()
     lanes = LaneSplits(data, [0])
-    module = lane_module(point_network((3, 5, 1), 1), 0)
+    module = lane_network(point_lanes(lanes=1), 0)
     near, far = lanes.train.x[0][:20], 20 * lanes.train.x[0][:20]
     x, y = lanes.train.x[0], lanes.train.y[0]
     # Where all units are off there is nothing to be uncertain of: so not every row.
@@ -103,9 +100,9 @@ def test_laplace_is_less_certain_far_from_the_data():
 
 
 def test_a_lane_that_diverged_has_scores_that_are_not_numbers():
-    module = lane_module(point_network((3, 5, 1), 1), 0)
+    module = lane_network(point_lanes(lanes=1), 0)
     with torch.no_grad():
-        module[0].weight.fill_(math.nan)
+        module.body[0].weight.fill_(math.nan)
     mean, variance = laplace(module, torch.randn(9, 3), torch.randn(9), torch.randn(2, 3))
     assert torch.isnan(mean).all()
     assert torch.isnan(variance).all()
@@ -133,29 +130,24 @@ def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(m
     """sum_i J_i^2 / (N sqrt(v_i) + 1 / prior_scale^2) + 1 / E tau, N of each lane's own rows."""
     trained = {}
 
-    def spied(network, noise, *arguments, **keys):
-        trained["adam"] = fit(network, noise, *arguments, **keys)
-        trained["network"], trained["noise"] = network, noise
-        return trained["adam"]
+    def spied(lanes, generators, noise, *arguments, **keys):
+        trained["step"] = fit(lanes, generators, noise, *arguments, **keys)
+        trained["lanes"], trained["noise"] = lanes, noise
+        return trained["step"]
 
     monkeypatch.setattr("vcl_radial.tracks.regression.methods.job.fit", spied)
-    lanes = LaneSplits(toy(), [0, 1])
+    splits = LaneSplits(toy(), [0, 1])
     recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=0.5)
-    mixture = badam(Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=[6]))
-    adam, net = trained["adam"], trained["network"]
-    v = adam.second / (1 - 0.999**60)
-    for lane in range(2):
-
-        def f(parameters, x, lane=lane):
-            network = LaneNetwork.__new__(LaneNetwork)
-            network.layers, network.sizes = net.layers, net.sizes
-            network.parameters = net.parameters.index_put((torch.tensor(lane),), parameters)
-            drawn = network.draw([() for _ in net.layers])
-            return outputs([d._replace(mask=None) for d in drawn], x.expand(2, 1, -1))[lane, 0, 0]
-
-        x = lanes.test.x[lane, 0]
-        J = jacrev(f)(net.parameters[lane], x)
-        precision = lanes.train.points[lane] * v[lane].sqrt() + 1 / 0.5**2
-        expected = (J.square() / precision).sum() + 1 / trained["noise"].mean[lane]
+    mixture = badam(Job([recipe] * 2, [3, 4], splits.train, splits.test.x, hidden=[6]))
+    step, lanes = trained["step"], trained["lanes"]
+    for lane, network in enumerate(lanes.networks):
+        named = dict(network.named_parameters())
+        x = splits.test.x[lane, :1]
+        J = jacrev(lambda p, x: functional_call(lanes.networks[0], p, (x,))[0, 0])(named, x)
+        expected = 1 / trained["noise"].mean[lane]
+        for name, slope in J.items():
+            v = step.adam.moments[step.adam_of(name)][1][lane] / (1 - 0.999**60)
+            precision = splits.train.points[lane] * v.sqrt() + 1 / 0.5**2
+            expected = expected + (slope.square() / precision).sum()
         found = mixture.scale[0, lane, 0].square().float()
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=0)

@@ -32,7 +32,8 @@ def test_a_batch_is_never_larger_than_the_smallest_lane_and_never_padding():
     data = lane_data(points=(20, 21, 17))
     batches = LaneBatches(data.points, 1000, generators(3))
     assert batches.batch_size == 17
-    x, y = data.rows(batches.take(1)[0])
+    rows = data.in_table(batches.take(1)[0])
+    x, y = (values[rows] for values in data.table)
     assert x.shape == (3, 17, 3)
     assert sorted(y[2].tolist()) == sorted(data.y[2, :17].tolist())
     assert (y != 0).all()  # padding is 0
@@ -40,7 +41,7 @@ def test_a_batch_is_never_larger_than_the_smallest_lane_and_never_padding():
 
 def test_rows_are_those_of_the_lane():
     data = lane_data(points=(5, 5))
-    x, y = data.rows(torch.tensor([[4, 0], [1, 1]]))
+    x, y = (t[data.in_table(torch.tensor([[4, 0], [1, 1]]))] for t in data.table)
     assert torch.equal(x[0], data.x[0, [4, 0]])
     assert torch.equal(y[1], data.y[1, [1, 1]])
 

@@ -7,7 +7,7 @@ with autograd and PyTorch's own Adam.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import torch
@@ -17,12 +17,11 @@ from vcl_radial import native
 from vcl_radial.bench.pictures import Ratios
 from vcl_radial.bench.setting import Result, Setting, rows_of
 from vcl_radial.bench.timing import Work, interleaved, ratios
+from vcl_radial.nn import MLP, PosteriorSettings
+from vcl_radial.nn.lanes import Lanes
 from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, fit
-from vcl_radial.tracks.regression.layers import LaneLayer, PointLayer
-from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
-from vcl_radial.tracks.regression.variational_layers import LocationScaleLayer
 
 LANES, ROWS, WIDTHS, BATCH = 20, 455, (13, 50, 1), 64
 REFERENCE = "radial, compiled"
@@ -37,9 +36,9 @@ def measure(setting: Setting) -> Result:
     """Seconds of a lane's step, and their ratio to a compiled radial one's."""
     steps, x, y = setting.sizes.regression_steps, torch.randn(ROWS, WIDTHS[0]), torch.randn(ROWS)
     work: dict[str, Work] = {}
-    for name, layer in _LAYERS.items():
+    for name, posterior in _POSTERIORS.items():
         for how, compiled in (("compiled", True), ("PyTorch", False)):
-            work[f"{name}, {how}"] = partial(_train_lanes, layer, x, y, steps, compiled)
+            work[f"{name}, {how}"] = partial(_train_lanes, posterior, x, y, steps, compiled)
     alone = "point estimates, a network by itself"
     work[alone] = partial(_train_alone, x, y, steps)
     calls = interleaved(work, setting.repeats, setting.clock)
@@ -53,26 +52,36 @@ def measure(setting: Setting) -> Result:
     return Result(rows, [_note(steps)])
 
 
-def _location_scale(family: str, weight: Tensor, bias: Tensor) -> LaneLayer:
-    return LocationScaleLayer(weight, bias, torch.ones(len(weight)), family, "layer", _NOISE)
-
-
-_LAYERS: Mapping[str, Callable[[Tensor, Tensor], LaneLayer]] = {
-    "radial": partial(_location_scale, "radial"),
-    "mfvi": partial(_location_scale, "gaussian"),
-    "point estimates": lambda weight, bias: PointLayer(weight, bias, torch.ones(len(weight))),
+_POSTERIORS: Mapping[str, PosteriorSettings | None] = {
+    "radial": PosteriorSettings("radial", initial_noise=_NOISE),
+    "mfvi": PosteriorSettings("gaussian", initial_noise=_NOISE),
+    "point estimates": None,
 }
 
 
 def _train_lanes(
-    layer: Callable[[Tensor, Tensor], LaneLayer], x: Tensor, y: Tensor, steps: int, compiled: bool
+    posterior: PosteriorSettings | None, x: Tensor, y: Tensor, steps: int, compiled: bool
 ) -> None:
+    inputs, hidden, outputs = WIDTHS
+    networks = [
+        MLP(inputs, outputs, hidden=[hidden], multi_head=False, posterior=posterior)
+        for _ in range(LANES)
+    ]
+    lanes = Lanes(networks, 0)
     generators = [torch.Generator().manual_seed(lane) for lane in range(LANES)]
-    layers = [layer(*means) for means in initial_means(WIDTHS, range(LANES))]
     data = LaneData.of([(x, y)] * LANES)
-    noise = NoisePrecision(data.points, (1.0, 1e-3))
-    rates, settings = torch.full((LANES,), 1e-3), FitSettings(steps, BATCH)
-    fit(LaneNetwork(layers, generators), noise, data, rates, settings, compiled=compiled)
+    noise, settings = NoisePrecision(data.points, (1.0, 1e-3)), FitSettings(steps, BATCH)
+    precision = {name: torch.ones(LANES) for name in lanes.points}
+    fit(
+        lanes,
+        generators,
+        noise,
+        data,
+        [1e-3] * LANES,
+        settings,
+        prior_precision=precision,
+        compiled=compiled,
+    )
 
 
 def _train_alone(x: Tensor, y: Tensor, steps: int) -> None:

@@ -1,52 +1,52 @@
 /* Training steps of a small fully connected network with one output and squared error.
 
    A network is trained for many steps in one call, with all it needs close by: at these sizes a pass
-   over it takes microseconds, and calls from outside would take longer. The equations are those of
-   `regression/fit.py`, which this file is tested against. All arrays are float32 and contiguous. */
+   over it takes microseconds, and calls from outside would take longer. The steps are those of
+   `nn/lane_step.py`, which this file is tested against. All arrays are float32 and contiguous. */
 
 #include "step.h"
 
 /* Rows of a batch that are taken through all layers together, so that they stay in the cache. */
 enum { TILE = 128, MAX_BLOCKS = 2 };
 
-/* Groups of D weights side by side; the draws' noise is [steps, samples, groups, D]. */
+/* Groups of D weights side by side, from a layer's weight `at` on; the draws' noise is [steps,
+   samples, groups, D]. Without rho they are point estimates, of which `precision` is the prior's. */
 typedef struct {
-    Count at, groups, D; /* from its layer's first weight on */
+    Count at, groups, D;
+    Adam mean, rho;
+    float *scale; /* softplus(rho), kept up to date */
     const float *noise, *prior_mean, *prior_scale;
+    float precision;
     int divergence;
 } Block;
 
-/* A layer's weights, biases among them: with rows of `row` weights, weight (j, k) is at j row + k and
-   bias j at bias + j bias_step. With blocks they are drawn, and the parameters are their means and
-   then their rhos; without, the parameters are the weights. */
+/* A layer's weights, biases among them, are those of its blocks: with rows of `row` weights, weight
+   (j, k) is at j row + k and bias j at bias + j bias_step. */
 typedef struct {
     Count inputs, outputs, row, bias, bias_step, weights;
-    Count at; /* of its first parameter in those of the network */
     Count blocks;
     Block block[MAX_BLOCKS];
-    const float *mask;      /* of its inputs, [steps, samples, rows of the batch, inputs]; or null */
-    const float *precision; /* of point estimates' prior, [weights] */
+    const float *mask; /* of its inputs, [steps, samples, rows of the batch, inputs]; or null */
 } Layer;
 
 typedef struct {
     Layer *layers;
     Count depth;
-    float *values, *exp_avg, *exp_avg_sq; /* of all parameters */
-    const float *x, *y;                   /* [N, inputs], [N] */
-    const int64_t *rows;                  /* of the batch of each step, with this stride */
+    const float *x, *y;          /* [N, inputs], [N] */
+    const int64_t *rows;         /* of the batch of each step, with this stride */
     Count stride, batch, samples, steps;
-    const float *rates;                   /* of each step */
-    Count done;                           /* steps before these */
+    const float *rates;          /* of each step */
+    Count done;                  /* steps before these */
     float kl_factor, beta1, beta2, epsilon;
-    /* The noise's precision: Gamma(shape, rate), see regression/noise.py. */
+    /* The noise's precision: Gamma(shape, rate), see noise_precision.py. */
     float *noise_rate, noise_shape, prior_rate, half_points, noise_step;
-    float *scratch;                       /* of vcl_network_scratch() floats */
+    float *scratch;              /* of vcl_network_scratch() floats */
 } Network;
 
 /* --- scratch ------------------------------------------------------------------------------------ */
 
 typedef struct {
-    float *weights, *scale, *gradient, *of_scale, *of_sample; /* of all layers' weights */
+    float *weights, *gradient, *of_scale, *of_sample; /* of all layers' weights */
     float *inputs;                                /* of each layer, [inputs, TILE] */
     float *slope, *slope_before;                  /* in a layer's outputs, [outputs, TILE] */
     Sums *sums;                                   /* of all groups */
@@ -76,7 +76,7 @@ Count vcl_network_scratch(const Network *net) {
     Count weights, inputs, groups;
     totals(net, &weights, &inputs, &groups);
     const Count of_sums = groups * (Count)(sizeof(Sums) / sizeof(float));
-    return of_sums + 5 * weights + (inputs + 2 * widest(net)) * TILE;
+    return of_sums + 4 * weights + (inputs + 2 * widest(net)) * TILE;
 }
 
 static Scratch laid_out(const Network *net) {
@@ -85,8 +85,7 @@ static Scratch laid_out(const Network *net) {
     Scratch s;
     s.sums = (Sums *)net->scratch; /* first: it is aligned as doubles are */
     s.weights = net->scratch + groups * (Count)(sizeof(Sums) / sizeof(float));
-    s.scale = s.weights + weights;
-    s.gradient = s.scale + weights;
+    s.gradient = s.weights + weights;
     s.of_scale = s.gradient + weights;
     s.of_sample = s.of_scale + weights;
     s.inputs = s.of_sample + weights;
@@ -241,22 +240,24 @@ static double pass(const Network *net, Scratch s, Count draw, const int64_t *row
 
 /* w = mean + scale * noise of the draw; point estimates are what they are */
 static void draw_weights(const Network *net, Scratch s, Count draw) {
-    Count from = 0;
+    float *layer_weights = s.weights;
     for (Count l = 0; l < net->depth; l++) {
         const Layer *layer = net->layers + l;
-        const float *restrict mean = net->values + layer->at;
-        float *restrict w = s.weights + from;
-        if (!layer->blocks) memcpy(w, mean, (size_t)layer->weights * sizeof(float));
         for (Count k = 0; k < layer->blocks; k++) {
             const Block *block = layer->block + k;
-            const Count n = block->groups * block->D, at = block->at;
+            const Count n = block->groups * block->D;
+            const float *restrict mean = block->mean.value;
+            float *restrict w = layer_weights + block->at;
+            if (!block->rho.value) {
+                memcpy(w, mean, (size_t)n * sizeof(float));
+                continue;
+            }
             const float *restrict noise = block->noise + draw * n;
-            const float *restrict scale = s.scale + from;
+            const float *restrict scale = block->scale;
 #pragma omp simd
-            for (Count i = 0; i < n; i++)
-                w[at + i] = mean[at + i] + scale[at + i] * noise[i];
+            for (Count i = 0; i < n; i++) w[i] = mean[i] + scale[i] * noise[i];
         }
-        from += layer->weights;
+        layer_weights += layer->weights;
     }
 }
 
@@ -269,6 +270,7 @@ static void add_sample(const Network *net, Scratch s, Count draw) {
         for (Count k = 0; k < layer->blocks; k++) {
             const Block *block = layer->block + k;
             const Count n = block->groups * block->D, at = from + block->at;
+            if (!block->rho.value) continue;
             const float *restrict noise = block->noise + draw * n;
 #pragma omp simd
             for (Count i = 0; i < n; i++) s.of_scale[at + i] += s.of_sample[at + i] * noise[i];
@@ -277,13 +279,15 @@ static void add_sample(const Network *net, Scratch s, Count draw) {
     }
 }
 
-static void step_points(const Layer *layer, Adam point, const float *restrict grad,
+/* Of point estimates, whose gradient is that of the loss + kl_factor * precision / 2 * w^2. */
+static void step_points(const Block *block, Adam point, const float *restrict grad,
                         const Network *net) {
-    const float *restrict precision = layer->precision;
+    const float factor = net->kl_factor * block->precision;
     float *const restrict value = point.value;
+    const Count n = block->groups * block->D;
 #pragma omp simd
-    for (Count i = 0; i < layer->weights; i++) {
-        const float g = grad[i] + net->kl_factor * precision[i] * value[i];
+    for (Count i = 0; i < n; i++) {
+        const float g = grad[i] + factor * value[i];
         value[i] = adam(&point, i, g, net->beta1, net->beta2, net->epsilon, 0);
     }
 }
@@ -296,26 +300,24 @@ static void step_layers(const Network *net, Scratch s, Count draw, float rate, C
     Sums *sums = s.sums;
     for (Count l = 0; l < net->depth; l++) {
         const Layer *layer = net->layers + l;
-        const Count at = layer->at;
-        if (!layer->blocks) {
-            const Adam point = {net->values + at, net->exp_avg + at, net->exp_avg_sq + at, NULL,
-                                size, root};
-            step_points(layer, point, s.gradient + from, net);
-        }
         for (Count k = 0; k < layer->blocks; k++) {
             const Block *block = layer->block + k;
-            const Count mean = at + block->at, rho = mean + layer->weights;
-            const Count n = block->groups * block->D;
+            const Count n = block->groups * block->D, at = from + block->at;
+            Adam mean = block->mean, rho = block->rho;
+            mean.step_size = rho.step_size = size;
+            mean.root_correction = rho.root_correction = root;
+            if (!rho.value) {
+                step_points(block, mean, s.gradient + at, net);
+                continue;
+            }
             const Step step = {
-                .mean = {net->values + mean, net->exp_avg + mean, net->exp_avg_sq + mean, NULL,
-                         size, root},
-                .rho = {net->values + rho, net->exp_avg + rho, net->exp_avg_sq + rho, NULL,
-                        size, root},
-                .scale = s.scale + from + block->at,
+                .mean = mean,
+                .rho = rho,
+                .scale = block->scale,
                 .prior_mean = block->prior_mean,
                 .prior_scale = block->prior_scale,
-                .grad_first = s.gradient + from + block->at,
-                .grad_scale = net->samples > 1 ? s.of_scale + from + block->at : NULL,
+                .grad_first = s.gradient + at,
+                .grad_scale = net->samples > 1 ? s.of_scale + at : NULL,
                 .noise = net->samples > 1 ? NULL : block->noise + draw * n,
                 .sums = block->divergence == KL_RADIAL ? sums : NULL,
                 .groups = block->groups,
@@ -339,13 +341,7 @@ static void step_layers(const Network *net, Scratch s, Count draw, float rate, C
 void vcl_network_train(const Network *net) {
     const Scratch s = laid_out(net);
     Count weights = 0;
-    for (Count l = 0; l < net->depth; l++) {
-        const Layer *layer = net->layers + l;
-        const float *rho = net->values + layer->at + layer->weights;
-        if (layer->blocks)
-            for (Count i = 0; i < layer->weights; i++) s.scale[weights + i] = softplus(rho[i]);
-        weights += layer->weights;
-    }
+    for (Count l = 0; l < net->depth; l++) weights += net->layers[l].weights;
     const size_t bytes = (size_t)weights * sizeof(float);
     for (Count t = 0; t < net->steps; t++) {
         const float precision = net->noise_shape / *net->noise_rate;

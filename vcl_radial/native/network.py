@@ -8,21 +8,26 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, byref, c_float, c_int, c_ssize_t, c_void_p
 
 from vcl_radial.native.build import library
+from vcl_radial.native.step import Adam
 
 MAX_BLOCKS = 2
 """Of a layer."""
 
 
 class Block(Structure):
-    """Groups of weights that are drawn; see network.c, as for all of these."""
+    """Groups of weights; see network.c, as for all of these."""
 
     _fields_ = (
         ("at", c_ssize_t),
         ("groups", c_ssize_t),
         ("D", c_ssize_t),
+        ("mean", Adam),
+        ("rho", Adam),
+        ("scale", c_void_p),
         ("noise", c_void_p),
         ("prior_mean", c_void_p),
         ("prior_scale", c_void_p),
+        ("precision", c_float),
         ("divergence", c_int),
     )
 
@@ -37,11 +42,9 @@ class Layer(Structure):
         ("bias", c_ssize_t),
         ("bias_step", c_ssize_t),
         ("weights", c_ssize_t),
-        ("at", c_ssize_t),
         ("blocks", c_ssize_t),
         ("block", Block * MAX_BLOCKS),
         ("mask", c_void_p),
-        ("precision", c_void_p),
     )
 
 
@@ -51,9 +54,6 @@ class Network(Structure):
     _fields_ = (
         ("layers", POINTER(Layer)),
         ("depth", c_ssize_t),
-        ("values", c_void_p),
-        ("exp_avg", c_void_p),
-        ("exp_avg_sq", c_void_p),
         ("x", c_void_p),
         ("y", c_void_p),
         ("rows", c_void_p),

@@ -53,7 +53,9 @@ class Gradient(NamedTuple):
     """`[groups, D]` of the one draw, where the gradient of the scale follows from it"""
 
 
-class _Adam(Structure):
+class Adam(Structure):
+    """A parameter with its moments, as step.h has it."""
+
     _fields_ = (
         ("value", c_void_p),
         ("exp_avg", c_void_p),
@@ -63,11 +65,16 @@ class _Adam(Structure):
         ("root_correction", c_float),
     )
 
+    @classmethod
+    def of(cls, value: Tensor, moments: Moments) -> Adam:
+        """The addresses; who holds the structure keeps the tensors alive."""
+        return cls(value.data_ptr(), *map(_address, moments))
+
 
 class _Step(Structure):
     _fields_ = (
-        ("mean", _Adam),
-        ("rho", _Adam),
+        ("mean", Adam),
+        ("rho", Adam),
         ("scale", c_void_p),
         ("prior_mean", c_void_p),
         ("prior_scale", c_void_p),
@@ -161,7 +168,7 @@ class AdamBlock:
         self._sums = torch.empty(groups, 4, dtype=torch.float64)
         radial = divergence is Divergence.RADIAL
         self._step = _Step(
-            *(_Adam(value.data_ptr(), *map(_address, moments)) for value, moments in (mean, rho)),
+            *(Adam.of(*part) for part in (mean, rho)),
             None,
             *map(_address, (*prior, stretch)),
             groups=groups,

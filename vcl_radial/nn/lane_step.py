@@ -1,14 +1,16 @@
 """A training step of all lanes at once: draw, gradient in closed form, Adam.
 
 The equations are those of `vcl_radial.nn.closed_form` with a leading axis; learning rates and the
-factor of the KL may differ from lane to lane. Nothing in a step waits for the device, and it reads
+factor of the KL may differ from lane to lane. Factors of an RDP are stepped by autograd through
+their draws and their KL. Nothing in a step waits for the device, and it reads
 and writes fixed tensors only, so that a GPU can replay it as one CUDA graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,11 +18,11 @@ from torch.nn.functional import cross_entropy
 
 from vcl_radial import native
 from vcl_radial.nn.closed_form import native_divergence
-from vcl_radial.nn.lanes import LaneBlock, Lanes
+from vcl_radial.nn.lane_adam import BETAS, EPSILON, LaneAdam, per_lane
+from vcl_radial.nn.lanes import LaneBlock, LaneFactor, LaneNoise, Lanes
 from vcl_radial.nn.weights import softplus
 from vcl_radial.posteriors import Radial
-
-_BETAS, _EPSILON = (0.9, 0.999), 1e-8
+from vcl_radial.posteriors.rdp import RDP
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,31 @@ class LaneSettings:
     kl_factor: float
 
 
+Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""Outputs `[lanes, B, C]` and targets `[lanes, B]` to the mean NLL of each lane, `[lanes]`."""
+
+
+def categorical_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The mean cross-entropy of each lane, nats."""
+    nll = cross_entropy(outputs.flatten(0, 1).float(), targets.flatten(), reduction="none")
+    return nll.view(targets.shape).mean(1)
+
+
 class LaneStep:
     """Adam on `mean NLL + kl_factor * KL(q || p)` in every lane.
+
+    A point estimate w with a prior N(0, 1 / precision) adds kl_factor * precision / 2 * w^2.
 
     Args:
         lanes: the networks.
         settings: of each lane.
         generators: of each lane, for its weight samples.
         x: the training inputs `[N, ...]` that all lanes draw their batches from.
-        y: their labels `[N]`.
+        y: their targets `[N]`.
         samples: weight samples of a step.
         amsgrad: AMSGrad instead of Adam.
+        loss: the mean NLL.
+        prior_precision: of point estimates, by name, `[R]`; those that are not named have none.
     """
 
     def __init__(
@@ -60,22 +76,20 @@ class LaneStep:
         y: Tensor,
         *,
         samples: int,
-        amsgrad: bool,
+        amsgrad: bool = False,
+        loss: Loss = categorical_loss,
+        prior_precision: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.lanes, self.settings, self.generators = lanes, list(settings), list(generators)
-        self.x, self.y, self.samples, self.amsgrad = x, y, samples, amsgrad
-        self.parameters = [p for block in lanes.blocks for p in (block.mean, block.rho)]
-        self.parameters += lanes.points.values()
-        self.moments = [
-            tuple(torch.zeros_like(p) for _ in range(3 if amsgrad else 2)) for p in self.parameters
-        ]
+        self.x, self.y, self.samples, self.loss = x, y, samples, loss
+        self.prior_precision = dict(prior_precision or {})
+        parameters = [p for block in lanes.blocks for p in (block.mean, block.rho)]
+        parameters += [p for factor in lanes.factors for p in factor.parameters]
+        self.adam = LaneAdam([*parameters, *lanes.points.values()], amsgrad=amsgrad)
+        self._first_point = len(parameters)
         self.rate, self.rho_rate = x.new_zeros(len(settings)), x.new_zeros(len(settings))
         self.scale_rates([1.0] * len(settings))
         self.kl_factor = x.new_tensor([s.kl_factor for s in settings])
-        self.number = torch.zeros((), device=x.device, dtype=torch.float64)
-        """Steps made, where the device can count them."""
-        self.steps = 0
-        """The same, where Python can see them."""
         self._native = [self._native_lanes(k, block) for k, block in enumerate(lanes.blocks)]
 
     def scale_rates(self, factors: Sequence[float]) -> None:
@@ -85,17 +99,18 @@ class LaneStep:
         rates = self.rate.new_tensor(self.rates)
         self.rate[: len(active)], self.rho_rate[: len(active)] = rates[:, 0], rates[:, 1]
 
-    def __call__(self, rows: Tensor) -> Tensor:
-        """Make a step of the first lanes on the rows `[lanes, B]`; their losses `[lanes]`."""
-        active = len(rows)
-        self.steps += 1
-        self.number += 1
-        blocks = [block.first(active) for block in self.lanes.blocks]
-        points = {name: p[:active] for name, p in self.lanes.points.items()}
-        x = self.x.index_select(0, rows.flatten()).view(*rows.shape, *self.x.shape[1:])
-        y = self.y.index_select(0, rows.flatten())
+    def __call__(self, rows: Tensor, noise: LaneNoise | None = None) -> Tensor:
+        """Make a step of the first lanes on the rows `[lanes, B]`; their losses `[lanes]`.
 
-        losses, grads, noises = self._gradients(blocks, points, x, y)
+        Without noise a lane draws its own, as a network alone would.
+        """
+        active = len(rows)
+        self.adam.count()
+        blocks = [block.first(active) for block in self.lanes.blocks]
+        x = self.x.index_select(0, rows.flatten()).view(*rows.shape, *self.x.shape[1:])
+        y = self.y.index_select(0, rows.flatten()).view(rows.shape)
+
+        losses, grads, noises = self._gradients(blocks, x, y, noise)
         count = len(blocks)
         with torch.no_grad():
             for k, block in enumerate(blocks):
@@ -103,8 +118,8 @@ class LaneStep:
                     self._native_step(native_lanes, block, grads[k], noises[k])
                 else:
                     self._block_step(k, block, grads[k], noises[k])
-            for k, point in enumerate(points.values()):
-                self._adam(2 * count + k, point, grads[count + k][0], self.rate)
+            for k, (grad, _) in enumerate(grads[count:], start=2 * count):
+                self.adam.step(k, grad, self.rate)
         return losses
 
     def state(self) -> tuple[list[Tensor], list[Tensor]]:
@@ -119,29 +134,42 @@ class LaneStep:
         for generator, generator_state in zip(self.generators, generators, strict=True):
             generator.set_state(generator_state)
 
+    def adam_of(self, name: str) -> int:
+        """Which of Adam's parameters the point estimates of that name are."""
+        return self._first_point + list(self.lanes.points).index(name)
+
     def _changing(self) -> list[Tensor]:
         scales = [block.scale for block in self.lanes.blocks]
-        return [*self.parameters, *scales, *(m for ms in self.moments for m in ms), self.number]
+        moments = [m for ms in self.adam.moments for m in ms]
+        return [*self.adam.parameters, *scales, *moments, self.adam.number]
 
     def _gradients(
-        self, blocks: list[LaneBlock], points: dict[str, Tensor], x: Tensor, y: Tensor
+        self, blocks: list[LaneBlock], x: Tensor, y: Tensor, noise: LaneNoise | None
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor | None]], list[Tensor | None]]:
         """Losses, and for each block the gradients with respect to mean and scale.
 
-        With one sample the latter is None, and the noise is given from which it follows.
+        With one sample the latter is None, and the noise is given from which it follows. After the
+        blocks come the parameters of factors, and the points.
         """
         lanes = len(x)
         total: list[tuple[Tensor, Tensor | None]] = []
         noises: list[Tensor | None] = []
         losses = torch.zeros(lanes, device=x.device, dtype=x.dtype)
-        for _ in range(self.samples):
-            weights, drawn = self._draw(blocks)
+        for sample in range(self.samples):
+            weights, drawn = self._draw(blocks, noise, sample)
+            masks = [] if noise is None else [mask[:, sample] for mask in noise.masks]
             leaves = [w.requires_grad_() for w in weights]
-            fixed = {name: p.detach().requires_grad_() for name, p in points.items()}
-            logits = self.lanes.logits(x, leaves, fixed, shared=False)
-            nll = cross_entropy(logits.flatten(0, 1).float(), y, reduction="none")
-            of_lane = nll.view(lanes, -1).mean(1) / self.samples
-            grads = torch.autograd.grad(of_lane.sum(), [*leaves, *fixed.values()])
+            fixed = [
+                p[:lanes].detach().requires_grad_() for p in self.adam.parameters[2 * len(blocks) :]
+            ]
+            posteriors, points = self._of(fixed)
+            factors = [q.sample(1, self.generators[:lanes]).squeeze(0) for q in posteriors]
+            layers = self.lanes.layers(leaves, factors)
+            outputs = self.lanes.outputs(x, layers, points, masks, shared=False)
+            of_lane = self.loss(outputs, y) / self.samples
+            # What has a closed form is in no sample's gradient, and the rest in the first one's.
+            terms = [of_lane] if sample else [of_lane, *self._divergences(posteriors, points)]
+            grads = torch.autograd.grad([t.sum() for t in terms], [*leaves, *fixed])
             losses += of_lane.detach()
             padded: list[Tensor | None] = [*drawn, *(None for _ in fixed)]
             if self.samples == 1:
@@ -151,8 +179,32 @@ class LaneStep:
             noises = [None] * len(new)
         return losses, total, noises
 
-    def _draw(self, blocks: list[LaneBlock]) -> tuple[list[Tensor], list[Tensor]]:
+    def _of(self, values: Sequence[Tensor]) -> tuple[list[RDP], dict[str, Tensor]]:
+        """The posteriors of factors and the points by name, of these values in their place."""
+        left = iter(values)
+        posteriors = [
+            LaneFactor.posterior([next(left) for _ in factor.parameters])
+            for factor in self.lanes.factors
+        ]
+        return posteriors, dict(zip(self.lanes.points, left, strict=True))
+
+    def _divergences(self, posteriors: Sequence[RDP], points: Mapping[str, Tensor]) -> list[Tensor]:
+        """kl_factor * KL of all that is no block, `[lanes]` each."""
+        pairs = zip(posteriors, self.lanes.factors, strict=True)
+        terms = [q.kl(factor.prior) for q, factor in pairs]
+        for name, precision in self.prior_precision.items():
+            squares = points[name].square().flatten(1).sum(1)
+            terms.append(precision[: len(squares)] / 2 * squares)
+        return [self.kl_factor[: len(term)] * term for term in terms]
+
+    def _draw(
+        self, blocks: list[LaneBlock], given: LaneNoise | None, sample: int
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Weights and noise of every block; lane by lane as a network alone would draw them."""
+        if given is not None:
+            noises = [noise[:, sample] for noise in given.blocks]
+            pairs = zip(blocks, noises, strict=True)
+            return [torch.addcmul(b.mean, b.scale, noise) for b, noise in pairs], noises
         weights = [torch.empty_like(block.mean) for block in blocks]
         noises = [torch.empty_like(block.mean) for block in blocks]
         active = len(blocks[0].mean) if blocks else 0
@@ -179,14 +231,10 @@ class LaneStep:
         if divergence is None or not native.serves(*arrays):
             return []
 
-        def moments(which: int, lane: int) -> native.Moments:
-            own = [m[lane] for m in self.moments[2 * k + which]]
-            return native.Moments(own[0], own[1], own[2] if self.amsgrad else None)
-
         return [
             native.AdamBlock(
-                (block.mean[lane], moments(0, lane)),
-                (block.rho[lane], moments(1, lane)),
+                self.adam.of_lane(2 * k, lane),
+                self.adam.of_lane(2 * k + 1, lane),
                 (block.prior_mean[lane], block.prior_scale[lane]),
                 divergence,
             )
@@ -205,10 +253,10 @@ class LaneStep:
             mean, scale, own_noise = (None if g is None else g[lane] for g in given)
             assert mean is not None
             native_lanes[lane].step(
-                (self.steps, self.steps),
+                (self.adam.steps, self.adam.steps),
                 self.rates[lane],
-                _BETAS,
-                _EPSILON,
+                BETAS,
+                EPSILON,
                 self.settings[lane].kl_factor,
                 block.scale[lane],
                 native.Gradient(mean, None, scale, own_noise),
@@ -230,30 +278,11 @@ class LaneStep:
         gradients = block.family.kl_gradients(block.prior_family, pairs)
         assert gradients is not None
         ((kl_a, kl_s),) = gradients
-        per_nat = _per_lane(self.kl_factor, block.mean) / block.prior_scale
+        per_nat = per_lane(self.kl_factor, block.mean) / block.prior_scale
         grad_rho = kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid())
-        self._adam(2 * k, block.mean, kl_a.mul_(per_nat).add_(grad_mean), self.rate)
-        self._adam(2 * k + 1, block.rho, grad_rho, self.rho_rate)
+        self.adam.step(2 * k, kl_a.mul_(per_nat).add_(grad_mean), self.rate)
+        self.adam.step(2 * k + 1, grad_rho, self.rho_rate)
         block.scale.copy_(softplus(block.rho))
-
-    def _adam(self, k: int, value: Tensor, grad: Tensor, rate: Tensor) -> None:
-        """Kingma and Ba 2015, Algorithm 1; with AMSGrad, Reddi et al. 2018, Algorithm 2."""
-        beta1, beta2 = _BETAS
-        moments = [m[: len(value)] for m in self.moments[k]]
-        exp_avg, exp_avg_sq = moments[:2]
-        exp_avg.lerp_(grad, 1 - beta1)
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        highest = (
-            torch.maximum(moments[2], exp_avg_sq, out=moments[2]) if self.amsgrad else exp_avg_sq
-        )
-        root_correction = (1 - beta2**self.number).sqrt()
-        step_size = _per_lane(rate, value) / (1 - beta1**self.number)
-        value.sub_(exp_avg.div(highest.sqrt().div_(root_correction).add_(_EPSILON)).mul_(step_size))
-
-
-def _per_lane(values: Tensor, like: Tensor) -> Tensor:
-    """One number for each of the first lanes, to multiply `[lanes, ...]` with."""
-    return values[: len(like)].view(-1, *(1 for _ in like.shape[1:]))
 
 
 def _sum(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from vcl_radial.nn.convert import layer_settings
+from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.precision import features_in
@@ -33,6 +34,7 @@ class MLP(nn.Module):
         point_heads: point estimates in the heads, whatever the body has.
         precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
             and the head stay as they are.
+        dropout: probability of `MCDropout` before every layer, the first one and the head too.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class MLP(nn.Module):
         posterior: LayerSettings | str | type[Posterior] | None = "radial",
         point_heads: bool = False,
         precision: Literal["float32", "bfloat16"] = "float32",
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.in_bfloat16 = precision == "bfloat16"
@@ -63,6 +66,7 @@ class MLP(nn.Module):
             multi_head=multi_head,
             posterior=None if point_heads else settings,
         )
+        self.dropout = nn.ModuleList(MCDropout(dropout, width) for width in widths if dropout)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, ...]` under one draw of the weights."""
@@ -71,6 +75,11 @@ class MLP(nn.Module):
         return logits
 
     def _features(self, x: Tensor) -> Tensor:
-        for layer in self.body:
-            x = relu(layer(x), inplace=True)
-        return x
+        for k, layer in enumerate(self.body):
+            x = relu(layer(self._dropped(x, k)), inplace=True)
+        return self._dropped(x, len(self.body))
+
+    def _dropped(self, x: Tensor, k: int) -> Tensor:
+        """The inputs of the k-th layer."""
+        dropped: Tensor = self.dropout[k](x) if self.dropout else x
+        return dropped

@@ -6,11 +6,11 @@ from typing import Final, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, max_pool2d, relu
+from torch.nn.functional import max_pool2d, relu
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
 from vcl_radial.nn.convert import layer_settings
+from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
@@ -18,28 +18,6 @@ from vcl_radial.posteriors import Posterior
 
 _BLOCKS: Final = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
 """Multiples of the channels and numbers of layers (Simonyan and Zisserman 2015, Table 1, D)."""
-
-
-class MCDropout(nn.Module):
-    """Dropout in training and in prediction alike (Gal and Ghahramani 2016).
-
-    Each number is set to 0 with probability `p`, and those that are left are multiplied by
-    1 / (1 - p). Every call draws anew, so that calls are samples of the prediction.
-    """
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        if not 0 <= p < 1:
-            raise UserError(f"dropout = {p} must be from 0 to below 1")
-        self.p = p
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Drop numbers of x."""
-        return dropout(x, self.p, training=True)
-
-    def extra_repr(self) -> str:
-        """The probability."""
-        return f"p={self.p}"
 
 
 class VGG(nn.Module):

@@ -17,11 +17,12 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor, nn
+from torch import Tensor
 
 from vcl_radial.errors import Diverged
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn import GaussianNetwork
+from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.predict import own_randomness
@@ -30,9 +31,8 @@ from vcl_radial.report.figures.style import INK, QUIET_INK
 from vcl_radial.runs.sections import Claim
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
-from vcl_radial.tracks.regression.jacobian import jacobians, lane_module
-from vcl_radial.tracks.regression.layers import DropoutLayer
-from vcl_radial.tracks.regression.methods import Job, badam, variational
+from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
+from vcl_radial.tracks.regression.methods import Job, badam, dropout, variational
 from vcl_radial.tracks.regression.methods.job import derived
 from vcl_radial.tracks.regression.settings import Recipe
 
@@ -215,16 +215,16 @@ def predict_by_laplace(job: Job) -> Mixture:
 
     y | x ~ N(f(x; w*), J (E tau sum_n J_n' J_n + I / prior_scale^2)^-1 J' + 1 / E tau)
     """
-    network, noise = job.point_network(), job.noise()
-    job.fit(network, noise)
-    module, tau = lane_module(network, 0), float(noise.mean)
-    weights = sum(p.numel() for p in module.parameters())
+    lanes, noise = job.point_lanes(), job.noise()
+    job.fit(lanes, noise)
+    network, tau = lane_network(lanes, 0), float(noise.mean)
+    weights = sum(p.numel() for p in network.parameters())
     precision = torch.eye(weights, dtype=torch.float64) / job.recipe.prior_scale**2
-    for _, J in jacobians(module, job.train.x[0]):
+    for _, J in jacobians(network, job.train.x[0]):
         precision.addmm_(J.T, J, alpha=tau)
     root = torch.linalg.cholesky(precision)
     means, scales = [], []
-    for f, J in jacobians(module, job.x[0]):
+    for f, J in jacobians(network, job.x[0]):
         of_function = torch.linalg.solve_triangular(root, J.T, upper=False).square().sum(0)
         means.append(f)
         scales.append((of_function + 1 / tau).sqrt())
@@ -233,13 +233,10 @@ def predict_by_laplace(job: Job) -> Mixture:
 
 def predict_by_dropout(job: Job) -> Mixture:
     """MC dropout in the hidden layers: the one input is not dropped."""
-    first, *others = job.initial_means()
-    scale, rate = job.of_lanes("prior_scale"), job.of_lanes("dropout")
-    kept = DropoutLayer(*first, scale, torch.zeros_like(rate))
-    network = job.network([kept, *(DropoutLayer(w, b, scale, rate) for w, b in others)])
-    noise = job.noise()
-    job.fit(network, noise)
-    return Mixture.under_noise(job.draws(network, job.recipe.eval_samples), noise)
+    lanes = dropout.make_lanes(job)
+    for network in lanes.networks:
+        next(module for module in network.modules() if isinstance(module, MCDropout)).p = 0.0
+    return job.train_and_mix(lanes)
 
 
 def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
@@ -249,13 +246,8 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
     the second half of the steps.
     """
     with own_randomness(derived(job.seeds[0], "training"), torch.device("cpu")):
-        layers: list[nn.Module] = []
-        for weight, bias in job.initial_means():
-            linear = nn.Linear(weight.shape[2], weight.shape[1])
-            linear.load_state_dict({"weight": weight[0], "bias": bias[0]})
-            layers += [linear, nn.ReLU()]
         network = GaussianNetwork(
-            nn.Sequential(*layers[:-1]),
+            job.point_lanes().networks[0],
             prior_scale=job.recipe.prior_scale,
             initial_noise=initial_noise,
         )
@@ -265,8 +257,9 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
         batches = LaneBatches(points, job.recipe.batch_size, job.generators("batches"))
         for step in range(steps):
             optimizer.param_groups[0]["lr"] = rate * min(1.0, 2 * (1 - step / steps))
-            x, y = job.train.rows(batches.take(1)[0])
-            squares = (network(x[0]).squeeze(1) - y[0]).square().mean()
+            rows = batches.take(1)[0, 0]
+            error = network(job.train.x[0, rows]).squeeze(1) - job.train.y[0, rows]
+            squares = error.square().mean()
             optimizer.zero_grad()
             (float(noise.mean) / 2 * squares).backward()
             optimizer.step()

@@ -296,4 +296,5 @@ class LaneRuns:
             torch.addcmul(b.mean, b.scale, b.family(b.mean[0], b.scale[0]).noise(1))
             for b in stacked.blocks
         ]
-        return stacked.logits(x, weights, stacked.points, shared=True).log_softmax(-1)
+        layers = stacked.layers(weights, [])
+        return stacked.outputs(x, layers, stacked.points, shared=True).log_softmax(-1)

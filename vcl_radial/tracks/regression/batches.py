@@ -42,10 +42,14 @@ class LaneData:
         """The mean of `[..., R, N]` over each lane's own rows, `[..., R]`."""
         return (values * self.is_data).sum(-1) / self.points
 
-    def rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs `[R, B, d]` and targets `[R, B]` of each lane's rows `[R, B]`."""
-        flat = rows + torch.arange(len(rows))[:, None] * self.y.shape[1]
-        return self.x.flatten(0, 1)[flat], self.y.flatten()[flat]
+    @property
+    def table(self) -> tuple[Tensor, Tensor]:
+        """All lanes' inputs `[R N, d]` and targets `[R N]`, one below the other."""
+        return self.x.flatten(0, 1), self.y.flatten()
+
+    def in_table(self, rows: Tensor) -> Tensor:
+        """Each lane's rows `[..., R, B]` by their numbers in `table`."""
+        return rows + torch.arange(len(self.points))[:, None] * self.y.shape[1]
 
 
 class LaneBatches:

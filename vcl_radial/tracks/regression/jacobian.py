@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.curvature.gauss_newton import layer_passes, linear_layers
-from vcl_radial.tracks.regression.network import LaneNetwork
+from vcl_radial.curvature.gauss_newton import joint_weight, layer_passes, linear_layers
+from vcl_radial.nn.lanes import Lanes
 
 ROWS = 4096
 """Rows whose Jacobians are held at a time."""
 
 
-def lane_module(network: LaneNetwork, lane: int) -> nn.Sequential:
-    """The point network of a lane, in float64."""
-    modules: list[nn.Module] = []
-    for weight, bias, _ in network.draw(network.noise(1)[0]):
-        modules += [nn.ReLU()] if modules else []
-        linear = nn.Linear(weight.shape[-1], weight.shape[-2], dtype=torch.float64)
-        with torch.no_grad():
-            linear.weight.copy_(weight[lane, 0])
-            linear.bias.copy_(bias[lane, 0])
-        modules.append(linear)
-    return nn.Sequential(*modules)
+def lane_network(lanes: Lanes, lane: int) -> nn.Module:
+    """The network of a lane as it is now, in float64."""
+    lanes.write_back()
+    return copy.deepcopy(lanes.networks[lane]).double()
 
 
-def flat_order(network: LaneNetwork, values: Tensor, lane: int) -> Tensor:
-    """Values `[R, P]`, one per parameter of a point network, of a lane in a Jacobian's order."""
-    parts = torch.split(values, network.sizes, dim=1)
-    joint = []
-    for layer, part in zip(network.layers, parts, strict=True):
-        weight, bias = torch.split(part[lane], [layer.shape.numel(), layer.shape[0]])
-        joint.append(torch.cat([weight.view(layer.shape), bias[:, None]], dim=1).flatten())
-    return torch.cat(joint)
+def flat_order(network: nn.Module, values: Mapping[str, Tensor]) -> Tensor:
+    """Values of each point estimate, by name, in a Jacobian's order."""
+    layers = linear_layers(network, dict(network.named_parameters()))
+    return torch.cat([joint_weight(name, values).flatten() for name in layers])
 
 
-def jacobians(module: nn.Sequential, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def jacobians(module: nn.Module, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Outputs `[B]` and their Jacobians `[B, P]`, batch by batch, for inputs `[n, d]`; float64.
 
     A unit's weights are followed by its bias, layer by layer.

@@ -20,7 +20,7 @@ from vcl_radial.tracks.regression.data import RegressionData
 from vcl_radial.tracks.regression.fit import OnStep
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.methods.linear import predict_in_sequence
-from vcl_radial.tracks.regression.methods.variational import make_network
+from vcl_radial.tracks.regression.methods.variational import make_lanes
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import LaneSplits, Scores, by_lane, make_job
@@ -70,16 +70,15 @@ def train_in_sequence(
 
 def _variational(job: Job, in_order: Sequence[LaneData]) -> list[Mixture]:
     """Predictions after each slice."""
-    network = make_network(job)
+    lanes, generators = make_lanes(job), job.generators("training")
     noise: NoisePrecision | None = None
     predictions: list[Mixture] = []
     for part in in_order:
         if noise is None:
             noise = job.noise(part.points)
         else:
-            network.carry()
-            noise = noise.carry(part.points)
-        job.fit(network, noise, part, done=len(predictions) * job.recipe.steps)
-        draws = job.draws(network, job.recipe.eval_samples)
+            lanes, noise = lanes.carried(), noise.carry(part.points)
+        job.fit(lanes, noise, part, len(predictions) * job.recipe.steps, generators)
+        draws = job.draws(lanes, job.recipe.eval_samples)
         predictions.append(Mixture.under_noise(draws, noise))
     return predictions

@@ -15,22 +15,28 @@ from __future__ import annotations
 import torch
 
 from vcl_radial.mixture import Mixture
-from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_module
+from vcl_radial.nn.lane_adam import per_lane
+from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_network
 from vcl_radial.tracks.regression.methods.job import Job
 
 
 def predict(job: Job) -> Mixture:
     """Train point estimates, and read the posterior off the optimiser."""
-    network, noise = job.point_network(), job.noise()
-    adam = job.fit(network, noise)
-    precision = job.train.points[:, None] * adam.root_second()
-    precision = (precision + job.of_lanes("prior_scale")[:, None] ** -2).double()
+    lanes, noise = job.point_lanes(), job.noise()
+    step = job.fit(lanes, noise)
+    points, prior = job.train.points, job.prior_precision(lanes)
+    precision = {
+        name: per_lane(points, value) * step.adam.root_second(step.adam_of(name))
+        + per_lane(prior[name], value)
+        for name, value in lanes.points.items()
+    }
     means, scales = [], []
     for lane, x in enumerate(job.x):
-        of_weights = flat_order(network, precision, lane)
+        network = lane_network(lanes, lane)
+        of_weights = flat_order(network, {k: v[lane].double() for k, v in precision.items()})
         found = [
             (f, (J.square() / of_weights).sum(1) + 1 / noise.mean[lane].double())
-            for f, J in jacobians(lane_module(network, lane), x)
+            for f, J in jacobians(network, x)
         ]
         means.append(torch.cat([f for f, _ in found]))
         scales.append(torch.cat([variance for _, variance in found]).sqrt())

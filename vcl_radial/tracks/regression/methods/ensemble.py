@@ -14,9 +14,9 @@ def predict(job: Job) -> Mixture:
     """Train the members of all lanes as lanes, and mix."""
     members = job.recipe.members
     of_members = job.repeated(members)
-    network, noise = of_members.point_network(), of_members.noise()
-    of_members.fit(network, noise)
-    every = Mixture.under_noise(of_members.draws(network, 1), noise)
+    lanes, noise = of_members.point_lanes(), of_members.noise()
+    of_members.fit(lanes, noise)
+    every = Mixture.under_noise(of_members.draws(lanes, 1), noise)
     assert every.degrees is not None
     mean = every.mean[0].view(-1, members, job.x.shape[1]).transpose(0, 1)
     scale, degrees = (t.view(-1, members, 1).transpose(0, 1) for t in (every.scale, every.degrees))

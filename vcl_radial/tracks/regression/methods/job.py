@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from vcl_radial.mixture import Mixture
+from vcl_radial.nn.lane_step import LaneStep
+from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.mlp import MLP
 from vcl_radial.noise_precision import NoisePrecision
-from vcl_radial.tracks.regression.adam import LaneAdam
+from vcl_radial.predict import own_randomness
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, OnStep, fit
-from vcl_radial.tracks.regression.layers import LaneLayer, PointLayer
-from vcl_radial.tracks.regression.network import LaneNetwork, initial_means
 from vcl_radial.tracks.regression.settings import Recipe
 
 
@@ -45,28 +48,32 @@ class Job:
 
     def fit(
         self,
-        network: LaneNetwork,
+        lanes: Lanes,
         noise: NoisePrecision,
         part: LaneData | None = None,
         done: int = 0,
-    ) -> LaneAdam:
-        """Train a network of the lanes.
+        generators: Sequence[torch.Generator] | None = None,
+    ) -> LaneStep:
+        """Train networks of the lanes.
 
         Args:
-            network: changed in place.
+            lanes: changed in place.
             noise: changed in place.
             part: of the training data; None for all of them.
             done: steps that were made before.
+            generators: that batches and draws come from; None for new ones.
         """
         recipe = self.recipe
         return fit(
-            network,
+            lanes,
+            generators or self.generators("training"),
             noise,
             self.train if part is None else part,
-            self.of_lanes("learning_rate"),
+            [recipe.learning_rate for recipe in self.recipes],
             FitSettings(recipe.steps, recipe.batch_size, recipe.train_samples),
             lambda steps: self.on_step(done + steps),
-            kl_weights=self.of_lanes("kl_weight"),
+            kl_weights=[recipe.kl_weight for recipe in self.recipes],
+            prior_precision=self.prior_precision(lanes),
         )
 
     def of_lanes(self, key: str) -> Tensor:
@@ -77,19 +84,46 @@ class Job:
         """A generator for each lane, from its seed and what it is for."""
         return [torch.Generator().manual_seed(derived(seed, purpose)) for seed in self.seeds]
 
-    def initial_means(self) -> list[tuple[Tensor, Tensor]]:
-        """Of each layer: means of weights `[R, out, in]` and biases `[R, out]`."""
-        widths = [self.x.shape[-1], *self.hidden, 1]
-        return initial_means(widths, [derived(seed, "start") for seed in self.seeds])
+    def lanes(self, settings: Callable[[Recipe], dict[str, Any]]) -> Lanes:
+        """Networks with one output, whose means start at He's from each lane's own seed.
 
-    def network(self, layers: Sequence[LaneLayer]) -> LaneNetwork:
-        """A network that draws from the lanes' own generators."""
-        return LaneNetwork(layers, self.generators("training"))
+        Args:
+            settings: those of a lane's `MLP`, beside its widths.
+        """
+        networks = []
+        for recipe, seed in zip(self.recipes, self.seeds, strict=True):
+            with own_randomness(derived(seed, "start"), torch.device("cpu")):
+                made = MLP(
+                    self.x.shape[-1],
+                    1,
+                    hidden=self.hidden,
+                    multi_head=False,
+                    **settings(recipe),
+                )
+            networks.append(made)
+        return Lanes(networks, 0)
 
-    def point_network(self) -> LaneNetwork:
-        """A network of point estimates."""
-        scale = self.of_lanes("prior_scale")
-        return self.network([PointLayer(w, b, scale) for w, b in self.initial_means()])
+    def point_lanes(self) -> Lanes:
+        """Point estimates."""
+        return self.lanes(lambda recipe: {"posterior": None})
+
+    def prior_precision(self, lanes: Lanes) -> dict[str, Tensor]:
+        """Of every point estimate, by name, `[R]`.
+
+        With inputs that are dropped q(w) has columns M_j z_j / keep with z_j ~ Bernoulli(keep). Its
+        divergence from the prior is, up to constants (Gal and Ghahramani 2016, supplement, section
+        4.2),
+
+            ||M||^2 / (2 keep prior_scale^2) + ||b||^2 / (2 prior_scale^2)
+        """
+        precision = self.of_lanes("prior_scale") ** -2
+        of_points = dict.fromkeys(lanes.points, precision)
+        layers = [f"body.{k}.weight" for k in range(len(self.hidden))] + ["head.output.weight"]
+        # Of each layer, the dropout before it in every lane.
+        dropouts = zip(*(network.dropout for network in lanes.networks), strict=True)
+        for name, before in zip(layers, dropouts, strict=False):
+            of_points[name] = precision / torch.tensor([1 - dropout.p for dropout in before])
+        return of_points
 
     def noise(self, points: Tensor | None = None) -> NoisePrecision:
         """The noise precision under its first prior, for so many points; None for all."""
@@ -111,13 +145,19 @@ class Job:
             x=self.x.repeat_interleave(times, 0),
         )
 
-    @torch.no_grad()
-    def draws(self, network: LaneNetwork, samples: int) -> Tensor:
+    def draws(self, lanes: Lanes, samples: int) -> Tensor:
         """f(x; w) under draws of the weights that all rows share, `[T, R, n]`.
 
         They depend on a lane's seed alone, not on what training has drawn.
         """
-        return torch.cat([*network.functions(samples, self.x, self.generators("prediction"))])
+        functions = lanes.functions(self.x, samples, self.generators("prediction"))
+        return torch.cat([*functions]).squeeze(-1)
+
+    def train_and_mix(self, lanes: Lanes) -> Mixture:
+        """Train, and mix over draws of the weights."""
+        noise = self.noise()
+        self.fit(lanes, noise)
+        return Mixture.under_noise(self.draws(lanes, self.recipe.eval_samples), noise)
 
 
 def derived(seed: int, purpose: str) -> int:

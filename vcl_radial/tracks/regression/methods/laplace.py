@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.mixture import Mixture
-from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_module
+from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_network
 from vcl_radial.tracks.regression.methods.job import Job
 
 _ROUNDS = 200
@@ -27,19 +27,19 @@ _TOLERANCE = 1e-6
 
 def predict(job: Job) -> Mixture:
     """Train point estimates, then predict by the linearised posterior about them."""
-    network, noise = job.point_network(), job.noise()
-    job.fit(network, noise)
-    lanes = [
-        laplace(lane_module(network, lane), x[:points], y[:points], x_new)
+    lanes, noise = job.point_lanes(), job.noise()
+    job.fit(lanes, noise)
+    found = [
+        laplace(lane_network(lanes, lane), x[:points], y[:points], x_new)
         for lane, (x, y, points, x_new) in enumerate(
             zip(job.train.x, job.train.y, job.train.points.tolist(), job.x, strict=True)
         )
     ]
-    means, variances = zip(*lanes, strict=True)
+    means, variances = zip(*found, strict=True)
     return Mixture(torch.stack(means)[None], torch.stack(variances).sqrt()[None])
 
 
-def laplace(module: nn.Sequential, x: Tensor, y: Tensor, x_new: Tensor) -> tuple[Tensor, Tensor]:
+def laplace(module: nn.Module, x: Tensor, y: Tensor, x_new: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of the targets at new inputs, `[n]` each.
 
     Args:

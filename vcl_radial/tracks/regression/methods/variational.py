@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
 
 from vcl_radial.mixture import Mixture
-from vcl_radial.tracks.regression.layers import LaneLayer
+from vcl_radial.nn.convert import to_bayesian
+from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import PosteriorSettings
 from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.network import LaneNetwork
-from vcl_radial.tracks.regression.variational_layers import DirectionalLayer, LocationScaleLayer
+from vcl_radial.tracks.regression.settings import Recipe
 
 
 def predict(job: Job) -> Mixture:
     """Train on the evidence lower bound and mix over weight samples."""
-    network, noise = make_network(job), job.noise()
-    job.fit(network, noise)
-    return Mixture.under_noise(job.draws(network, job.recipe.eval_samples), noise)
+    return job.train_and_mix(make_lanes(job))
 
 
-def make_network(job: Job) -> LaneNetwork:
+def make_lanes(job: Job) -> Lanes:
     """The lanes before training.
 
     With "rdp" the last layer is mean-field Gaussian, for its one output has no direction to be
     sampled (Oh, Adamczewski and Park 2020, section 5.1); its weights have the prior N(0, 1).
     """
-    recipe, scale = job.recipe, job.of_lanes("prior_scale")
-    means = job.initial_means()
+    lanes = job.lanes(_settings)
+    if job.recipe.posterior == "rdp":
+        last = PosteriorSettings("gaussian", initial_noise=job.recipe.initial_noise)
+        return Lanes([to_bayesian(network, last) for network in lanes.networks], 0)
+    return lanes
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
     if recipe.posterior == "rdp":
-        *hidden, (weight, bias) = means
-        noise = recipe.initial_noise
-        last = LocationScaleLayer(weight, bias, torch.ones_like(scale), "gaussian", "layer", noise)
-        return job.network([*(DirectionalLayer(w, b, scale, noise) for w, b in hidden), last])
-    layers: list[LaneLayer] = [
-        LocationScaleLayer(
-            weight, bias, scale, recipe.posterior, recipe.grouping, recipe.initial_noise
+        rdp = RDPSettings("double", recipe.initial_noise, recipe.prior_scale)
+        return {"posterior": rdp, "point_heads": True}
+    return {
+        "posterior": PosteriorSettings(
+            recipe.posterior,
+            recipe.grouping,
+            initial_noise=recipe.initial_noise,
+            prior_scale=recipe.prior_scale,
         )
-        for weight, bias in means
-    ]
-    return job.network(layers)
+    }

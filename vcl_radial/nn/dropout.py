@@ -1,0 +1,44 @@
+"""Dropout that is drawn in predictions too."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from vcl_radial.errors import UserError
+
+
+class MCDropout(nn.Module):
+    """Dropout in training and in prediction alike (Gal and Ghahramani 2016).
+
+    Each number is set to 0 with probability `p`, and those that are left are multiplied by
+    1 / (1 - p). Every call draws anew, so that calls are samples of the prediction.
+
+    Args:
+        p: from 0 to below 1.
+        features: of an input, for `draw_mask`.
+    """
+
+    mask: Tensor | None = None
+    """Where set, its inputs `[B, features]` are multiplied by it; nothing is drawn."""
+
+    def __init__(self, p: float, features: int | None = None) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise UserError(f"dropout = {p} must be from 0 to below 1")
+        self.p, self.features = p, features
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop numbers of x."""
+        return dropout(x, self.p, training=True) if self.mask is None else x * self.mask
+
+    def draw_mask(self, n: int, rows: int, generator: torch.Generator) -> Tensor:
+        """Masks of n passes `[n, rows, features]`: of each row of a batch, or with 1 of all."""
+        assert self.features is not None
+        kept = torch.empty(n, rows, self.features).bernoulli_(1 - self.p, generator=generator)
+        return kept.div_(1 - self.p)
+
+    def extra_repr(self) -> str:
+        """The probability."""
+        return f"p={self.p}"

@@ -1,0 +1,69 @@
+"""Adam on tensors of all lanes, with learning rates that differ from lane to lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vcl_radial import native
+
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+
+
+class LaneAdam:
+    """Kingma and Ba 2015, Algorithm 1; with AMSGrad, Reddi et al. 2018, Algorithm 2.
+
+    `torch.optim.Adam` has one learning rate for a tensor, and here lanes are parts of one.
+
+    Args:
+        parameters: `[R, ...]` each, changed in place.
+        amsgrad: AMSGrad instead of Adam.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], *, amsgrad: bool = False) -> None:
+        self.parameters, self.amsgrad = list(parameters), amsgrad
+        self.moments = [
+            tuple(torch.zeros_like(p) for _ in range(3 if amsgrad else 2)) for p in self.parameters
+        ]
+        self.number = torch.zeros((), device=parameters[0].device, dtype=torch.float64)
+        """Steps made, where the device can count them."""
+        self.steps = 0
+        """The same, where Python can see them."""
+
+    def count(self, steps: int = 1) -> None:
+        """Begin a step, or note that others have made so many."""
+        self.steps += steps
+        self.number += steps
+
+    @torch.no_grad()
+    def step(self, k: int, grad: Tensor, rate: Tensor) -> None:
+        """Step the first lanes of the k-th parameter against a gradient, at rates `[R]`."""
+        beta1, beta2 = BETAS
+        value = self.parameters[k][: len(grad)]
+        moments = [m[: len(grad)] for m in self.moments[k]]
+        exp_avg, exp_avg_sq = moments[:2]
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        highest = (
+            torch.maximum(moments[2], exp_avg_sq, out=moments[2]) if self.amsgrad else exp_avg_sq
+        )
+        root_correction = (1 - beta2**self.number).sqrt()
+        step_size = per_lane(rate, value) / (1 - beta1**self.number)
+        value.sub_(exp_avg.div(highest.sqrt().div_(root_correction).add_(EPSILON)).mul_(step_size))
+
+    def root_second(self, k: int) -> Tensor:
+        """The root of the k-th second moment, corrected for its start at 0, `[R, ...]`."""
+        return (self.moments[k][1] / (1 - BETAS[1] ** self.steps)).sqrt_()
+
+    def of_lane(self, k: int, lane: int) -> tuple[Tensor, native.Moments]:
+        """A lane's part of the k-th parameter and of its moments, as compiled steps see them."""
+        exp_avg, exp_avg_sq, *highest = (m[lane] for m in self.moments[k])
+        moments = native.Moments(exp_avg, exp_avg_sq, highest[0] if highest else None)
+        return self.parameters[k][lane], moments
+
+
+def per_lane(values: Tensor, like: Tensor) -> Tensor:
+    """One number for each of the first lanes, to multiply `[lanes, ...]` with."""
+    return values[: len(like)].view(-1, *(1 for _ in like.shape[1:]))
