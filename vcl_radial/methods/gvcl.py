@@ -64,7 +64,7 @@ class GVCL(VCL):
 
     def state_dict(self) -> dict[str, Any]:
         """As every method, and the first priors' scales."""
-        return super().state_dict() | {"first_scales": self.first_scales}
+        return super().state_dict() | {"first_scales": dict(self.first_scales)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""

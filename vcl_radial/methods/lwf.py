@@ -101,7 +101,7 @@ class LwF(Method):
 
     def state_dict(self) -> dict[str, Any]:
         """As every method, and the classes; the old network is the one a task starts with."""
-        return super().state_dict() | {"classes": self.classes}
+        return super().state_dict() | {"classes": dict(self.classes)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""

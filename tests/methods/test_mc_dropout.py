@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.mc_dropout import MCDropout
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
@@ -83,14 +82,3 @@ def test_a_rate_of_0_draws_no_numbers(batch):
     before = torch.get_rng_state()
     dropout.outputs(batch)
     assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])
-def test_a_rate_that_is_none_is_refused(rate):
-    with pytest.raises(UserError, match=r"options\.rate = .* must be at least 0 and below 1"):
-        method(rate)
-
-
-def test_a_posterior_is_refused():
-    with pytest.raises(UserError, match="set posterior = 'none'"):
-        MCDropout(MLP(6, 3, hidden=(4,)))

@@ -1,0 +1,242 @@
+"""What is true of every method that the registry finds, whatever its options, in plain PyTorch.
+
+The checks of `vcl_radial.conformance` say more, of shipped recipes driven by Avalanche.
+"""
+
+import copy
+import re
+
+import pytest
+import torch
+from scenarios import ALL, QUADRATIC, Learner, network, posterior_for
+from torch.optim import SGD
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.quadratic import QuadraticMethod
+from vcl_radial.methods.registry import built_in, built_in_class
+from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn.rdp import RDPSettings
+
+QUICK = {
+    "coreset_vcl": {"coreset_size": 10, "coreset_epochs": 3},
+    "ml_init_vcl": {"ml_epochs": 2},
+    "gvcl": {"strength": 5.0, "penalty_weight": 0.2},
+    "sfsvi": {"context_points": 20},
+    "rdp_vcl": {"lr": 1e-2},
+    "replay": {"buffer_size": 20},
+    **{name: {"lr": 1e-2} for name in ("vadam", "laplace_diagonal", "laplace_kronecker")},
+    "badam": {"lr": 1e-2, "prior_scale": 0.1},
+    **{name: {"lr": 0.1} for name in ("vogn", "ivon")},  # in units of the curvature
+    **{name: {"penalty_weight": strength} for name, strength in QUADRATIC.items()},
+}
+VARIANTS = {
+    "coreset_vcl k-centre": {"coreset_size": 10, "selection": "k-centre", "coreset_epochs": 3},
+    "coreset_vcl after ml": {"coreset_size": 10, "coreset_epochs": 1, "ml_epochs": 2},
+    "ml_init_vcl every task": {"ml_epochs": 2, "every_task": True},
+    "rdp_vcl column": {"lr": 1e-2, "posterior": RDPSettings("column", 0.05)},
+    "replay balanced": {"buffer_size": 60, "selection": "class-balanced"},
+    "si by sgd": {"optimizer": SGD},
+    "gvcl gaussian": {"strength": 5.0, "posterior": "gaussian"},
+}
+CASES = {name: QUICK.get(name, {}) for name in built_in()} | VARIANTS
+ONE_AFTER_ANOTHER = [
+    case for case in CASES if not built_in_class(case.split()[0]).needs_whole_stream
+]
+
+
+def learner(case, multi_head=True, **settings):
+    name, settings = case.split()[0], {"batch_size": 100, **CASES[case], **settings}
+    posterior = settings.pop("posterior", posterior_for(name))
+    return Learner(name, network(posterior, multi_head, hidden=(16,)), **settings)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_its_state_is_all_of_it_and_predicting_is_free(case, multi_head, tmp_path):
+    """Three ways through four tasks end alike: straight; with predictions; stopped after two."""
+    straight, asked, stopped = (learner(case, multi_head) for _ in range(3))
+    tasks, tests = range(4), range(5)
+    straight.train(*tasks[:2])
+    asked.predictions(*tests)
+    asked.train(*tasks[:2], after_step=lambda: asked.predictions(0, 1))
+    torch.save(asked.method.state_dict(), tmp_path / "state")
+    before = straight.predictions(*tests)
+    stopped.method.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+    assert torch.equal(stopped.predictions(*tests), before)
+    for each in (straight, asked, stopped):
+        each.train(*tasks[2:])
+        assert torch.equal(each.weights(), straight.weights())
+        assert torch.equal(each.predictions(*tests), straight.predictions(*tests))
+    assert not torch.equal(straight.predictions(*tests), before)
+    x, method = straight.stream.inputs(0, "test"), straight.method
+    method.network.eval()
+    torch.testing.assert_close(
+        method.predict(x[:7], 0, number=0), method.predict(x, 0, number=0)[:7]
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_learns_and_a_state_does_not_change_afterwards(case):
+    learned = learner(case, **({"lr": 1e-2} | CASES[case]), epochs=5, batch_size=32).train(0)
+    assert learned.accuracy(0) > 80
+    state = learned.method.state_dict()
+    past = copy.deepcopy({key: part for key, part in state.items() if key != "network"})
+    learned.epochs = 1
+    learned.train(1)
+    assert _same(past, {key: state[key] for key in past})
+
+
+def _same(one, other):
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+
+
+@pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
+def test_heads_of_other_tasks_rest(case):
+    """And those to come, made early, are as they were made: nothing holds or moves them."""
+    trained = learner(case)
+    trained.adapt(0, 1, 2)
+    for task, old in ((0, set()), (1, {0})):
+        before = trained.parameters()
+        trained.train(task)
+        moved = {
+            int(name.split(".")[2])
+            for name, weight in trained.parameters().items()
+            if "head" in name and not torch.equal(weight, before[name])
+        }
+        assert moved == ({task} | old if trained.method.trains_old_heads else {task})
+
+
+@pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
+def test_where_a_task_ends_its_penalty_is_0_and_around_it_above(case, multi_head):
+    trained = learner(case, multi_head).train(0)
+    method = trained.method
+    if method.memoryless or method.penalty_off_minimum or method.penalty_grows_with_points:
+        pytest.skip("its class says that its penalty is another")
+    penalty = method.penalty()
+    assert float(penalty) == pytest.approx(0, abs=1e-3)
+    with torch.no_grad():
+        for weight in method.parameters_in_use().values():
+            weight.add_(0.1 * torch.randn_like(weight))
+    assert method.penalty() > 0.01 or not isinstance(penalty, torch.Tensor)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in ONE_AFTER_ANOTHER if not case.startswith(("replay", "mc_dropout", "sfsvi"))],
+)
+def test_the_loss_is_a_mean_over_points_and_the_penalty_over_n(case):
+    """Whatever the batches. Replay, dropout and SFSVI draw anew with every batch."""
+    trained = learner(case, loss_value=True).train(0)
+    method, losses = trained.method, {}
+    method.gradients_are_read = True
+    trained.begin(1)
+    with torch.no_grad():
+        for name, weight in method.parameters_in_use().items():
+            if "rho" not in name:
+                weight.add_(0.03 * torch.randn_like(weight))
+    for size in (8, 50, ALL):
+        for method.penalty_weight in (1.0, 3.0):
+            losses[size, method.penalty_weight] = trained.standing_loss(1, size, begin=False)
+    for (_, weight), loss in losses.items():
+        torch.testing.assert_close(loss, losses[ALL, weight], rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        expected = 2 * float(method.penalty()) / method.task.points
+    assert (losses[8, 3.0] - losses[8, 1.0]).item() == pytest.approx(expected, rel=1e-2, abs=1e-4)
+
+
+@pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
+def test_training_is_the_same_with_the_penaltys_value_and_without(case):
+    ends = [learner(case, loss_value=value).train(0, 1).weights() for value in (True, False)]
+    assert torch.equal(*ends)
+
+
+@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize("posterior", ["none", "gaussian", "radial", "rdp"])
+def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, posterior):
+    words = refusal(name, {"none": None, "rdp": RDPSettings("row")}.get(posterior, posterior))
+    assert words is None or re.fullmatch(".*(posterior = '|network = 'mlp').*", words)
+    kind = built_in_class(name)
+    if issubclass(kind, VCL) and posterior == "none":
+        assert words
+    if issubclass(kind, QuadraticMethod) or hasattr(kind, "decays"):
+        assert bool(words) is (posterior != "none")
+
+
+def refusal(name, posterior):
+    """What a method says of a network that it does not take, if it does not."""
+    try:
+        built_in_class(name)(network(posterior))
+    except UserError as error:
+        return str(error)
+    return None
+
+
+LIMITS = [
+    *((name, {"penalty_weight": 0.0}, "naive", {}) for name in QUADRATIC),
+    ("laplace_diagonal", {"penalty_weight": 0.0}, "naive", {}),
+    ("laplace_kronecker", {"penalty_weight": 0.0}, "naive", {}),
+    ("lwf", {"strength": 0.0}, "naive", {}),
+    ("mc_dropout", {"rate": 0.0, "prior_scale": 1e6}, "naive", {}),
+    ("gvcl", {}, "vcl", {}),
+    ("ml_init_vcl", {"ml_epochs": 0}, "vcl", {}),
+    ("coreset_vcl", {"ml_epochs": 0}, "coreset_vcl", {}),
+    ("coreset_vcl", {"coreset_epochs": 0}, "coreset_vcl", {"coreset_epochs": 3}),
+]
+
+
+@pytest.mark.parametrize(("one", "options", "other", "others"), LIMITS)
+def test_at_the_end_of_its_range_it_is_another_method(one, options, other, others, multi_head):
+    net = posterior_for(one)
+    ends = [
+        Learner(name, network(net, multi_head), batch_size=100, **settings).train(0, 1, 2)
+        for name, settings in ((one, options), (other, others))
+    ]
+    torch.testing.assert_close(ends[0].weights(), ends[1].weights(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*QUADRATIC, "lwf", "replay", "frozen_body", "single_task"])
+def test_the_first_task_is_learnt_as_in_fine_tuning(name):
+    ends = [Learner(each, network(None)).train(0).weights() for each in (name, "naive")]
+    assert torch.equal(*ends)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("ewc", {"gamma": 1.5}, r"gamma = 1.5 must be from 0 to 1"),
+        ("ewc", {"fisher": "sampled"}, r"fisher = 'sampled' .* empirical, predictive"),
+        ("ewc_separate", {"fisher": "sampled"}, r"fisher = 'sampled' .* empirical, predictive"),
+        ("si", {"xi": 0.0}, r"xi = 0.0 must be above 0"),
+        ("gvcl", {"strength": -1}, r"strength = -1 must be at least 0"),
+        ("lwf", {"temperature": 0}, "temperature = 0 must be above 0"),
+        ("replay", {"buffer_size": 0}, "buffer_size = 0 must be at least 1"),
+        ("replay", {"selection": "newest"}, "selection = 'newest' is not known"),
+        ("sfsvi", {"context_points": 0}, r"options\.context_points = 0 must be at least 1"),
+        ("sfsvi", {"function_scale": 0.0}, r"options\.function_scale = 0\.0 must be above 0"),
+        ("ivon", {"initial_noise": float("inf")}, r"^initial_noise = inf"),
+        *(
+            (name, {"beta2": 1.0}, r"options\.beta2 = 1\.0")
+            for name in ("badam", "vadam", "vogn", "ivon")
+        ),
+        *(
+            ("coreset_vcl", {"coreset_rate": rate}, r"coreset_rate = .* must be above 0 and finite")
+            for rate in (0.0, -1.0, float("inf"), float("nan"))
+        ),
+        *(
+            ("mc_dropout", {"rate": rate}, r"options\.rate = .* must be at least 0 and below 1")
+            for rate in (-0.1, 1.0, float("nan"))
+        ),
+        *(
+            (f"laplace_{kind}", {key: value}, f"{key} = {value} must not be below 0")
+            for kind in ("diagonal", "kronecker")
+            for key in ("prior_precision", "hessian_weight")
+            for value in (-1.0, float("nan"))
+        ),
+    ],
+)
+def test_an_impossible_option_is_named_with_the_mend(name, options, words):
+    with pytest.raises(UserError, match=words):
+        Learner(name, **options)

@@ -1,0 +1,206 @@
+"""Digits in tasks, networks for them, and a method that learns them in plain PyTorch."""
+
+from functools import cache, partial
+
+import torch
+from torch.nn.functional import nll_loss
+from torch.optim import Adam
+
+from vcl_radial.data.streams import TensorBatches, build_stream
+from vcl_radial.errors import UserError
+from vcl_radial.methods.registry import built_in_class
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.schedules import constant, set_rates
+
+ADAM = partial(Adam, fused=True)
+ALL = 10_000
+"""A batch size that no task has points for: its batch is the task."""
+
+QUADRATIC = {"l2": 100.0, "ewc": 50.0, "ewc_separate": 50.0, "si": 3.0, "mas": 0.03}
+"""Strengths at which each keeps its tasks."""
+
+
+@cache
+def digits(heads="multi", kind="split"):
+    """Five tasks of scikit-learn's digits: two digits each, or all of them with pixels permuted."""
+    return build_stream({"kind": kind, "dataset": "digits", "tasks": 5, "heads": heads})
+
+
+def network(posterior="radial", multi_head=True, hidden=(32,), point_heads=False, **settings):
+    """An MLP for the digits, the same at every call."""
+    torch.manual_seed(0)
+    if isinstance(posterior, str):
+        posterior = PosteriorSettings(posterior, **settings)
+    classes = 2 if multi_head else 10
+    settings = {"multi_head": multi_head, "point_heads": point_heads}
+    return MLP(64, classes, hidden=hidden, posterior=posterior, **settings)
+
+
+@cache
+def posterior_for(name):
+    """The first posterior of a network that a method takes."""
+    for posterior in (None, "radial", RDPSettings("row", 0.05)):
+        try:
+            built_in_class(name)(network(posterior))
+        except UserError:
+            continue
+        return posterior
+    raise AssertionError(f"{name} takes no network")
+
+
+def copies(module):
+    return {name: weight.detach().clone() for name, weight in module.named_parameters()}
+
+
+class Learner:
+    """Drives a method as `vcl_radial.methods.base` says; a number of the stream is a task.
+
+    Args:
+        kind: the class of a method, or its name.
+        net: that learns.
+        stream: of tasks; by default the digits in the form that the network takes.
+        optimizer: called with parameters and the learning rate.
+        settings: the method's.
+    """
+
+    def __init__(
+        self,
+        kind,
+        net=None,
+        stream=None,
+        *,
+        lr=1e-3,
+        optimizer=ADAM,
+        epochs=1,
+        batch_size=32,
+        schedule=constant,
+        **settings,
+    ):
+        if isinstance(kind, str):
+            net = network(posterior_for(kind)) if net is None else net
+            kind = built_in_class(kind)
+        self.network = network() if net is None else net
+        self.method = kind(self.network, **{"eval_samples": 5, **settings})
+        heads = any(isinstance(module, MultiHead) for module in self.network.modules())
+        self.stream = stream or digits("multi" if heads else "single")
+        self.make = lambda module: optimizer(module.parameters(), lr=lr)
+        self.epochs, self.batch_size, self.schedule = epochs, batch_size, schedule
+        self.losses = []
+        """Of the steps of the last task, in nats per point."""
+        self.seen = []
+        """The inputs of those steps."""
+
+    def points(self, *numbers):
+        """All training points of some tasks, with the label of one head, or one for each row."""
+        x = torch.cat([self.stream.inputs(number, "train") for number in numbers])
+        y = [self.stream.labels(number, "train") for number in numbers]
+        labels = [self.stream.task_label(number) for number in numbers]
+        if len(numbers) == 1:
+            return Batch(x, y[0], labels[0])
+        rows = torch.tensor(labels).repeat_interleave(torch.tensor([len(each) for each in y]))
+        return Batch(x, torch.cat(y), rows)
+
+    def begin(self, *numbers):
+        """Begin a task; several numbers are one task of all their points."""
+        whole = self.points(*numbers)
+        rows = self.method.select(lambda: Batch(whole.x, whole.y, whole.labels))
+        if rows is not None:
+            whole = Batch(whole.x[rows], whole.y[rows], whole.task)
+        self.whole = whole
+        task = Task(
+            number=numbers[0],
+            points=len(whole.y),
+            batches=lambda: [Batch(*part) for part in self.batches(shuffle=False)],
+            heads=sorted(set(whole.labels.tolist())),
+            steps=self.epochs * len(self.batches()),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            schedule=self.schedule,
+        )
+        self.method.begin_task(task)
+        self.method.network.train()
+        self.losses, self.seen = [], []
+        return task
+
+    def batches(self, shuffle=True):
+        return TensorBatches(*self.whole[:2], self.whole.labels, self.batch_size, shuffle)
+
+    def make_optimizer(self):
+        self.optimizer = self.method.make_optimizer(self.make)
+        return self.optimizer
+
+    def train(self, *numbers, after_step=lambda: None):
+        """Learn tasks one after another, or all together where the method wants that."""
+        whole_stream = getattr(self.method, "needs_whole_stream", False)
+        for group in [numbers] if whole_stream else [(number,) for number in numbers]:
+            torch.manual_seed(group[0])  # the randomness of a task is its own, wherever it comes
+            task = self.begin(*group)
+            if (warm_up := self.method.warm_up()) is not None:
+                with warm_up.inside:
+                    self._epochs(warm_up.epochs)
+            self._epochs(self.epochs, after_step)
+            self.method.end_task(task)
+        return self
+
+    def _epochs(self, epochs, after_step=lambda: None):
+        self.make_optimizer()
+        for epoch in range(epochs):
+            set_rates(self.optimizer, self.schedule, epoch / epochs)
+            for x, y, labels in self.batches():
+                task = labels if isinstance(self.whole.task, torch.Tensor) else self.whole.task
+                self.losses.append(self.method.learn(Batch(x, y, task), self.optimizer).squeeze())
+                self.seen.append(x)
+                after_step()
+
+    def standing_loss(self, number, batch_size=ALL, begin=True):
+        """The mean loss of a pass over a task without a step, all under the same draws."""
+        self.batch_size = batch_size
+        if begin:
+            self.begin(number)
+        self.make_optimizer()
+        self.method.step = lambda optimizer: None
+        total = 0.0
+        for x, y, _ in self.batches():
+            torch.manual_seed(5)
+            total += self.method.learn(Batch(x, y, self.whole.task), self.optimizer) * len(y)
+        del self.method.step
+        return total.squeeze() / len(self.whole.y)
+
+    def predictions(self, *numbers):
+        """The log-predictive of the test points of some tasks, `[B, C]`."""
+        training, found = self.method.network.training, []
+        self.method.network.eval()
+        for number in numbers:
+            head = self.stream.task_label(number)
+            self.adapt(head)
+            x = self.stream.inputs(number, "test")
+            found.append(self.method.predict(x, head, number=number))
+        self.method.network.train(training)
+        return torch.cat(found)
+
+    def adapt(self, *heads):
+        for module in self.network.modules():
+            if isinstance(module, MultiHead):
+                module.adapt(heads)
+
+    def nll(self, *numbers):
+        """Of the test points, in nats per point."""
+        return nll_loss(self.predictions(*numbers), self.targets(*numbers)).item()
+
+    def accuracy(self, *numbers):
+        """Of the test points, in per cent."""
+        right = self.predictions(*numbers).argmax(-1) == self.targets(*numbers)
+        return 100 * right.double().mean().item()
+
+    def targets(self, *numbers):
+        return torch.cat([self.stream.labels(number, "test") for number in numbers])
+
+    def parameters(self):
+        """Copies, by name."""
+        return copies(self.network)
+
+    def weights(self):
+        """All of them in one vector."""
+        return torch.cat([weight.flatten() for weight in self.parameters().values()])
