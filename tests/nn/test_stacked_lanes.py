@@ -183,3 +183,29 @@ def test_lanes_of_an_rdp_have_one_prior():
     ]
     with pytest.raises(ValueError, match="one half-Cauchy prior"):
         Lanes(networks, 0)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "radial", "carried rdp", "points"])
+def test_the_first_lanes_step_as_they_do_with_all(name):
+    steps = []
+    for active in (2, LANES):
+        networks = [NETWORKS[name](lane) for lane in range(LANES)]
+        torch.manual_seed(5)
+        lanes, x, y = Lanes(networks, 0), torch.randn(POINTS, 4), torch.randn(POINTS)
+        precision = {p: torch.tensor(PRECISION) for p in lanes.points}
+        settings = [LaneSettings(1e-2, 1e-2, factor) for factor in FACTORS]
+        step = LaneStep(
+            lanes,
+            settings,
+            generators(),
+            x,
+            y,
+            samples=1,
+            loss=squares,
+            prior_precision=precision,
+        )
+        step(torch.arange(24).view(LANES, 8)[:active])
+        steps.append(torch.cat([p.reshape(LANES, -1) for p in step.adam.parameters], dim=1))
+    some, every = steps
+    torch.testing.assert_close(some[:2], every[:2], rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(some[2], every[2])

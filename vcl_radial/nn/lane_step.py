@@ -168,8 +168,8 @@ class LaneStep:
             outputs = self.lanes.outputs(x, layers, points, masks, shared=False)
             of_lane = self.loss(outputs, y) / self.samples
             # What has a closed form is in no sample's gradient, and the rest in the first one's.
-            terms = [of_lane] if sample else [of_lane, *self._divergences(posteriors, points)]
-            grads = torch.autograd.grad([t.sum() for t in terms], [*leaves, *fixed])
+            terms = [] if sample else self._divergences(lanes, posteriors, points)
+            grads = torch.autograd.grad([t.sum() for t in (of_lane, *terms)], [*leaves, *fixed])
             losses += of_lane.detach()
             padded: list[Tensor | None] = [*drawn, *(None for _ in fixed)]
             if self.samples == 1:
@@ -188,14 +188,16 @@ class LaneStep:
         ]
         return posteriors, dict(zip(self.lanes.points, left, strict=True))
 
-    def _divergences(self, posteriors: Sequence[RDP], points: Mapping[str, Tensor]) -> list[Tensor]:
+    def _divergences(
+        self, lanes: int, posteriors: Sequence[RDP], points: Mapping[str, Tensor]
+    ) -> list[Tensor]:
         """kl_factor * KL of all that is no block, `[lanes]` each."""
         pairs = zip(posteriors, self.lanes.factors, strict=True)
-        terms = [q.kl(factor.prior) for q, factor in pairs]
+        terms = [q.kl(factor.prior(lanes)) for q, factor in pairs]
         for name, precision in self.prior_precision.items():
             squares = points[name].square().flatten(1).sum(1)
-            terms.append(precision[: len(squares)] / 2 * squares)
-        return [self.kl_factor[: len(term)] * term for term in terms]
+            terms.append(precision[:lanes] / 2 * squares)
+        return [self.kl_factor[:lanes] * term for term in terms]
 
     def _draw(
         self, blocks: list[LaneBlock], given: LaneNoise | None, sample: int

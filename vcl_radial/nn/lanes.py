@@ -80,20 +80,30 @@ _FACTOR = ("direction", "log_concentration", "loc", "rho")
 
 @dataclass
 class LaneFactor:
-    """An `RDPBlock` of every lane: its parameters `[R, ...]`, and the prior of all lanes."""
+    """An `RDPBlock` of every lane: its parameters `[R, ...]`, and its prior.
+
+    The first prior is that of all lanes; a carried one is given by its parameters.
+    """
 
     parameters: list[Tensor]
-    prior: RDP | HalfCauchyPrior
+    first_prior: HalfCauchyPrior
+    carried: list[Tensor] | None
 
     @classmethod
     def stacked(cls, blocks: Sequence[RDPBlock]) -> LaneFactor:
         """From those of single networks, whose first prior is one."""
-        prior: RDP | HalfCauchyPrior = blocks[0].first_prior
+        prior, carried = blocks[0].first_prior, None
         if blocks[0].carried:
-            prior = rdp(*(_stack(blocks, f"prior_{name}") for name in _FACTOR))
+            carried = [_stack(blocks, f"prior_{name}") for name in _FACTOR]
         elif any(block.first_prior != prior for block in blocks):
             raise ValueError("lanes of an RDP must have one half-Cauchy prior")
-        return cls([_stack(blocks, name) for name in _FACTOR], prior)
+        return cls([_stack(blocks, name) for name in _FACTOR], prior, carried)
+
+    def prior(self, lanes: int) -> RDP | HalfCauchyPrior:
+        """That of the first lanes."""
+        if self.carried is None:
+            return self.first_prior
+        return rdp(*(parameter[:lanes] for parameter in self.carried))
 
     @staticmethod
     def posterior(parameters: Sequence[Tensor]) -> RDP:
