@@ -11,7 +11,10 @@ from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 
 def he_normal(out_features: int, in_features: int) -> Tensor:
     """Weights `[out, in]` drawn from N(0, 2 / in) (He et al. 2015, Eq. 10)."""
-    return nn.init.kaiming_normal_(torch.empty(out_features, in_features), nonlinearity="relu")
+    weight = torch.empty(out_features, in_features)
+    if weight.is_meta:  # nothing to draw, and PyTorch would take a second to import what says so
+        return weight
+    return nn.init.kaiming_normal_(weight, nonlinearity="relu")
 
 
 class BayesianLinear(nn.Module):
