@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
 
 from vcl_radial.mixture import Mixture
-from vcl_radial.noise_precision import NoisePrecision
+from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.objectives import categorical_nll
 
 
@@ -142,8 +142,6 @@ class Gaussian(Likelihood):
     """
 
     name = "gaussian"
-    _STEP = 0.01
-    """Of tau's updates from batches, each of which is as noisy as a batch is."""
 
     def __init__(
         self, noise_shape: float = 1.0, noise_rate: float = 1e-3, initial_precision: float = 1.0
@@ -172,7 +170,7 @@ class Gaussian(Likelihood):
     def observe(self, outputs: Tensor, targets: Tensor) -> None:
         """A step of the way to the optimum for a batch."""
         squares = (outputs.squeeze(-1) - targets).square().mean()
-        self.noise.update(squares.to(self.noise.rate), self._STEP)
+        self.noise.update(squares.to(self.noise.rate), BATCH_STEP)
 
     @torch.no_grad()
     def settle(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:

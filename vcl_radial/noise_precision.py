@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+BATCH_STEP = 0.01
+"""Of the way that an update from a batch goes; each is as noisy as a batch is."""
+
 
 class NoisePrecision:
     """q(tau) = Gamma(shape, rate) of the precision tau of Gaussian noise.

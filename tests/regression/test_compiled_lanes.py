@@ -120,12 +120,12 @@ def step_of(lanes, rho_rate=1e-3):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_library_has_these_layers(name):
     noise = NoisePrecision(torch.tensor(POINTS), (1.0, 1e-3))
-    assert CompiledLanes.of(step_of(NETWORKS[name]()), noise, 0.01) is not None
+    assert CompiledLanes.of(step_of(NETWORKS[name]()), noise) is not None
 
 
 def test_what_the_library_has_not_stays_in_pytorch():
     noise = NoisePrecision(torch.tensor(POINTS), (1.0, 1e-3))
-    assert CompiledLanes.of(step_of(network(), rho_rate=1e-2), noise, 0.01) is None
+    assert CompiledLanes.of(step_of(network(), rho_rate=1e-2), noise) is None
     rdp = RDPSettings("double", 0.05)
     factors = Lanes([mlp(k, posterior=rdp, point_heads=True) for k in range(3)], 0)
-    assert CompiledLanes.of(step_of(factors), noise, 0.01) is None
+    assert CompiledLanes.of(step_of(factors), noise) is None

@@ -23,7 +23,7 @@ from vcl_radial.nn.lanes import LaneNoise
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
 from vcl_radial.nn.weights import VariationalWeights, softplus
-from vcl_radial.noise_precision import NoisePrecision
+from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 
 _FLOAT, _LONG = 4, 8
 
@@ -34,10 +34,9 @@ class CompiledLanes:
     Args:
         step: whose tensors are changed in place.
         noise: changed in place.
-        noise_step: of the noise's updates.
     """
 
-    def __init__(self, step: LaneStep, noise: NoisePrecision, noise_step: float) -> None:
+    def __init__(self, step: LaneStep, noise: NoisePrecision) -> None:
         self.step, self.noise = step, noise  # whose memory the addresses are of
         noise.rate = noise.rate.contiguous()
         lanes = range(len(step.lanes))
@@ -60,7 +59,7 @@ class CompiledLanes:
                 noise_shape=float(noise.shape[lane]),
                 prior_rate=float(noise.prior_rate[lane]),
                 half_points=float(noise.points[lane]) / 2,
-                noise_step=noise_step,
+                noise_step=BATCH_STEP,
             )
             for lane, layers in enumerate(self._layers)
         ]
@@ -69,7 +68,7 @@ class CompiledLanes:
             network.scratch = self._scratch.data_ptr()
 
     @classmethod
-    def of(cls, step: LaneStep, noise: NoisePrecision, noise_step: float) -> CompiledLanes | None:
+    def of(cls, step: LaneStep, noise: NoisePrecision) -> CompiledLanes | None:
         """None where the library has no such steps, or there is none."""
         lanes, settings = step.lanes, step.settings
         known = (
@@ -82,7 +81,7 @@ class CompiledLanes:
             and all(native_divergence(b.family, b.prior_family) is not None for b in lanes.blocks)
             and native.serves(step.x, step.y, *step.adam.parameters)
         )
-        return cls(step, noise, noise_step) if known else None
+        return cls(step, noise) if known else None
 
     def steps(self, rows: Tensor, noise: LaneNoise, shares: Sequence[float]) -> None:
         """As many steps as there are shares.

@@ -220,7 +220,7 @@ class LaneStep:
                         radius = torch.randn(len(mean), 1, generator=generator)
                     native.draw(weights[k][lane], None, noise, radius, mean, scale)
                 else:
-                    noise.copy_(block.family(mean, scale).noise(1, generator)[0])
+                    noise.copy_(block.noise(1, lane, generator)[0])
         for k, block in enumerate(blocks):
             if not self._native[k]:
                 torch.addcmul(block.mean, block.scale, noises[k], out=weights[k])

@@ -23,6 +23,7 @@ from vcl_radial.errors import Diverged
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.nn.dropout import MCDropout
+from vcl_radial.noise_precision import BATCH_STEP
 from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.predict import own_randomness
@@ -263,7 +264,7 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
             optimizer.zero_grad()
             (float(noise.mean) / 2 * squares).backward()
             optimizer.step()
-            noise.update(squares.detach()[None], 0.01)
+            noise.update(squares.detach()[None], BATCH_STEP)
         with torch.no_grad():
             seen = [network(job.train.x[0]).squeeze(1) for _ in range(50)]
             noise.update((torch.stack(seen) - job.train.y).square().mean()[None])

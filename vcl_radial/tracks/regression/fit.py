@@ -24,11 +24,8 @@ from torch import Tensor
 from vcl_radial.nn.compiled_lanes import CompiledLanes
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.noise_precision import NoisePrecision
+from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
-
-_NOISE_STEP = 0.01
-"""Of the noise's updates from batches, each of which is as noisy as a batch is."""
 
 _FINAL_DRAWS = 50
 """Weight samples with which the noise is set at the end, on all points."""
@@ -104,7 +101,7 @@ def fit(
         loss=loss,
         prior_precision=prior_precision,
     )
-    many = CompiledLanes.of(step, noise, _NOISE_STEP) if compiled else None
+    many = CompiledLanes.of(step, noise) if compiled else None
     batches = LaneBatches(data.points, settings.batch_size, generators)
     chunk = max(1, min(_CHUNK_STEPS, _CHUNK_ROWS // batches.batch_size))
     done = 0
@@ -120,7 +117,7 @@ def fit(
             for k, share in enumerate(shares):
                 step.scale_rates([share] * len(lanes))
                 losses = step(rows[k], drawn.part(slice(k * samples, (k + 1) * samples)))
-                noise.update(losses * 2 / noise.mean, _NOISE_STEP)
+                noise.update(losses * 2 / noise.mean, BATCH_STEP)
         done = until
         on_step(done)
     noise.update(expected_squared_error(lanes, data, generators))
