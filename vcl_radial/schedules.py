@@ -23,6 +23,11 @@ def cosine(done: float) -> float:
     return (1 + math.cos(math.pi * done)) / 2
 
 
+def linear_tail(done: float) -> float:
+    """min(1, 2 (1 - done)): constant, then linearly to 0 over the second half."""
+    return min(1.0, 2 * (1 - done))
+
+
 SCHEDULES: dict[str, Schedule] = {"constant": constant, "cosine": cosine}
 """By the names of a recipe's `schedule`."""
 

@@ -34,7 +34,7 @@ COMMANDS = {
         "data.patients=60 data.validation=0.3 data.size=16"
     ),
     "regression": (
-        "run diabetes --method mfvi badam --seeds 2 --jobs 1 --out runs "
+        "run diabetes --method gaussian-vcl badam --seeds 2 --jobs 1 --out runs "
         "--set steps=20 eval_samples=8"
     ),
     "bandits": (

@@ -81,7 +81,7 @@ def test_where_the_rows_lie_does_not_decide_along_what_they_are_sliced():
 
 
 def test_the_linear_model_ends_where_all_rows_at_once_do_and_has_not_been_there_before():
-    recipe = Recipe(method="linear")
+    recipe = Recipe(strategy="bayes_linear")
     data = toy()
     (in_sequence,) = train_in_sequence(data, [1], [recipe], 5)
     (at_once,) = train_and_score(data, [1], [recipe])
@@ -93,7 +93,11 @@ def test_the_linear_model_ends_where_all_rows_at_once_do_and_has_not_been_there_
 @pytest.mark.parametrize("posterior", ["gaussian", "radial", "rdp"])
 def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior):
     recipe = Recipe(
-        method="variational", posterior=posterior, steps=40, batch_size=54, eval_samples=40
+        strategy="rdp_vcl" if posterior == "rdp" else "vcl",
+        posterior=posterior,
+        steps=40,
+        batch_size=54,
+        eval_samples=40,
     )
     data = toy()
     (at_once,) = train_in_sequence(data, [2], [recipe], 1)
@@ -105,7 +109,7 @@ def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior):
 @pytest.mark.parametrize("posterior", ["gaussian", "radial", "rdp"])
 def test_a_carried_posterior_learns_from_every_slice(posterior):
     recipe = Recipe(
-        method="variational",
+        strategy="rdp_vcl" if posterior == "rdp" else "vcl",
         posterior=posterior,
         steps=80,
         batch_size=16,

@@ -19,16 +19,16 @@ from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import train_and_score
 
 RECIPES = {
-    "mfvi": {"method": "variational"},
-    "radial": {"method": "variational", "posterior": "radial"},
-    "dropout": {"method": "dropout"},
-    "ensemble": {"method": "ensemble", "members": 2},
-    "laplace": {"method": "laplace"},
-    "badam": {"method": "badam"},
-    "linear": {"method": "linear"},
-    "rdp": {"method": "variational", "posterior": "rdp"},
-    "two layers": {"method": "variational", "posterior": "radial", "hidden": [6, 5]},
-    "rdp, two layers": {"method": "variational", "posterior": "rdp", "hidden": [6, 5]},
+    "mfvi": {"strategy": "vcl", "posterior": "gaussian"},
+    "radial": {"strategy": "vcl", "posterior": "radial"},
+    "dropout": {"strategy": "mc_dropout"},
+    "ensemble": {"strategy": "deep_ensemble", "options": {"members": 2}},
+    "laplace": {"strategy": "laplace_linearised"},
+    "badam": {"strategy": "badam"},
+    "linear": {"strategy": "bayes_linear"},
+    "rdp": {"strategy": "rdp_vcl", "posterior": "rdp"},
+    "two layers": {"strategy": "vcl", "posterior": "radial", "hidden": [6, 5]},
+    "rdp, two layers": {"strategy": "rdp_vcl", "posterior": "rdp", "hidden": [6, 5]},
 }
 
 
@@ -48,14 +48,17 @@ def test_a_lane_is_the_single_run(name):
 
 
 def test_a_run_is_the_same_every_time_whatever_was_drawn_before():
-    recipe = Recipe(method="variational", posterior="rdp", steps=20, eval_samples=5)
+    recipe = Recipe(strategy="rdp_vcl", posterior="rdp", steps=20, eval_samples=5)
     first = train_and_score(toy(), [0, 1], [recipe] * 2)
     torch.manual_seed(9)
     assert train_and_score(toy(), [0, 1], [recipe] * 2) == first
 
 
 def test_validation_scores_do_not_depend_on_the_test_rows():
-    data, recipe = toy(), Recipe(method="variational", steps=40, batch_size=16, eval_samples=5)
+    data, recipe = (
+        toy(),
+        Recipe(strategy="vcl", posterior="gaussian", steps=40, batch_size=16, eval_samples=5),
+    )
     y, x = data.y.clone(), data.x.clone()
     y[data.splits[1].test], x[data.splits[1].test] = 1e6, -1e6
     poisoned = replace(data, x=x, y=y)
@@ -167,7 +170,9 @@ def test_progress_is_told_up_to_the_last_step():
 @pytest.mark.parametrize("posterior", ["radial", "rdp"])
 def test_draws_of_a_prediction_do_not_depend_on_how_long_training_was(posterior):
     data = lane_data()
-    recipe = Recipe(method="variational", posterior=posterior, steps=5)
+    recipe = Recipe(
+        strategy="rdp_vcl" if posterior == "rdp" else "vcl", posterior=posterior, steps=5
+    )
     job = Job([recipe] * 3, [4, 5, 6], data, data.x[:, :7], hidden=[5])
     lanes = make_lanes(job)
     first = job.draws(lanes, 9)
@@ -183,7 +188,14 @@ def test_the_weight_of_the_divergence_is_that_of_each_lane():
     """A weight of 0 leaves the posterior to the data; a large one gives the prior back."""
     data = lane_data((40, 40))
     recipes = [
-        Recipe(method="variational", kl_weight=w, steps=600, learning_rate=1e-2, train_samples=4)
+        Recipe(
+            strategy="vcl",
+            posterior="gaussian",
+            kl_weight=w,
+            steps=600,
+            learning_rate=1e-2,
+            train_samples=4,
+        )
         for w in (0.0, 100.0)
     ]
     job = Job(recipes, [1, 1], data, data.x, hidden=[5])
@@ -195,7 +207,7 @@ def test_the_weight_of_the_divergence_is_that_of_each_lane():
 
 
 def test_networks_start_at_hes_means_of_the_lanes_own_seed():
-    data, recipe = lane_data((40, 40)), Recipe(method="laplace")
+    data, recipe = lane_data((40, 40)), Recipe(strategy="laplace_linearised")
     job = Job([recipe] * 2, [7, 8], data, data.x, hidden=[5])
     together = job.point_lanes().points
     alone = replace(job, recipes=[recipe], seeds=[8]).point_lanes().points
@@ -203,7 +215,7 @@ def test_networks_start_at_hes_means_of_the_lanes_own_seed():
         assert torch.equal(value[1], alone[name][0])
     weight = together["body.0.weight"]
     assert not torch.equal(weight[0], weight[1])
-    bayesian = make_lanes(replace(job, recipes=[Recipe(method="variational")] * 2))
+    bayesian = make_lanes(replace(job, recipes=[Recipe(strategy="vcl", posterior="gaussian")] * 2))
     first, _ = bayesian.networks[0].body[0].weights.mean()
     assert torch.equal(first, weight[0])
 
@@ -211,7 +223,9 @@ def test_networks_start_at_hes_means_of_the_lanes_own_seed():
 def test_the_prior_of_dropout_is_that_of_the_weights_that_masks_leave():
     """E ||M z / keep||^2 / 2 s^2, the part of KL(q || p) that depends on M, and the biases'."""
     data = lane_data((40, 40))
-    recipes = [Recipe(method="dropout", dropout=p, prior_scale=0.7) for p in (0.2, 0.5)]
+    recipes = [
+        Recipe(strategy="mc_dropout", options={"rate": p}, prior_scale=0.7) for p in (0.2, 0.5)
+    ]
     job = Job(recipes, [1, 2], data, data.x, hidden=[5])
     lanes = make_dropout_lanes(job)
     precision = job.prior_precision(lanes)

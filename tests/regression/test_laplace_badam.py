@@ -113,7 +113,7 @@ def test_badams_variance_is_bounded_by_that_of_its_prior_and_its_noise(prior_sca
     """Precision = N sqrt(v) + prior precision, so weights vary no more than under the prior."""
     data = toy()
     lanes = LaneSplits(data, [0, 1])
-    recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=prior_scale)
+    recipe = Recipe(strategy="badam", steps=60, batch_size=16, prior_scale=prior_scale)
     job = Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=[6])
     mixture = badam(job)
     squares = mixture.scale[0].square()
@@ -137,7 +137,7 @@ def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(m
 
     monkeypatch.setattr("vcl_radial.tracks.regression.methods.job.fit", spied)
     splits = LaneSplits(toy(), [0, 1])
-    recipe = Recipe(method="badam", steps=60, batch_size=16, prior_scale=0.5)
+    recipe = Recipe(strategy="badam", steps=60, batch_size=16, prior_scale=0.5)
     mixture = badam(Job([recipe] * 2, [3, 4], splits.train, splits.test.x, hidden=[6]))
     step, lanes = trained["step"], trained["lanes"]
     for lane, network in enumerate(lanes.networks):

@@ -35,7 +35,7 @@ def rows(path):
 
 
 def test_a_seed_is_a_split_and_finished_ones_are_kept(call):
-    arguments = ["diabetes", "--method", "linear", "radial", "--seeds", "2", *TINY]
+    arguments = ["diabetes", "--method", "bayes-linear", "radial-vcl", "--seeds", "2", *TINY]
     code, out, _ = call(*arguments)
     assert code == 0
     assert "diabetes: 4 runs to do" in out
@@ -43,7 +43,7 @@ def test_a_seed_is_a_split_and_finished_ones_are_kept(call):
     assert (to / "log-likelihood.svg").is_file()
     table = rows(to / "results.csv")
     assert {(r["set"], r["method"], r["split"]) for r in table} == {
-        ("diabetes", method, split) for method in ("linear", "radial") for split in "01"
+        ("diabetes", method, split) for method in ("bayes-linear", "radial-vcl") for split in "01"
     }
     assert "Beside the papers" not in (to / "summary.md").read_text()
     code, out, _ = call(*arguments)
@@ -53,26 +53,33 @@ def test_a_seed_is_a_split_and_finished_ones_are_kept(call):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_the_page_holds_radial_against_mfvi(call):
-    assert call("diabetes", "--method", "mfvi", "radial", "--seeds", "2", *TINY)[0] == 0
+def test_the_page_holds_radial_against_gaussian(call):
+    assert call("diabetes", "--method", "gaussian-vcl", "radial-vcl", "--seeds", "2", *TINY)[0] == 0
     page = Path("runs/report/diabetes/summary.md").read_text()
     table = {
         (r["method"], r["metric"], r["split"]): float(r["value"])
         for r in rows("runs/report/diabetes/results.csv")
     }
-    gaps = [table["radial", "rmse", k] - table["mfvi", "rmse", k] for k in "01"]
-    (line,) = re.findall(r"^## radial minus mfvi$.*?^\| diabetes \|(.*?) \|$", page, re.S | re.M)
+    gaps = [table["radial-vcl", "rmse", k] - table["gaussian-vcl", "rmse", k] for k in "01"]
+    (line,) = re.findall(
+        r"^## radial-vcl minus gaussian-vcl$.*?^\| diabetes \|(.*?) \|$", page, re.S | re.M
+    )
     assert line.endswith(f"| {sum(gap < 0 for gap in gaps)} of 2")
     assert float(line.split("|")[2].split("±")[0]) == pytest.approx(sum(gaps) / 2, abs=6e-4)
 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_sequence_ends_for_the_linear_model_where_all_rows_at_once_do(call):
-    assert call("diabetes-sequence", "--method", "linear", "mfvi", "--seeds", "2", *TINY)[0] == 0
+    assert (
+        call(
+            "diabetes-sequence", "--method", "bayes-linear", "gaussian-vcl", "--seeds", "2", *TINY
+        )[0]
+        == 0
+    )
     to = Path("runs/report/diabetes-sequence")
     gaps = {(r["method"], r["metric"]): float(r["gap"]) for r in rows(to / "summary.csv")}
-    assert gaps["linear", "rmse"] == pytest.approx(0, abs=1e-6)
-    assert abs(gaps["mfvi", "rmse"]) > 1e-3
+    assert gaps["bayes-linear", "rmse"] == pytest.approx(0, abs=1e-6)
+    assert abs(gaps["gaussian-vcl", "rmse"]) > 1e-3
     assert {row["slice"] for row in rows(to / "results.csv")} == {*"012345"}
     assert (to / "in-sequence.png").is_file()
 
@@ -83,13 +90,13 @@ def test_a_table_of_the_users_own_is_read_from_beside_its_benchmark(call):
     text = "\n".join(f"{k};{k % 7};{'a' if k % 2 else 'b'};{3 * k + k % 7}" for k in range(40))
     Path("mine/houses.csv").write_text(f"size;rooms;kind;price\n{text}\n")
     Path("mine/houses.toml").write_text(
-        'track = "regression"\nmethods = ["linear"]\n'
+        'track = "regression"\nmethods = ["bayes-linear"]\n'
         '[data]\ntable = "houses.csv"\ntarget = "price"\nsplits = 3\n'
     )
     code, out, _ = call("mine/houses.toml", "--seeds", "3", *TINY)
     assert code == 0
-    assert "houses  linear seed 2" in out
-    scores = rows(next(Path("runs/houses/linear").glob("seed-0-*/scores.csv")))
+    assert "houses  bayes-linear seed 2" in out
+    scores = rows(next(Path("runs/houses/bayes-linear").glob("seed-0-*/scores.csv")))
     assert float(scores[1]["value"]) < 1  # RMSE of a linear function
     code, _, err = call("mine/houses.toml", "--seeds", "4", *TINY)
     assert code == 1
@@ -109,16 +116,16 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         ]
 
     monkeypatch.setattr(execute, "train_and_score", one_lost)
-    code, _, err = call("diabetes", "--method", "mfvi", "--seeds", "3", *TINY)
+    code, _, err = call("diabetes", "--method", "gaussian-vcl", "--seeds", "3", *TINY)
     assert code == 1
     assert (
-        "vcl-radial: diabetes  mfvi seed 1: training diverged: rmse is nan; lower learning_rate\n"
-        in err
+        "vcl-radial: diabetes  gaussian-vcl seed 1: training diverged: rmse is nan; lower "
+        "learning_rate\n" in err
     )
     (failed,) = Path("runs").rglob("failed.txt")
     assert failed.parent.name.startswith("seed-1-")
     monkeypatch.setattr(execute, "train_and_score", train)
-    code, out, _ = call("diabetes", "--method", "mfvi", "--seeds", "3", *TINY)
+    code, out, _ = call("diabetes", "--method", "gaussian-vcl", "--seeds", "3", *TINY)
     assert code == 0
     assert "diabetes: 1 run to do, 1 at a time, 2 kept from before" in out
 
@@ -133,10 +140,10 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         (["uci", "--set", "data.table=mine.csv"], "uci: data.table: the benchmark names data.sets"),
         (["uci", "--set", "data.set=yacht"], "uci: data.set: the benchmark names data.sets"),
         (["diabetes", "--seeds", "21"], "diabetes: there is no split 20: it has 20"),
-        (["diabetes", "--set", "method=magic"], "method = 'magic'"),
+        (["diabetes", "--set", "strategy=magic"], "strategy = 'magic'"),
         (
-            ["diabetes", "--set", "data.slices=400"],
-            "the method 'dropout' has no posterior that can",
+            ["diabetes", "--method", "deep-ensemble", "--set", "data.slices=40"],
+            "the method 'deep_ensemble' has no posterior that can",
         ),
         (["sliced.toml"], "data.slices = 400: more than the 398 training rows of diabetes"),
         (["diabetes", "--set", "stepz=3"], "'stepz'; the nearest known one is 'steps'"),
@@ -145,7 +152,10 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
             ["diabetes", "--set", "epochs=3"],
             "epochs: this track counts steps of the optimiser; set steps",
         ),
-        (["diabetes", "--set", "kl_weight=0.5"], "kl_weight = 0.5: the method 'linear' has no KL"),
+        (
+            ["diabetes", "--set", "kl_weight=0.5"],
+            "kl_weight = 0.5: the method 'bayes_linear' has no KL",
+        ),
         (["diabetes", "--set", "hidden=50"], "hidden = 50: input should be a valid list"),
         (["diabetes", "--set", "data.validation=1.5"], "data.validation = 1.5"),
         (["diabetes", "--set", "data.splits=5"], "splits are those of a table"),
@@ -157,7 +167,8 @@ def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
 ):
     monkeypatch.setattr(execute, "_train", pytest.fail)
     Path("sliced.toml").write_text(
-        'track = "regression"\nmethods = ["linear"]\n[data]\nsets = ["diabetes"]\nslices = 400'
+        'track = "regression"\nmethods = ["bayes-linear"]\n'
+        '[data]\nsets = ["diabetes"]\nslices = 400'
     )
     code, _, err = call(*arguments, "--jobs", "1")
     assert code == 1
@@ -171,46 +182,48 @@ def plan(*arguments, **settings):
 
 def test_every_shipped_method_is_run_and_each_of_them_is_named_once():
     recipes = {
-        run.recipe.method for run in plan("uci", catalogue.names("method", "regression"), [0])
+        run.recipe.strategy for run in plan("uci", catalogue.names("method", "regression"), [0])
     }
     assert recipes == METHODS.keys()
-    names = [run.data.name for run in plan("uci", ["mfvi"], [0])]
+    names = [run.data.name for run in plan("uci", ["gaussian-vcl"], [0])]
     assert names == [*files.FOLDERS]
-    twice = plan("uci", ["mfvi"], [0], **{"data.sets": ["yacht", "energy", "yacht"]})
+    twice = plan("uci", ["gaussian-vcl"], [0], **{"data.sets": ["yacht", "energy", "yacht"]})
     assert [run.data.name for run in twice] == ["yacht", "energy"]
 
 
 def test_a_published_set_is_left_out_of_splits_that_it_has_not():
-    runs = plan("uci", ["mfvi"], range(6))
+    runs = plan("uci", ["gaussian-vcl"], range(6))
     assert {run.data.name for run in runs if run.seed == 4} == {*files.FOLDERS}
     assert {run.data.name for run in runs if run.seed == 5} == {*files.FOLDERS} - {"protein"}
     # ... but it is refused where nothing else is asked for.
-    alone = plan("uci", ["mfvi"], [5], **{"data.sets": "protein"})
+    alone = plan("uci", ["gaussian-vcl"], [5], **{"data.sets": "protein"})
     assert [run.data.name for run in alone] == ["protein"]
 
 
 def test_a_sequence_is_set_beside_all_rows_at_once_with_as_many_steps():
-    in_sequence, at_once = plan("diabetes-sequence", ["mfvi"], [0], steps=40)
+    in_sequence, at_once = plan("diabetes-sequence", ["gaussian-vcl"], [0], steps=40)
     assert (in_sequence.data.slices, at_once.data.slices) == (5, 1)
     assert in_sequence.steps == at_once.steps == at_once.recipe.steps == 200
-    assert in_sequence.label == "diabetes in 5 slices  mfvi seed 0"
-    assert at_once.label == "diabetes at once  mfvi seed 0"
+    assert in_sequence.label == "diabetes in 5 slices  gaussian-vcl seed 0"
+    assert at_once.label == "diabetes at once  gaussian-vcl seed 0"
 
 
 def test_runs_of_one_table_and_one_shape_train_together_the_longest_first():
     sets = {"data.sets": ["yacht", "energy"]}
-    runs = plan("uci", ["mfvi", "rdp", "linear"], range(3), **sets)
-    runs += plan("uci", ["mfvi"], [0, 1], **sets, learning_rate=1e-2)
-    runs += plan("uci", ["mfvi"], [0], **sets, batch_size=7)
+    runs = plan("uci", ["gaussian-vcl", "rdp-vcl", "bayes-linear"], range(3), **sets)
+    runs += plan("uci", ["gaussian-vcl"], [0, 1], **sets, learning_rate=1e-2)
+    runs += plan("uci", ["gaussian-vcl"], [0], **sets, batch_size=7)
     work = Regression().batches(runs, 4)
     assert sorted(run.label for batch in work for run in batch) == sorted(r.label for r in runs)
     for batch in work:
-        assert len({(r.data.name, r.recipe.method, r.recipe.batch_size) for r in batch}) == 1
+        assert len({(r.data.name, r.recipe.strategy, r.recipe.batch_size) for r in batch}) == 1
     assert max(map(len, work)) == 4
-    assert [batch[0].method for batch in work] == ["rdp"] * 2 + ["mfvi"] * 6 + ["linear"] * 2
+    assert [batch[0].method for batch in work] == ["rdp-vcl"] * 2 + ["gaussian-vcl"] * 6 + [
+        "bayes-linear"
+    ] * 2
 
 
 def test_two_files_of_one_name_are_refused(tmp_path):
-    (tmp_path / "mfvi.toml").write_text('method = "badam"')
+    (tmp_path / "gaussian-vcl.toml").write_text('method = "badam"')
     with pytest.raises(UserError, match="two methods of one name; rename one of the files"):
-        plan("uci", ["mfvi", str(tmp_path / "mfvi.toml")], [0])
+        plan("uci", ["gaussian-vcl", str(tmp_path / "gaussian-vcl.toml")], [0])

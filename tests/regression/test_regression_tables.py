@@ -14,7 +14,9 @@ def tidy(rows):
     return pd.DataFrame(rows, columns=tables.COLUMNS)
 
 
-def scores(name="yacht", method="mfvi", values=(-1.0, -2.0), number=0, metric="log_likelihood"):
+def scores(
+    name="yacht", method="gaussian-vcl", values=(-1.0, -2.0), number=0, metric="log_likelihood"
+):
     return [(name, method, "", k, number, metric, value) for k, value in enumerate(values)]
 
 
@@ -54,23 +56,27 @@ def test_differences_are_paired_by_split_and_better_is_higher_or_lower():
     likelihoods = np.array([-1.0, -2.0, -9.0]), np.array([-1.5, -1.9, -9.5])
     errors = np.array([3.0, 4.0, 5.0]), np.array([3.5, 4.5, 4.0])
     rows = []
-    for k, method in enumerate(("radial", "mfvi")):
+    for k, method in enumerate(("radial-vcl", "gaussian-vcl")):
         rows += scores(method=method, values=likelihoods[k])
         rows += scores(method=method, values=errors[k], metric="rmse")
-    rows += scores("power", "radial")
+    rows += scores("power", "radial-vcl")
     # Not where the other was not measured.
-    (line,) = lines(tables.differences(tidy(rows), "radial", "mfvi"))
+    (line,) = lines(tables.differences(tidy(rows), "radial-vcl", "gaussian-vcl"))
     gaps = [a - b for a, b in (likelihoods, errors)]
     cells = [with_spread(gap.mean(), stats.sem(gap), 3) for gap in gaps]
     assert line == ["yacht", cells[0], "2 of 3", cells[1], "2 of 3"]
-    assert tables.differences(tidy(scores()), "radial", "mfvi") is None
+    assert tables.differences(tidy(scores()), "radial-vcl", "gaussian-vcl") is None
 
 
 def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
     means = tables.summary(tidy([*scores("yacht"), *scores("power", values=(-2.8, -2.9))]))
-    pairs = [("mfvi", "mfvi"), ("rdp", "mfvi")]
+    pairs = [("gaussian-vcl", "mfvi"), ("rdp-vcl", "mfvi")]
     table = tables.beside(means, "farquhar2020", pairs, "log_likelihood")
-    assert [head.heading for head in table.heads] == ["set", "mfvi: ours", "theirs"]  # rdp was not
+    assert [head.heading for head in table.heads] == [
+        "set",
+        "gaussian-vcl (MFVI): ours",
+        "theirs",
+    ]  # rdp was not
     assert lines(table) == [
         ["yacht", "-1.50 ± 0.50", "-4.20 ± 0.05"],
         ["power", "-2.85 ± 0.05", "-7.54 ± 0.00"],
@@ -80,20 +86,24 @@ def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
 
 def test_a_set_that_no_paper_has_stands_beside_nothing():
     means = tables.summary(tidy(scores("diabetes")))
-    assert tables.beside(means, "farquhar2020", [("mfvi", "mfvi")], "log_likelihood") is None
+    assert (
+        tables.beside(means, "farquhar2020", [("gaussian-vcl", "mfvi")], "log_likelihood") is None
+    )
     assert tables.verdicts(means) == []
 
 
 def test_a_verdict_counts_ties_at_two_decimals_and_names_what_is_worse():
     values = {"boston": -2.584, "yacht": -4.9, "power": -2.8}  # theirs: -2.58, -4.20, -7.54
-    rows = [row for name, value in values.items() for row in scores(name, "mfvi", [value] * 2)]
+    rows = [
+        row for name, value in values.items() for row in scores(name, "gaussian-vcl", [value] * 2)
+    ]
     (sentence,) = [s for s in tables.verdicts(tables.summary(tidy(rows))) if "against MFVI" in s]
     assert "at least as high on 2 of 3 sets: worse on yacht" in sentence
 
 
 def test_an_implied_error_is_the_rmse_at_which_the_bound_is_the_published_figure():
-    rows = scores("power", "rdp", (4.0, 4.2), metric="rmse")
-    table = tables.implied_errors(tables.summary(tidy(rows)), "oh2020", "rdp", "rdp")
+    rows = scores("power", "rdp-vcl", (4.0, 4.2), metric="rmse")
+    table = tables.implied_errors(tables.summary(tidy(rows)), "oh2020", "rdp", "rdp-vcl")
     ((_, _, largest, ours),) = lines(table)
     assert stats.norm.logpdf(0, 0, float(largest)) - 0.5 == pytest.approx(-0.14, abs=0.01)
     assert ours == "4.10 ± 0.10"
@@ -123,7 +133,7 @@ def drawn_texts(figure):
 @pytest.mark.parametrize("count", [1, 4])
 def test_no_label_of_the_pictures_covers_another(count, first):
     names = ["boston", "concrete", "power", "yacht"][:count]
-    methods = ["linear", "mfvi", "radial", "deep-ensemble"]
+    methods = ["bayes-linear", "gaussian-vcl", "radial-vcl", "deep-ensemble"]
     rng = np.random.default_rng(0)
     one = [r for n in names for m in methods for r in scores(n, m, rng.normal(-2, 0.3, 5))]
     several = [

@@ -82,7 +82,7 @@ TINY = {
     ),
     "regression": Tiny(
         "diabetes",
-        "mfvi",
+        "gaussian-vcl",
         {"steps": 20, "eval_samples": 4},
         ("learning_rate", "[1e-3, 1e-2]"),
     ),

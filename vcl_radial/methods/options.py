@@ -56,11 +56,13 @@ class Signature:
         constructors: in the order in which they are called.
         recipe_keys: those of the class.
         base: the common base.
+        likelihoods: those of the class, where it says which it serves.
     """
 
     constructors: tuple[Constructor, ...]
     recipe_keys: frozenset[str]
     base: _Base = STRATEGY
+    likelihoods: frozenset[str] | None = None
 
     @property
     def options(self) -> dict[str, tuple[Parameter, bool]]:
@@ -110,24 +112,26 @@ def read(source: ClassSource) -> Signature | None:
     if any(found.node is None for found in classes):
         raise NotReadable
     constructors = tuple(filter(None, map(of_source, classes)))
-    keys = (_recipe_keys(found) for found in classes)
-    return Signature(constructors, next((k for k in keys if k is not None), frozenset()), base)
+    keys = _names(classes, "recipe_keys") or frozenset()
+    return Signature(constructors, keys, base, _names(classes, "likelihoods"))
 
 
-def _recipe_keys(source: ClassSource) -> frozenset[str] | None:
-    """The class attribute, where a class sets it: a frozenset of strings.
+def _names(classes: Sequence[ClassSource], attribute: str) -> frozenset[str] | None:
+    """A class attribute that is a frozenset of strings, as the first class has it that does.
 
     Raises:
         NotReadable: it is written in another way.
     """
-    assert source.node is not None
-    for node in source.node.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(t, ast.Name) and t.id == "recipe_keys" for t in targets):
-            value: Any = getattr(node, "value", None)
-            with suppress(ValueError, AttributeError):
-                return frozenset(ast.literal_eval(value.args[0]) if value.args else ())
-            raise NotReadable
+    for source in classes:
+        assert source.node is not None
+        for node in source.node.body:
+            one = [getattr(node, "target", None)]
+            targets = node.targets if isinstance(node, ast.Assign) else one
+            if any(isinstance(t, ast.Name) and t.id == attribute for t in targets):
+                value: Any = getattr(node, "value", None)
+                with suppress(ValueError, AttributeError):
+                    return frozenset(ast.literal_eval(value.args[0]) if value.args else ())
+                raise NotReadable
     return None
 
 
@@ -151,7 +155,7 @@ def signature_of(cls: type[Any]) -> Signature:
         if not constructors:
             return inner
         constructors += inner.constructors
-    return Signature(constructors, cls.recipe_keys, base)
+    return Signature(constructors, cls.recipe_keys, base, getattr(cls, "likelihoods", None))
 
 
 def own_options(cls: type[Any]) -> list[str]:

@@ -116,8 +116,8 @@ class MethodRecipe(RecipeSettings):
         """As in every recipe; results without these keys are those of the usual method."""
         return super().later_keys | {"strategy": self._usual_strategy, "options": {}}
 
-    def check_method(self) -> None:
-        """See that what the recipe names is there, and that the method takes its options.
+    def check_method(self, likelihood: str) -> None:
+        """See that the method is there, takes its options, and serves a likelihood.
 
         Nothing is imported.
 
@@ -127,8 +127,33 @@ class MethodRecipe(RecipeSettings):
         from vcl_radial.methods.options import METHOD
 
         signature = look_up_method(self)
-        if signature is not None and signature.base != METHOD:
+        if signature is None:
+            return
+        if signature.base != METHOD:
             raise self.no_plain_method()
+        if signature.likelihoods is not None and likelihood not in signature.likelihoods:
+            serves = " and ".join(sorted(signature.likelihoods))
+            raise UserError(
+                f"strategy = {self.strategy!r} serves a {serves} likelihood, and this track has a "
+                f"{likelihood} one: choose another method"
+            )
+
+    def from_outside(self) -> list[Any]:
+        """A network and a method of the user's own.
+
+        Raises:
+            UserError: one is not there or cannot be imported.
+        """
+        from vcl_radial.installed import offer
+
+        found: list[Any] = []
+        if self.network is not None:
+            found.append(outside.find("network", self.network))
+        if outside.is_named(self.strategy) or offer(self.strategy):
+            from vcl_radial.methods.registry import find_method
+
+            found.append(find_method(self.strategy))
+        return found
 
     def no_plain_method(self) -> UserError:
         """That the class is a strategy of Avalanche's."""
@@ -136,6 +161,19 @@ class MethodRecipe(RecipeSettings):
             f"strategy = {self.strategy!r} is an Avalanche strategy, which serves image streams "
             "only: derive it from vcl_radial.methods.base.Method to train it in this track"
         )
+
+
+def check_methods(runs: Sequence[Any], likelihood: str) -> None:
+    """See that the methods of runs are there, take their options, and serve a likelihood.
+
+    Raises:
+        UserError: one is not or does not; names the method.
+    """
+    for run in runs:
+        try:
+            run.recipe.check_method(likelihood)
+        except UserError as error:
+            raise UserError(f"{run.method}: {error}") from None
 
 
 class StepRecipe(Settings):

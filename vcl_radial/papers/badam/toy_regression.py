@@ -102,7 +102,9 @@ def analyse(setting: Setting) -> Analysis:
         Curve("data", "training points", x.tolist(), y.tolist()),
         Curve("data", "without noise", places.tolist(), truth(places).tolist()),
     ]
-    recipe = Recipe(method="badam", batch_size=128, steps=steps, noise_rate=1e-3)
+    recipe = Recipe(
+        strategy="badam", posterior="none", batch_size=128, steps=steps, noise_rate=1e-3
+    )
     for name, (predict, settings) in _methods().items():
         own = recipe.model_copy(update=settings)
         curve = _curve("prediction", name, places, predict_with(predict, own, hidden, x, y, places))

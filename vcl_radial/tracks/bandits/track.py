@@ -15,6 +15,7 @@ from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Training
 from vcl_radial.tracks.bandits.files import checksum
 from vcl_radial.tracks.bandits.settings import UNIFORM, Run
+from vcl_radial.tracks.recipe import check_methods
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,14 +41,8 @@ class Bandits(Track[Run]):
     devices = ("cpu",)
 
     def check_runs(self, runs: Sequence[Run]) -> None:
-        """See that the methods are there and take their options."""
-        for run in runs:
-            if run.recipe.strategy == UNIFORM:
-                continue
-            try:
-                run.recipe.check_method()
-            except UserError as error:
-                raise UserError(f"{run.method}: {error}") from None
+        """See that the methods are there, take their options and serve numbers."""
+        check_methods([run for run in runs if run.recipe.strategy != UNIFORM], "gaussian")
 
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Whether the files are there."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -13,15 +12,13 @@ from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
 from vcl_radial.runs.training import InOnePiece
 from vcl_radial.tracks.regression.data import RegressionData, load_data
+from vcl_radial.tracks.regression.results import Scored, reports
 from vcl_radial.tracks.regression.sequence import train_in_sequence
 from vcl_radial.tracks.regression.settings import DataSettings, Run
-from vcl_radial.tracks.regression.training import Scores, train_and_score
-
-_SECONDS_BETWEEN = 2.0
-"""Two reports on how far training has come."""
+from vcl_radial.tracks.regression.training import train_and_score
 
 
-class SplitTraining(InOnePiece):
+class SplitTraining(Scored, InOnePiece):
     """A method on one split, from its start to its scores.
 
     Args:
@@ -31,42 +28,15 @@ class SplitTraining(InOnePiece):
     """
 
     def __init__(self, run: Run, data: RegressionData, report: Callable[[Step], None]) -> None:
-        super().__init__(run.steps)
-        self.run, self.data, self.report = run, data, report
-        self.after: Mapping[int, Scores] = {}
-        """The scores after each slice; by 0 those of all rows at once."""
-        self.seconds = 0.0
+        Scored.__init__(self, run, report)
+        InOnePiece.__init__(self, run.steps)
+        self.data = data
 
     def train(self) -> None:
         """Alone, as a program of one lane."""
         _train([self])
         if (fault := self.fault()) is not None:
             raise fault
-
-    def fault(self) -> Diverged | None:
-        """That a score is not a finite number."""
-        for number, metric, value in self.rows():
-            if not math.isfinite(value):
-                where = f" after slice {number}" if number else ""
-                return Diverged(
-                    f"training diverged: {metric}{where} is {value}; lower learning_rate"
-                )
-        return None
-
-    def rows(self) -> Iterator[tuple[int, str, float]]:
-        """Slice, metric and value of all scores."""
-        for number, scores in self.after.items():
-            for metric, value in scores.items():
-                yield number, metric, value
-
-    def files(self) -> dict[str, str]:
-        """`scores.csv`."""
-        lines = [f"{number},{metric},{value!r}\n" for number, metric, value in self.rows()]
-        return {"scores.csv": "".join(["slice,metric,value\n", *lines])}
-
-    def facts(self) -> dict[str, float]:
-        """The seconds, of a lane its share of the program's."""
-        return {"seconds": self.seconds}
 
 
 class SplitLanes:
@@ -103,31 +73,15 @@ def _train(lanes: Sequence[SplitTraining]) -> None:
     validation = first.data.validation if first.evaluate_on == "validation" else None
     started = time.perf_counter()
     if slices is None:
-        scores = train_and_score(data, splits, recipes, validation, _on_step(lanes))
+        scores = train_and_score(data, splits, recipes, validation, reports(lanes))
         after = [{0: of_lane} for of_lane in scores]
     else:
-        in_order = train_in_sequence(data, splits, recipes, slices, validation, _on_step(lanes))
+        in_order = train_in_sequence(data, splits, recipes, slices, validation, reports(lanes))
         # What was learned from all rows at once is no slice.
         after = [dict(enumerate(of_lane, start=slices > 1)) for of_lane in in_order]
     for lane, of_lane in zip(lanes, after, strict=True):
         lane.after, lane.seconds = of_lane, (time.perf_counter() - started) / len(lanes)
-        scalars = [*of_lane.values()][-1]
-        total = lane.epochs
-        lane.report(Step(0, "scored", epoch=total, epochs=total, scalars=scalars, at=total))
-
-
-def _on_step(lanes: Sequence[SplitTraining]) -> Callable[[int], None]:
-    """Report the steps of Adam of all lanes every few seconds."""
-    last, total = time.monotonic(), lanes[0].epochs
-
-    def on_step(steps: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > _SECONDS_BETWEEN:
-            last, done = time.monotonic(), min(steps, total)
-            for lane in lanes:
-                lane.report(Step(0, f"step {done} of {total}", epoch=done, epochs=total, at=done))
-
-    return on_step
+        lane.report(lane.scored(0))
 
 
 @lru_cache(maxsize=1)  # a process carries out many runs of one table

@@ -34,6 +34,9 @@ COLUMNS = {
 }
 """The columns as the papers call them."""
 
+GAUSSIAN, RADIAL, RDP = "gaussian-vcl", "radial-vcl", "rdp-vcl"
+"""The suite's methods that columns are compared with, besides those of the same name."""
+
 
 @dataclass(frozen=True)
 class Published:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Table, Text
 from vcl_radial.tracks.regression import pictures, tables
+from vcl_radial.tracks.regression.published import GAUSSIAN, RADIAL, RDP
 from vcl_radial.tracks.regression.settings import table_name
 
 _HOW_TO_READ: Final = "Mean ± standard error over splits, in the original units."
@@ -65,8 +66,8 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     picture = Figure("log-likelihood", draw, "Test log-likelihood of each method, by set")
     scores = [tables.own_table(means, metric) for metric in tables.DECIMALS]
     parts = [Section("", [Text(_AT_ONCE), *scores, picture], files)]
-    if (paired := tables.differences(tidy, "radial", "mfvi")) is not None:
-        parts.append(Section("radial minus mfvi", [Text(_PAIRED), paired]))
+    if (paired := tables.differences(tidy, RADIAL, GAUSSIAN)) is not None:
+        parts.append(Section(f"{RADIAL} minus {GAUSSIAN}", [Text(_PAIRED), paired]))
     if beside := _beside_the_papers(means):
         parts.append(Section("Beside the papers", beside))
     if points := _settings(tidy):
@@ -99,15 +100,20 @@ def _setting_of_each(runs: Sequence[FinishedRun]) -> list[str]:
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     keys = [(table_name(r.spec.data), r.spec.data.get("slices"), r.method) for r in runs]
     for run, key in zip(runs, keys, strict=True):
-        alike.setdefault(key, []).append(run.spec.recipe)
+        alike.setdefault(key, []).append(_flat(run.spec.recipe))
     return [
         ", ".join(
             f"{name}={_text(value)}"
-            for name, value in run.spec.recipe.items()
+            for name, value in _flat(run.spec.recipe).items()
             if any(recipe.get(name) != value for recipe in alike[key])
         )
         for run, key in zip(runs, keys, strict=True)
     ]
+
+
+def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    options = {f"options.{key}": value for key, value in recipe.get("options", {}).items()}
+    return {key: value for key, value in recipe.items() if key != "options"} | options
 
 
 def _text(value: Any) -> str:
@@ -124,8 +130,8 @@ def _in_sequence(tidy: pd.DataFrame) -> Section:
 
 
 def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
-    farquhar = [("mfvi", "mfvi"), ("radial", "radial"), ("mc-dropout", "dropout")]
-    oh = [("mfvi", "vi"), ("mc-dropout", "dropout"), ("rdp", "rdp")]
+    farquhar = [(GAUSSIAN, "mfvi"), (RADIAL, "radial"), ("mc-dropout", "dropout")]
+    oh = [(GAUSSIAN, "vi"), ("mc-dropout", "dropout"), (RDP, "rdp")]
     found: list[Table | None] = [
         *(tables.beside(means, "farquhar2020", farquhar, metric) for metric in tables.DECIMALS),
         tables.beside(means, "oh2020", oh, "log_likelihood"),
@@ -141,7 +147,7 @@ def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
             "be no aim:"
         )
         blocks.append(Text(words, odd))
-    if (needs := tables.implied_errors(means, "oh2020", "rdp", "rdp")) is not None:
+    if (needs := tables.implied_errors(means, "oh2020", "rdp", RDP)) is not None:
         words = (
             "What RMSE the RDP column would need (the paper gives none), beside ours; where it is "
             "far below any known, the figures have another unit:"

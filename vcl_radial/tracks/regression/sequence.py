@@ -21,9 +21,10 @@ from vcl_radial.tracks.regression.fit import OnStep
 from vcl_radial.tracks.regression.methods.job import Job
 from vcl_radial.tracks.regression.methods.linear import predict_in_sequence
 from vcl_radial.tracks.regression.methods.variational import make_lanes
+from vcl_radial.tracks.regression.results import Scores
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
-from vcl_radial.tracks.regression.training import LaneSplits, Scores, by_lane, make_job
+from vcl_radial.tracks.regression.training import LaneSplits, by_lane, make_job
 
 
 def slices(x: Tensor, count: int) -> list[Tensor]:
@@ -62,7 +63,7 @@ def train_in_sequence(
     for x, y, points in zip(train.x, train.y, train.points.tolist(), strict=True):
         parts.append([(x[rows], y[rows]) for rows in slices(x[:points], count)])
     in_order = [LaneData.of(slice_of_lanes) for slice_of_lanes in zip(*parts, strict=True)]
-    go = predict_in_sequence if recipes[0].method == "linear" else _variational
+    go = predict_in_sequence if recipes[0].strategy == "bayes_linear" else _variational
     job = make_job(data, splits, recipes, lanes, on_step)
     after = [by_lane(score(m, lanes.test, lanes.y_scale)) for m in go(job, in_order)]
     return [list(of_lane) for of_lane in zip(*after, strict=True)]

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from vcl_radial.errors import UserError
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import StepRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
 
-CARRIED = ("variational", "linear")
-"""Methods whose posterior can be the prior of the next slice."""
+LANE_OPTIONS: dict[str, frozenset[str]] = {
+    "vcl": frozenset(),
+    "rdp_vcl": frozenset(),
+    "mc_dropout": frozenset({"rate"}),
+    "deep_ensemble": frozenset({"members"}),
+    "laplace_linearised": frozenset(),
+    "badam": frozenset(),
+    "bayes_linear": frozenset(),
+}
+"""Methods that train many splits as lanes of one program, and the options that lanes know."""
 
-WEIGHTED = ("variational", "dropout")
-"""Methods whose objective has a KL between posterior and prior."""
+_OF_THIS_TRACK = ("deep_ensemble", "laplace_linearised", "bayes_linear")
+"""Those of them that are there as lanes only."""
+
+_CARRIED = ("vcl", "rdp_vcl", "bayes_linear")
+"""Those of them whose posterior lanes can carry to the next slice."""
+
+_WITH_KL = ("vcl", "rdp_vcl", "mc_dropout")
+"""Those of them whose objective has a KL between posterior and prior."""
+
+_FORMER = {
+    "variational": "vcl",
+    "dropout": "mc_dropout",
+    "ensemble": "deep_ensemble",
+    "laplace": "laplace_linearised",
+    "badam": "badam",
+    "linear": "bayes_linear",
+}
 
 
 class DataSettings(Settings):
@@ -62,19 +86,15 @@ def table_name(data: Mapping[str, Any]) -> str:
     return str(data.get("set") or Path(str(data.get("table"))).name.split(".")[0])
 
 
-class Recipe(StepRecipe):
+class Recipe(StepRecipe, MethodRecipe):
     """How a method trains and predicts.
 
     Attributes:
-        method: which; see `vcl_radial.tracks.regression.methods`.
-        posterior: of `variational`; "rdp" has radius and direction in the hidden layers, a
-            mean-field Gaussian in the last one.
-        grouping: which weights share a radius.
-        initial_noise: the standard deviation of one weight's noise at the start.
+        strategy: the method, any that serves numbers; those of `LANE_OPTIONS` train many splits as
+            one program.
+        posterior: of all weights; of "rdp_vcl" "rdp", with radius and direction in the hidden
+            layers and a mean-field Gaussian in the last one.
         prior_scale: weights have the prior N(0, prior_scale^2); of rdp, the half-Cauchy's gamma.
-        kl_weight: of the KL, in the methods of `WEIGHTED`; 1 is the evidence lower bound.
-        dropout: the rate, of `dropout`.
-        members: networks, of `ensemble`.
         noise_shape: of the Gamma prior of the noise precision, in standardised units.
         noise_rate: of the same.
         initial_precision: where the mean of the noise precision starts.
@@ -86,14 +106,7 @@ class Recipe(StepRecipe):
         eval_samples: weight samples of a prediction.
     """
 
-    method: Literal["variational", "dropout", "ensemble", "laplace", "badam", "linear"]
-    posterior: Literal["gaussian", "radial", "rdp"] = "gaussian"
-    grouping: Literal["layer", "tensor", "unit"] = "layer"
-    initial_noise: Positive = 0.0025
-    prior_scale: Positive = 1.0
-    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    dropout: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    members: Count = 5
+    posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
     noise_shape: Positive = 1.0
     noise_rate: Positive = 1e-3
     initial_precision: Positive = 1.0
@@ -104,20 +117,55 @@ class Recipe(StepRecipe):
     train_samples: Count = 1
     eval_samples: Count = 200
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_former_key(cls, table: dict[str, Any]) -> dict[str, Any]:
+        if "method" in table:
+            now = _FORMER.get(table["method"], "vcl")
+            raise ValueError(f'method = {table["method"]!r} is written strategy = "{now}" now')
+        for key, option in (("dropout", "rate"), ("members", "members")):
+            if key in table:
+                raise ValueError(f"{key} is written options.{option} now")
+        return table
+
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:
-        if self.kl_weight != 1 and self.method not in WEIGHTED:
+        if self.kl_weight != 1 and self.is_lane and self.strategy not in _WITH_KL:
             raise ValueError(
-                f"kl_weight = {self.kl_weight:g}: the method {self.method!r} has no KL; leave it "
+                f"kl_weight = {self.kl_weight:g}: the method {self.strategy!r} has no KL; leave it "
                 "out"
             )
         return self
+
+    @property
+    def is_lane(self) -> bool:
+        """Whether splits train as lanes, where all rows are learned from at once."""
+        known = LANE_OPTIONS.get(self.strategy)
+        return (
+            known is not None
+            and self.options.keys() <= known
+            and self.network is None
+            and (self.strategy != "vcl" or self.posterior in ("gaussian", "radial"))
+        )
+
+    def check_method(self, likelihood: str = "gaussian") -> None:
+        """See that the method is there, takes its options, and serves numbers.
+
+        Raises:
+            UserError: it is not, or does not.
+        """
+        if self.strategy not in _OF_THIS_TRACK:
+            super().check_method(likelihood)
+        elif not self.is_lane:
+            known = ", ".join(LANE_OPTIONS[self.strategy]) or "none"
+            raise UserError(
+                f"strategy = {self.strategy!r} takes no own network; its options: {known}"
+            )
 
 
 MAY_DIFFER = {
     "prior_scale",
     "kl_weight",
-    "dropout",
     "noise_shape",
     "noise_rate",
     "initial_precision",
@@ -137,12 +185,19 @@ class Run(RunSpec):
 
     @model_validator(mode="after")
     def _can_be_carried(self) -> Run:
-        if self.data.slices is not None and self.recipe.method not in CARRIED:
+        alone = {*_OF_THIS_TRACK} - {*_CARRIED}
+        if self.recipe.strategy in alone and self.data.slices is not None:
             raise ValueError(
-                f"data.slices: the method {self.recipe.method!r} has no posterior that can be "
+                f"data.slices: the method {self.recipe.strategy!r} has no posterior that can be "
                 "carried from slice to slice; leave one of the two out"
             )
         return self
+
+    @property
+    def is_lane(self) -> bool:
+        """Whether it trains as a lane of one program."""
+        in_one_piece = self.data.slices is None or self.recipe.strategy in _CARRIED
+        return self.recipe.is_lane and in_one_piece
 
     @property
     def label(self) -> str:
@@ -159,5 +214,16 @@ class Run(RunSpec):
     def shape(self) -> str:
         """What runs have in common that can be lanes of one program."""
         # The half-Cauchy prior has one scale for all lanes.
-        free = MAY_DIFFER - {"prior_scale"} if self.recipe.posterior == "rdp" else MAY_DIFFER
-        return self.model_dump_json(exclude={"method": True, "seed": True, "recipe": free})
+        free: dict[str, Any] = dict.fromkeys(MAY_DIFFER, True)
+        if self.recipe.strategy == "rdp_vcl":
+            del free["prior_scale"]
+        of_recipe = {**free, "options": {"rate"}}
+        return self.model_dump_json(exclude={"method": True, "seed": True, "recipe": of_recipe})
+
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """A network and a method of the user's own.
+
+        Raises:
+            UserError: one is not found or cannot be imported.
+        """
+        return self.recipe.from_outside()

@@ -11,7 +11,15 @@ import pandas as pd
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs.sections import Cell, Column, Table, mean_cell, number
 from vcl_radial.tracks.regression.published import COLUMNS as COLUMN_NAMES
-from vcl_radial.tracks.regression.published import SOURCES, best_log_likelihood, cell, published
+from vcl_radial.tracks.regression.published import (
+    GAUSSIAN,
+    RADIAL,
+    RDP,
+    SOURCES,
+    best_log_likelihood,
+    cell,
+    published,
+)
 
 COLUMNS = ["set", "method", "setting", "split", "slice", "metric", "value"]
 """Of a tidy table."""
@@ -82,8 +90,8 @@ def beside(
             )
         body.append(row)
     header = ["set"]
-    for method, _ in pairs:
-        header += [f"{method}: ours", "theirs"]
+    for method, column in pairs:
+        header += [f"{method} ({COLUMN_NAMES[column]}): ours", "theirs"]
     heading = _HEADINGS[metric]
     return _table(header, body, f"{SOURCES[source]}: {heading[0].lower()}{heading[1:]}")
 
@@ -93,13 +101,13 @@ def verdicts(means: pd.DataFrame) -> list[str]:
     found = _lookup(means, "log_likelihood")
     sentences = []
     for method, source, column in (
-        ("mfvi", "farquhar2020", "mfvi"),
-        ("radial", "farquhar2020", "radial"),
-        ("mfvi", "farquhar2020", "dropout"),
-        ("radial", "farquhar2020", "dropout"),
+        (GAUSSIAN, "farquhar2020", "mfvi"),
+        (RADIAL, "farquhar2020", "radial"),
+        (GAUSSIAN, "farquhar2020", "dropout"),
+        (RADIAL, "farquhar2020", "dropout"),
         ("mc-dropout", "farquhar2020", "dropout"),
-        ("mfvi", "oh2020", "vi"),
-        ("rdp", "oh2020", "rdp"),
+        (GAUSSIAN, "oh2020", "vi"),
+        (RDP, "oh2020", "rdp"),
     ):
         better: list[str] = []
         worse: list[str] = []

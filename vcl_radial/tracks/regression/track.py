@@ -6,14 +6,17 @@ import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vcl_radial import outside
 from vcl_radial.data_files import table_path
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Lanes, Training
+from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
 
@@ -28,7 +31,17 @@ class Regression(Track[Run]):
     """Tables of numbers, all rows at once or in slices of input space."""
 
     spec = Run
-    methods = ("mfvi", "radial")
+    methods = ("gaussian-vcl", "radial-vcl")
+    renamed = MappingProxyType(
+        {
+            "mfvi": "gaussian-vcl",
+            "radial": "radial-vcl",
+            "rdp": "rdp-vcl",
+            "rdp-noise-prior": "rdp-vcl-noise-prior",
+            "laplace": "laplace-linearised",
+            "linear": "bayes-linear",
+        }
+    )
     variant_keys = ("set", "table", "target", "splits", "slices")
     step = "split"
     objectives: ClassVar = {
@@ -74,6 +87,10 @@ class Regression(Track[Run]):
         """The set and the split."""
         return f"{table_name(tables['data'])}-{tables['seed']}"
 
+    def check_runs(self, runs: Sequence[Run]) -> None:
+        """See that the methods are there, take their options and serve numbers."""
+        check_methods(runs, "gaussian")
+
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Whether there are as many splits as seeds."""
         for data in dict.fromkeys(run.data for run in runs):
@@ -86,9 +103,11 @@ class Regression(Track[Run]):
                 )
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """A run with the checksum of its files."""
+        """A run with the checksum of its files, and of what it names of the user's own."""
         checksum = files.checksum(run.data, data_dir)
-        return run.model_copy(update={"data": run.data.model_copy(update={"checksum": checksum})})
+        data = run.data.model_copy(update={"checksum": checksum})
+        code = outside.checksum(*named) if (named := run.from_outside()) else None
+        return run.model_copy(update={"data": data, "code": code})
 
     def may_be_damaged(self, runs: Sequence[Run]) -> bool:
         """All but scikit-learn's diabetes data, unless there are too few rows for slices."""
@@ -105,15 +124,19 @@ class Regression(Track[Run]):
         """Runs of one table and one shape; the longest first, that no worker ends alone with it."""
         groups: dict[str, list[Run]] = {}
         for run in runs:
-            groups.setdefault(run.shape(), []).append(run)
+            if run.is_lane:
+                groups.setdefault(run.shape(), []).append(run)
         found = [g[at : at + lanes] for g in groups.values() for at in range(0, len(g), lanes)]
+        found += [[run] for run in runs if not run.is_lane]
         return sorted(found, key=_cost, reverse=True)
 
     def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
         """A run at its start."""
         from vcl_radial.tracks.regression.execute import SplitTraining, load_data_once
+        from vcl_radial.tracks.regression.task_by_task import SliceTraining
 
-        return SplitTraining(run, load_data_once(run.data, place.data_dir), report)
+        training = SplitTraining if run.is_lane else SliceTraining
+        return training(run, load_data_once(run.data, place.data_dir), report)
 
     def open_together(
         self, runs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
@@ -174,11 +197,11 @@ def _with_all_at_once(
 def _cost(batch: Sequence[Run]) -> float:
     """Roughly, in units of a step's fixed cost."""
     recipe = batch[0].recipe
-    if recipe.method == "linear":
+    if recipe.strategy == "bayes_linear":
         return 1.0
-    members = recipe.members if recipe.method == "ensemble" else 1
+    members = recipe.options.get("members", 5) if recipe.strategy == "deep_ensemble" else 1
     rows = len(batch) * members * recipe.batch_size * recipe.train_samples
-    slow = 6.0 if recipe.posterior == "rdp" else 1.0
+    slow = 1.0 if batch[0].is_lane and recipe.strategy != "rdp_vcl" else 6.0
     return batch[0].steps * (slow + rows / 4000)
 
 

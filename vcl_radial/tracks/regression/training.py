@@ -12,11 +12,9 @@ from vcl_radial.tracks.regression.data import RegressionData, Split, Standardise
 from vcl_radial.tracks.regression.fit import OnStep
 from vcl_radial.tracks.regression.methods import METHODS
 from vcl_radial.tracks.regression.methods.job import Job, derived
+from vcl_radial.tracks.regression.results import Scores
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
-
-Scores = dict[str, float]
-"""By metric: `log_likelihood` in nats per row, `rmse` in the target's unit."""
 
 
 class LaneSplits:
@@ -71,7 +69,7 @@ def train_and_score(
         on_step: called with the steps that are done.
     """
     lanes = LaneSplits(data, splits, validation)
-    predicted = METHODS[recipes[0].method](make_job(data, splits, recipes, lanes, on_step))
+    predicted = METHODS[recipes[0].strategy](make_job(data, splits, recipes, lanes, on_step))
     return by_lane(score(predicted, lanes.test, lanes.y_scale))
 
 

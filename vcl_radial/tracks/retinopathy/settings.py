@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from vcl_radial import outside
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
@@ -186,9 +185,4 @@ class Run(RunSpec):
         Raises:
             UserError: one is not found or cannot be imported.
         """
-        names = {"network": self.recipe.network, "strategy": self.recipe.strategy}
-        return [
-            outside.find(key, name)
-            for key, name in names.items()
-            if name is not None and outside.is_named(name)
-        ]
+        return self.recipe.from_outside()

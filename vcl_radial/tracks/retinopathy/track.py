@@ -7,11 +7,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Training
+from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 
 if TYPE_CHECKING:
@@ -42,11 +42,7 @@ class Retinopathy(Track[Run]):
 
     def check_runs(self, runs: Sequence[Run]) -> None:
         """See that the methods are there and take their options."""
-        for run in runs:
-            try:
-                run.recipe.check_method()
-            except UserError as error:
-                raise UserError(f"{run.method}: {error}") from None
+        check_methods(runs, "categorical")
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """A run with the checksum of its photographs."""

@@ -19,13 +19,14 @@ from vcl_radial.tracks.regression.methods import (
 from vcl_radial.tracks.regression.methods.job import Job
 
 METHODS: dict[str, Callable[[Job], Mixture]] = {
-    "variational": variational.predict,
-    "dropout": dropout.predict,
-    "ensemble": ensemble.predict,
-    "laplace": laplace.predict,
+    "vcl": variational.predict,
+    "rdp_vcl": variational.predict,
+    "mc_dropout": dropout.predict,
+    "deep_ensemble": ensemble.predict,
+    "laplace_linearised": laplace.predict,
     "badam": badam.predict,
-    "linear": linear.predict,
+    "bayes_linear": linear.predict,
 }
-"""By the key `method` of a recipe."""
+"""By the key `strategy` of a recipe."""
 
 __all__ = ["METHODS", "Job"]

@@ -6,6 +6,9 @@ from vcl_radial.mixture import Mixture
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.tracks.regression.methods.job import Job
 
+RATE = 0.1
+"""Of inputs that are dropped, as of `vcl_radial.methods.mc_dropout`."""
+
 
 def predict(job: Job) -> Mixture:
     """Train on the evidence lower bound of the dropout posterior and mix over masks."""
@@ -14,4 +17,6 @@ def predict(job: Job) -> Mixture:
 
 def make_lanes(job: Job) -> Lanes:
     """The lanes before training."""
-    return job.lanes(lambda recipe: {"posterior": None, "dropout": recipe.dropout})
+    return job.lanes(
+        lambda recipe: {"posterior": None, "dropout": recipe.options.get("rate", RATE)}
+    )

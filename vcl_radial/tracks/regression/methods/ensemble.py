@@ -9,10 +9,12 @@ from __future__ import annotations
 from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.methods.job import Job
 
+MEMBERS = 5
+
 
 def predict(job: Job) -> Mixture:
     """Train the members of all lanes as lanes, and mix."""
-    members = job.recipe.members
+    members = job.recipe.options.get("members", MEMBERS)
     of_members = job.repeated(members)
     lanes, noise = of_members.point_lanes(), of_members.noise()
     of_members.fit(lanes, noise)

@@ -1,0 +1,92 @@
+"""Regression by any method: slice by slice, in plain PyTorch."""
+
+import copy
+
+import pytest
+import torch
+from regression_helpers import toy
+
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.runs.catalogue import plan
+from vcl_radial.tracks.regression.settings import DataSettings, Recipe, Run
+from vcl_radial.tracks.regression.task_by_task import SliceTraining
+from vcl_radial.tracks.regression.training import train_and_score
+
+POINTS = {"posterior": "none", "steps": 40, "batch_size": 16, "eval_samples": 4}
+
+
+def training(slices=2, seed=0, data=None, **recipe):
+    run = Run(
+        benchmark="b",
+        method="m",
+        seed=seed,
+        data=DataSettings(set="diabetes", slices=slices),
+        recipe=Recipe(**recipe),
+    )
+    return SliceTraining(run, toy() if data is None else data, lambda step: None)
+
+
+def test_vcl_task_by_task_scores_as_its_lanes_do():
+    """Both draw batches and weights of their own: means over splits agree, within three errors."""
+    data = toy(rows=120)
+    recipe = {"strategy": "vcl", "posterior": "gaussian", "steps": 600, "learning_rate": 1e-2}
+    lanes = train_and_score(data, range(4), [Recipe(**recipe)] * 4)
+    gaps = []
+    for split in range(4):
+        alone = training(None, split, data, **recipe)
+        assert [step.words for step in alone.steps()] == ["scored"]
+        gaps.append([alone.after[0][metric] - lanes[split][metric] for metric in lanes[split]])
+    gap = torch.tensor(gaps)
+    assert (gap.mean(0).abs() < 3 * gap.std(0) / 2 + 1e-3).all()
+    assert gap.mean(0)[1].abs() < 0.1 * lanes[0]["rmse"]
+
+
+@pytest.mark.parametrize("name", ["ewc", "laplace_diagonal", "badam", "vadam", "si", "replay"])
+def test_a_sequence_goes_on_after_a_slice_with_the_same_numbers(name):
+    whole = training(3, strategy=name, **POINTS)
+    states = [(step.done, copy.deepcopy(whole.state_dict())) for step in whole.steps()]
+    assert [done for done, _ in states] == [1, 2, 3]
+    again = training(3, strategy=name, **POINTS)
+    again.load_state_dict(states[0][1])
+    list(again.steps())
+    assert again.after == whole.after
+    assert [*again.after] == [1, 2, 3]
+
+
+def test_the_noise_ends_at_its_optimum_for_the_weights():
+    """For point estimates: 1 / E tau is the mean square of the residuals, but for a weak prior."""
+    naive = training(1, strategy="naive", noise_rate=1e-9, **POINTS)
+    list(naive.steps())
+    ((x, y),) = naive.slices
+    residuals = naive.network(x).squeeze(1) - y
+    shape = 1 + len(y) / 2
+    expected = len(y) / 2 * residuals.square().mean() / shape
+    torch.testing.assert_close(1 / naive.method.likelihood.noise.mean, expected.detach())
+
+
+def test_a_run_that_diverges_ends_with_the_mend():
+    with pytest.raises(Diverged, match="lower learning_rate"):
+        list(training(2, strategy="naive", **(POINTS | {"learning_rate": 1e30})).steps())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("lwf", "'lwf' serves a categorical likelihood, and this track has a gaussian one")],
+)
+def test_a_method_that_cannot_serve_says_so_before_it_is_imported(name, words):
+    (run, _) = plan("diabetes-sequence", [name], [0])
+    with pytest.raises(UserError, match=words):
+        run.recipe.check_method()
+
+
+@pytest.mark.parametrize("name", ["joint", "single_task"])
+def test_a_method_that_needs_what_the_track_has_not_says_so(name):
+    with pytest.raises(UserError, match="which this track does not offer"):
+        training(2, strategy=name, **POINTS)
+
+
+def test_a_method_that_lanes_know_trains_alone_with_options_of_its_own():
+    (lane,) = plan("diabetes", ["badam"], [0])
+    (alone,) = plan("diabetes", ["badam"], [0], {"options.beta2": 0.99})
+    assert lane.is_lane
+    assert not alone.is_lane

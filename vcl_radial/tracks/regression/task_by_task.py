@@ -1,0 +1,212 @@
+"""Runs of any method: a split is learned slice by slice, in plain PyTorch, stored after each slice.
+
+The batches, the starting weights and the schedule are those of the lanes, see `fit`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam
+
+from vcl_radial.data.tables import RegressionData
+from vcl_radial.errors import Diverged
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.mixture import Mixture
+from vcl_radial.nn import MLP, WithHeads
+from vcl_radial.predict import own_randomness
+from vcl_radial.runs.track import Step
+from vcl_radial.schedules import linear_tail, set_rates
+from vcl_radial.tracks.methods import make_method, require_task_by_task
+from vcl_radial.tracks.networks import own_body, posterior_of
+from vcl_radial.tracks.regression.batches import LaneBatches
+from vcl_radial.tracks.regression.methods.job import derived
+from vcl_radial.tracks.regression.results import Scored, Scores, reports
+from vcl_radial.tracks.regression.scores import score
+from vcl_radial.tracks.regression.sequence import slices
+from vcl_radial.tracks.regression.settings import Run
+from vcl_radial.tracks.regression.training import LaneSplits, by_lane
+
+_CHUNK = 64
+"""Steps between two looks at the loss."""
+
+_FINAL_DRAWS = 50
+"""Weight samples with which the noise is set where a slice ends."""
+
+_ROWS = 4096
+"""Rows that are looked at together where all of a slice are."""
+
+_CPU = torch.device("cpu")
+
+
+class SliceTraining(Scored):
+    """A method on one split, slice by slice; all rows at once are one slice.
+
+    Args:
+        run: to be trained.
+        data: its table.
+        report: called between steps of the optimiser.
+
+    Raises:
+        UserError: the method does not serve this track, or the network.
+    """
+
+    def __init__(self, run: Run, data: RegressionData, report: Callable[[Step], None]) -> None:
+        super().__init__(run, report)
+        validation = run.data.validation if run.evaluate_on == "validation" else None
+        self.split = split = LaneSplits(data, [run.seed], validation)
+        self.seed = derived(0, f"split {run.seed}")
+        count = run.data.slices or 1
+        x, y = split.train.x[0], split.train.y[0]
+        self.slices = [(x[rows], y[rows]) for rows in slices(x, count)] if count > 1 else [(x, y)]
+        with own_randomness(derived(self.seed, "start"), _CPU):
+            self.method = _make_method(run, x.shape[1], data.hidden)
+        self.method.eval_seed = derived(self.seed, "prediction")
+
+        self.network = self.method.network
+        self.done = 0
+
+    @property
+    def device_name(self) -> str:
+        """The processor: networks are small."""
+        return "cpu"
+
+    def position(self) -> Step:
+        """How many slices are learned."""
+        steps = self.run.recipe.steps * self.done
+        return Step(self.done, "start", epoch=steps, epochs=self.run.steps, at=steps)
+
+    def steps(self) -> Iterator[Step]:
+        """Learn and score the slices that are left."""
+        torch.set_flush_denormal(True)
+        for number in range(self.done, len(self.slices)):
+            started = time.perf_counter()
+            self._learn(number)
+            # What was learned from all rows at once is no slice.
+            place = number + 1 if len(self.slices) > 1 else 0
+            self.after = {**self.after, place: self._scores()}
+            self.seconds += time.perf_counter() - started
+            if (fault := self.fault()) is not None:
+                raise fault
+            self.done += 1
+            yield self.scored(self.done)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the method carries, and the scores so far."""
+        return {
+            "method": self.method.state_dict(),
+            "done": self.done,
+            "after": dict(self.after),
+            "seconds": self.seconds,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.method.load_state_dict(state["method"])
+        self.done, self.after, self.seconds = state["done"], state["after"], state["seconds"]
+
+    def kept(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def _learn(self, number: int) -> None:
+        """Learn a slice.
+
+        Raises:
+            Diverged: the loss stopped being a finite number.
+        """
+        recipe, method = self.run.recipe, self.method
+        x, y = self.slices[number]
+        whole = Batch(x, y)
+        if (chosen := method.select(lambda: whole)) is not None:
+            whole = Batch(x[chosen], y[chosen])
+        batches = LaneBatches(
+            torch.tensor([len(whole.y)]), recipe.batch_size, [self._generator("batches", number)]
+        )
+        task = Task(
+            number=number,
+            points=len(whole.y),
+            batches=lambda: (Batch(*rows) for rows in zip(*_in_parts(whole), strict=True)),
+            steps=recipe.steps,
+            epochs=max(1, math.ceil(recipe.steps * batches.batch_size / len(whole.y))),
+            batch_size=batches.batch_size,
+            schedule=linear_tail,
+        )
+        report = reports([self])
+        with own_randomness(self._seed("training", number), _CPU):
+            method.begin_task(task)
+            optimizer = method.make_optimizer(
+                lambda network: Adam(network.parameters(), lr=recipe.learning_rate)
+            )
+            self.network.train()
+            for at in range(0, recipe.steps, _CHUNK):
+                loss = torch.zeros(())
+                # A whole chunk always: what a shorter run draws is the start of a longer one.
+                for k, rows in enumerate(batches.take(_CHUNK)[: recipe.steps - at, 0], start=at):
+                    set_rates(optimizer, task.schedule, k / recipe.steps)
+                    loss = method.learn(Batch(whole.x[rows], whole.y[rows]), optimizer)
+                if not torch.isfinite(loss):
+                    raise Diverged(
+                        f"training diverged: the loss is {loss.item()} in slice {number + 1}; "
+                        "lower learning_rate"
+                    )
+                report(number * recipe.steps + min(at + _CHUNK, recipe.steps))
+            self.network.eval()
+            seed = self._seed("noise", number)
+            method.likelihood.settle(
+                (method.draws(x, samples=_FINAL_DRAWS, seed=seed), y)
+                for x, y in zip(*_in_parts(whole), strict=True)
+            )
+            method.end_task(task)
+
+    def _scores(self) -> Scores:
+        self.network.eval()
+        found: Mixture = self.method.predict(self.split.test.x[0])
+        of_lanes = replace(found, mean=found.mean.unsqueeze(1))
+        (scores,) = by_lane(score(of_lanes, self.split.test, self.split.y_scale))
+        return scores
+
+    def _seed(self, *purpose: str | int) -> int:
+        return derived(self.seed, " ".join(map(str, purpose)))
+
+    def _generator(self, *purpose: str | int) -> torch.Generator:
+        return torch.Generator().manual_seed(self._seed(*purpose))
+
+
+def _in_parts(points: Batch) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    return torch.split(points.x, _ROWS), torch.split(points.y, _ROWS)
+
+
+def _make_method(run: Run, inputs: int, hidden: int) -> Method:
+    """The recipe's method, with a network of one output.
+
+    Raises:
+        UserError: the method does not serve this track, or the network.
+    """
+    recipe, posterior = run.recipe, posterior_of(run.recipe)
+    network: nn.Module
+    if recipe.network is None:
+        widths = recipe.hidden or [hidden]
+        network = MLP(inputs, 1, hidden=widths, multi_head=False, posterior=posterior)
+    else:
+        body = own_body(recipe.network, (inputs,))
+        network = WithHeads(body, (inputs,), 1, multi_head=False, posterior=posterior)
+    method = make_method(
+        recipe,
+        network,
+        likelihood=Gaussian(recipe.noise_shape, recipe.noise_rate, recipe.initial_precision),
+        penalty_weight=recipe.kl_weight,
+        train_samples=recipe.train_samples,
+        eval_samples=recipe.eval_samples,
+        loss_value=False,
+    )
+    require_task_by_task(recipe, method)
+    return method
