@@ -83,7 +83,7 @@ class SingleTask(Method):
         """The initial weights, and those of every task's network."""
         networks = {number: network.state_dict() for number, network in self.networks.items()}
         start = {"initial": self._initial.state_dict()}
-        return super().state_dict() | start | {"networks": networks, "learned": self.learned}
+        return super().state_dict() | start | {"networks": networks, "learned": dict(self.learned)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
