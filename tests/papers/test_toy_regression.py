@@ -12,7 +12,9 @@ PLACES = torch.linspace(-0.5, 1.2, 18, dtype=torch.float64)
 
 
 def recipe(**settings):
-    return Recipe(**{"method": "badam", "batch_size": 64, "steps": 400, **settings})
+    return Recipe(
+        **{"strategy": "badam", "posterior": "gaussian", "batch_size": 64, "steps": 400, **settings}
+    )
 
 
 def predict(how, x=None, y=None, hidden=12, **settings):
@@ -116,7 +118,7 @@ def test_vadam_learns_a_line():
 
 def test_dropout_without_a_rate_to_speak_of_is_certain_of_its_function():
     low, high = (
-        predict(toy.predict_by_dropout, dropout=rate, prior_scale=10.0, steps=150)
+        predict(toy.predict_by_dropout, options={"rate": rate}, prior_scale=10.0, steps=150)
         for rate in (1e-6, 0.3)
     )
     # What is left is the noise, the same everywhere.

@@ -155,7 +155,8 @@ def signature_of(cls: type[Any]) -> Signature:
         if not constructors:
             return inner
         constructors += inner.constructors
-    return Signature(constructors, cls.recipe_keys, base, getattr(cls, "likelihoods", None))
+    named = (vars(each)["likelihoods"] for each in classes if "likelihoods" in vars(each))
+    return Signature(constructors, cls.recipe_keys, base, next(named, None))
 
 
 def own_options(cls: type[Any]) -> list[str]:

@@ -103,7 +103,7 @@ def analyse(setting: Setting) -> Analysis:
         Curve("data", "without noise", places.tolist(), truth(places).tolist()),
     ]
     recipe = Recipe(
-        strategy="badam", posterior="none", batch_size=128, steps=steps, noise_rate=1e-3
+        strategy="badam", posterior="gaussian", batch_size=128, steps=steps, noise_rate=1e-3
     )
     for name, (predict, settings) in _methods().items():
         own = recipe.model_copy(update=settings)
@@ -169,10 +169,10 @@ def _methods() -> dict[str, tuple[Predict, Mapping[str, object]]]:
     return {
         BADAM: (badam.predict, {}),
         LAPLACE: (predict_by_laplace, {}),
-        BBB: (variational.predict, {"method": "variational"}),
+        BBB: (variational.predict, {"strategy": "vcl"}),
         VADAM: (_vadam(VADAM_NOISE), VADAM_RECIPE),
-        DROP: (predict_by_dropout, {"method": "dropout", "dropout": DROPOUT, "prior_scale": 10.0}),
-        OURS: (variational.predict, {"method": "variational", "posterior": "radial"}),
+        DROP: (predict_by_dropout, {"options": {"rate": DROPOUT}, "prior_scale": 10.0}),
+        OURS: (variational.predict, {"strategy": "vcl", "posterior": "radial"}),
     }
 
 
