@@ -9,7 +9,7 @@ from torch import nn
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.nn import PosteriorSettings
+from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.tracks.recipe import RecipeSettings
@@ -48,6 +48,27 @@ def own_body(name: str, shape: Sequence[int]) -> nn.Module:
     if not isinstance(body, nn.Module):
         raise UserError(f"network = {name!r} gives {type(body).__name__}, not a torch.nn.Module")
     return body
+
+
+def network_of_rows(
+    recipe: RecipeSettings, inputs: int, outputs: int, hidden: Sequence[int]
+) -> nn.Module:
+    """A recipe's network for rows of numbers, with one head.
+
+    Args:
+        recipe: names a network of the user's own, or none.
+        inputs: numbers in a row.
+        outputs: of the head.
+        hidden: units of the hidden layers, where the network is not the user's.
+
+    Raises:
+        UserError: what is from outside is no such network.
+    """
+    posterior = posterior_of(recipe)
+    if recipe.network is None:
+        return MLP(inputs, outputs, hidden=hidden, multi_head=False, posterior=posterior)
+    body = own_body(recipe.network, (inputs,))
+    return WithHeads(body, (inputs,), outputs, multi_head=False, posterior=posterior)
 
 
 def initial_noise(recipe: RecipeSettings) -> float:

@@ -30,6 +30,7 @@ from vcl_radial.predict import own_randomness
 from vcl_radial.report.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
 from vcl_radial.report.figures.style import INK, QUIET_INK
 from vcl_radial.runs.sections import Claim
+from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
@@ -259,7 +260,7 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
         optimizer = Vadam(network.start([0]), lr=rate, ess=float(points[0]))
         batches = LaneBatches(points, job.recipe.batch_size, job.generators("batches"))
         for step in range(steps):
-            optimizer.param_groups[0]["lr"] = rate * min(1.0, 2 * (1 - step / steps))
+            optimizer.param_groups[0]["lr"] = rate * linear_tail(step / steps)
             rows = batches.take(1)[0, 0]
             error = network(job.train.x[0, rows]).squeeze(1) - job.train.y[0, rows]
             squares = error.square().mean()

@@ -24,14 +24,12 @@ from torch.optim import Adam, Optimizer, RMSprop
 from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Task
-from vcl_radial.nn import MLP
-from vcl_radial.nn.with_heads import WithHeads
 from vcl_radial.schedules import set_rates
 from vcl_radial.tracks.bandits.environment import Memory
 from vcl_radial.tracks.bandits.likelihood import ChosenReward
 from vcl_radial.tracks.bandits.settings import UNIFORM, Recipe
 from vcl_radial.tracks.methods import make_method, require_task_by_task
-from vcl_radial.tracks.networks import own_body, posterior_of
+from vcl_radial.tracks.networks import network_of_rows
 
 
 class Agent(ABC):
@@ -179,12 +177,8 @@ def make_network(recipe: Recipe, inputs: int, actions: int) -> nn.Module:
     Raises:
         UserError: what is from outside is no such network.
     """
-    posterior = posterior_of(recipe)
-    if recipe.network is not None:
-        body = own_body(recipe.network, (inputs,))
-        return WithHeads(body, (inputs,), actions, multi_head=False, posterior=posterior)
-    network = MLP(inputs, actions, hidden=recipe.hidden, multi_head=False, posterior=posterior)
-    if posterior is None:
+    network = network_of_rows(recipe, inputs, actions, recipe.hidden)
+    if recipe.network is None and recipe.posterior == "none":
         with torch.no_grad():
             for parameter in network.parameters():
                 if parameter.ndim > 1:

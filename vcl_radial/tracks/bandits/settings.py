@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vcl_radial import outside
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
@@ -98,9 +97,4 @@ class Run(RunSpec):
         Raises:
             UserError: one is not found or cannot be imported.
         """
-        names = {"network": self.recipe.network, "strategy": self.recipe.strategy}
-        return [
-            outside.find(key, name)
-            for key, name in names.items()
-            if name is not None and outside.is_named(name)
-        ]
+        return self.recipe.from_outside()

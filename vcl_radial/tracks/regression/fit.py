@@ -25,9 +25,10 @@ from vcl_radial.nn.compiled_lanes import CompiledLanes
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
+from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 
-_FINAL_DRAWS = 50
+FINAL_DRAWS = 50
 """Weight samples with which the noise is set at the end, on all points."""
 
 _CHUNK_STEPS, _CHUNK_ROWS = 64, 16_384
@@ -110,7 +111,7 @@ def fit(
         rows = data.in_table(batches.take(chunk))
         drawn = lanes.noise(chunk * samples, batches.batch_size, generators)
         until = min(done + chunk, settings.steps)
-        shares = [min(1.0, 2 * (1 - k / settings.steps)) for k in range(done, until)]
+        shares = [linear_tail(k / settings.steps) for k in range(done, until)]
         if many is not None:
             many.steps(rows, drawn, shares)
         else:
@@ -130,7 +131,7 @@ def expected_squared_error(
 ) -> Tensor:
     """E_q mean_n (y_n - f(x_n; w))^2 of each lane over all its points, `[R]`."""
     total = torch.zeros(len(lanes))
-    for outputs in lanes.functions(data.x, _FINAL_DRAWS, generators):
+    for outputs in lanes.functions(data.x, FINAL_DRAWS, generators):
         for f in outputs.squeeze(-1):
             total += data.mean_over_points((f - data.y).square())
-    return total / _FINAL_DRAWS
+    return total / FINAL_DRAWS

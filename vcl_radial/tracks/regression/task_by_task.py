@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Adam
 
 from vcl_radial.data.tables import RegressionData
@@ -21,25 +21,22 @@ from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.mixture import Mixture
-from vcl_radial.nn import MLP, WithHeads
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.track import Step
 from vcl_radial.schedules import linear_tail, set_rates
 from vcl_radial.tracks.methods import make_method, require_task_by_task
-from vcl_radial.tracks.networks import own_body, posterior_of
+from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression.batches import LaneBatches
+from vcl_radial.tracks.regression.fit import FINAL_DRAWS
 from vcl_radial.tracks.regression.methods.job import derived
 from vcl_radial.tracks.regression.results import Scored, Scores, reports
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.sequence import slices
 from vcl_radial.tracks.regression.settings import Run
-from vcl_radial.tracks.regression.training import LaneSplits, by_lane
+from vcl_radial.tracks.regression.training import LaneSplits, by_lane, split_seed
 
 _CHUNK = 64
 """Steps between two looks at the loss."""
-
-_FINAL_DRAWS = 50
-"""Weight samples with which the noise is set where a slice ends."""
 
 _ROWS = 4096
 """Rows that are looked at together where all of a slice are."""
@@ -63,14 +60,13 @@ class SliceTraining(Scored):
         super().__init__(run, report)
         validation = run.data.validation if run.evaluate_on == "validation" else None
         self.split = split = LaneSplits(data, [run.seed], validation)
-        self.seed = derived(0, f"split {run.seed}")
+        self.seed = split_seed(run.seed)
         count = run.data.slices or 1
         x, y = split.train.x[0], split.train.y[0]
         self.slices = [(x[rows], y[rows]) for rows in slices(x, count)] if count > 1 else [(x, y)]
         with own_randomness(derived(self.seed, "start"), _CPU):
             self.method = _make_method(run, x.shape[1], data.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
-
         self.network = self.method.network
         self.done = 0
 
@@ -162,7 +158,7 @@ class SliceTraining(Scored):
             self.network.eval()
             seed = self._seed("noise", number)
             method.likelihood.settle(
-                (method.draws(x, samples=_FINAL_DRAWS, seed=seed), y)
+                (method.draws(x, samples=FINAL_DRAWS, seed=seed), y)
                 for x, y in zip(*_in_parts(whole), strict=True)
             )
             method.end_task(task)
@@ -191,17 +187,10 @@ def _make_method(run: Run, inputs: int, hidden: int) -> Method:
     Raises:
         UserError: the method does not serve this track, or the network.
     """
-    recipe, posterior = run.recipe, posterior_of(run.recipe)
-    network: nn.Module
-    if recipe.network is None:
-        widths = recipe.hidden or [hidden]
-        network = MLP(inputs, 1, hidden=widths, multi_head=False, posterior=posterior)
-    else:
-        body = own_body(recipe.network, (inputs,))
-        network = WithHeads(body, (inputs,), 1, multi_head=False, posterior=posterior)
+    recipe = run.recipe
     method = make_method(
         recipe,
-        network,
+        network_of_rows(recipe, inputs, 1, recipe.hidden or [hidden]),
         likelihood=Gaussian(recipe.noise_shape, recipe.noise_rate, recipe.initial_precision),
         penalty_weight=recipe.kl_weight,
         train_samples=recipe.train_samples,

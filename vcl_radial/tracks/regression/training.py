@@ -73,6 +73,11 @@ def train_and_score(
     return by_lane(score(predicted, lanes.test, lanes.y_scale))
 
 
+def split_seed(split: int) -> int:
+    """The seed of all that is drawn in the training on a split."""
+    return derived(0, f"split {split}")
+
+
 def make_job(
     data: RegressionData,
     splits: Sequence[int],
@@ -84,7 +89,7 @@ def make_job(
     torch.set_flush_denormal(True)
     return Job(
         recipes=recipes,
-        seeds=[derived(0, f"split {split}") for split in splits],
+        seeds=[split_seed(split) for split in splits],
         train=lanes.train,
         x=lanes.test.x,
         hidden=recipes[0].hidden or [data.hidden],
