@@ -42,7 +42,6 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.natural_gradient import NaturalGradientMethod
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import WeightPosterior
-from vcl_radial.optimizers import effective_sample_size
 
 
 class IVON(NaturalGradientMethod):
@@ -86,6 +85,7 @@ class IVON(NaturalGradientMethod):
                 "strategy = 'ivon' needs the package ivon-opt: pip install 'vcl-radial[ivon]'"
             ) from None
         self._ivon: Any = None
+        self._ess = 1.0
         self._parts: Sequence[WeightPosterior] = []
         self._draw: AbstractContextManager[None] | None = None
         self._kl: Tensor | float = 0.0
@@ -96,6 +96,7 @@ class IVON(NaturalGradientMethod):
     ) -> Optimizer:
         """The package's optimiser on these posteriors, each weight with a decay of its own."""
         initial = self.posterior.initial_precision / ess
+        self._ess = ess
         self._parts = posteriors
         self._ivon = self._optimizer_class(
             [q.mean for q in posteriors],
@@ -116,10 +117,9 @@ class IVON(NaturalGradientMethod):
         """The outputs under one draw that holds until the backward pass is done."""
         self._batch = batch
         (group,) = self._ivon.param_groups
-        ess = effective_sample_size(self.task.points, self.penalty_weight)
-        if group["ess"] != ess:  # it goes on from a state in which the task had other points
-            group["weight_decay"] = group["weight_decay"] * (group["ess"] / ess)
-            group["ess"] = ess
+        if group["ess"] != self._ess:  # taken over from when the task had another number of points
+            group["weight_decay"] = group["weight_decay"] * (group["ess"] / self._ess)
+            group["ess"] = self._ess
         # Before the draw, which lies where the means lie.
         self._kl = self.penalty()
         self._draw = self._ivon.sampled_params(train=True)
