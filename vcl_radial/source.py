@@ -110,7 +110,7 @@ def definition(module: str, name: str) -> ast.AST:
         SyntaxError: the file is not Python.
     """
     tree = parsed(module_file(module))
-    bound = dict(_bindings(tree.body))
+    bound = dict(bindings(tree.body))
     if name in bound:
         return bound[name]
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -119,7 +119,7 @@ def definition(module: str, name: str) -> ast.AST:
     raise Absent(f"{module!r} has no {name!r}", module, bound)
 
 
-def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+def bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
     """Names and what binds them, also within `if` and `try`."""
     for node in body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -137,7 +137,7 @@ def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
                 blocks = getattr(node, field, [])
                 if blocks and isinstance(blocks[0], ast.ExceptHandler):
                     blocks = [inner for handler in blocks for inner in handler.body]
-                yield from _bindings(blocks)
+                yield from bindings(blocks)
 
 
 def classes_of(module: str) -> list[ClassSource]:

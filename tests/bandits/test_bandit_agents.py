@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.naive import Naive
 from vcl_radial.nn.weights import PosteriorBlock
@@ -284,18 +284,3 @@ def test_a_loss_that_is_no_number_is_said(monkeypatch):
     monkeypatch.setattr("vcl_radial.tracks.methods.find_method", lambda name: Broken)
     with pytest.raises(Diverged, match="after 60 rounds: choose a smaller learning_rate"):
         trained("naive")
-
-
-@pytest.mark.parametrize(
-    ("method", "why"),
-    [
-        ("joint", "trains once on all tasks together"),
-        ("lwf", "does not serve a gaussian likelihood"),
-        ("single-task", "predicts with networks of its own"),
-        ("vcl-coreset-random", "predicts with networks of its own"),
-        ("vcl-ml-init", "has epochs of its own"),
-    ],
-)
-def test_a_method_that_makes_no_sense_in_a_game_is_refused(method, why):
-    with pytest.raises(UserError, match=why):
-        agent_of(easy_game(), method)

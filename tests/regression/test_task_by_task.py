@@ -6,7 +6,7 @@ import pytest
 import torch
 from regression_helpers import toy
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.tracks.regression.settings import DataSettings, Recipe, Run
 from vcl_radial.tracks.regression.task_by_task import SliceTraining
@@ -67,22 +67,6 @@ def test_the_noise_ends_at_its_optimum_for_the_weights():
 def test_a_run_that_diverges_ends_with_the_mend():
     with pytest.raises(Diverged, match="lower learning_rate"):
         list(training(2, strategy="naive", **(POINTS | {"learning_rate": 1e30})).steps())
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("lwf", "'lwf' serves a categorical likelihood, and this track has a gaussian one")],
-)
-def test_a_method_that_cannot_serve_says_so_before_it_is_imported(name, words):
-    (run, _) = plan("diabetes-sequence", [name], [0])
-    with pytest.raises(UserError, match=words):
-        run.recipe.check_method()
-
-
-@pytest.mark.parametrize("name", ["joint", "single_task"])
-def test_a_method_that_needs_what_the_track_has_not_says_so(name):
-    with pytest.raises(UserError, match="which this track does not offer"):
-        training(2, strategy=name, **POINTS)
 
 
 def test_a_method_that_lanes_know_trains_alone_with_options_of_its_own():

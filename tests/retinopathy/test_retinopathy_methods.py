@@ -162,9 +162,6 @@ def test_shipped_methods_are_run_by_their_names(tmp_path, cache, monkeypatch):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        (points("joint"), "strategy = 'joint' trains once on all tasks together"),
-        (points("single_task"), "strategy = 'single_task' predicts with networks of its own"),
-        ({"strategy": "ml_init_vcl"}, "strategy = 'ml_init_vcl' has epochs of its own"),
         ({"strategy": "ewc"}, "EWC anchors point estimates: set posterior = 'none'"),
         ({"strategy": "vcl", "posterior": "none"}, "the network has none: set posterior ="),
     ],

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field, ValidationError, create_model
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.signature import Constructor, Parameter, Passed, of_function, of_source
-from vcl_radial.source import ClassSource, NotReadable, find_class, lineage
+from vcl_radial.source import ClassSource, NotReadable, bindings, find_class, lineage
 
 METHOD = ("vcl_radial.methods.base", "Method")
 STRATEGY = ("vcl_radial.strategies.base", "ContinualStrategy")
@@ -57,12 +57,14 @@ class Signature:
         recipe_keys: those of the class.
         base: the common base.
         likelihoods: those of the class, where it says which it serves.
+        overrides: the names of the common base that a plain method defines differently.
     """
 
     constructors: tuple[Constructor, ...]
     recipe_keys: frozenset[str]
     base: _Base = STRATEGY
     likelihoods: frozenset[str] | None = None
+    overrides: frozenset[str] = frozenset()
 
     @property
     def options(self) -> dict[str, tuple[Parameter, bool]]:
@@ -113,7 +115,27 @@ def read(source: ClassSource) -> Signature | None:
         raise NotReadable
     constructors = tuple(filter(None, map(of_source, classes)))
     keys = _names(classes, "recipe_keys") or frozenset()
-    return Signature(constructors, keys, base, _names(classes, "likelihoods"))
+    overrides = _overrides(classes, base)
+    return Signature(constructors, keys, base, _names(classes, "likelihoods"), overrides)
+
+
+def _overrides(classes: Sequence[ClassSource], base: _Base) -> frozenset[str]:
+    """The names of the common base that classes define with another value."""
+    if base != METHOD:
+        return frozenset()
+    of_base = _values(find_class(*base))
+    values = {
+        name: value for source in reversed(classes) for name, value in _values(source).items()
+    }
+    return frozenset(name for name, value in values.items() if of_base.get(name, value) != value)
+
+
+def _values(source: ClassSource) -> dict[str, str]:
+    """What is bound to the names of a class's body but those of Python's own, as text."""
+    assert source.node is not None
+    bound = bindings(source.node.body)
+    values = ((name, getattr(node, "value", None) or node) for name, node in bound)
+    return {name: ast.dump(value) for name, value in values if not name.startswith("__")}
 
 
 def _names(classes: Sequence[ClassSource], attribute: str) -> frozenset[str] | None:
@@ -156,7 +178,9 @@ def signature_of(cls: type[Any]) -> Signature:
             return inner
         constructors += inner.constructors
     named = (vars(each)["likelihoods"] for each in classes if "likelihoods" in vars(each))
-    return Signature(constructors, cls.recipe_keys, base, next(named, None))
+    of_base = vars(cls.__mro__[len(classes)]).items() if base == METHOD else ()
+    overrides = (n for n, value in of_base if n[:2] != "__" and getattr(cls, n) != value)
+    return Signature(constructors, cls.recipe_keys, base, next(named, None), frozenset(overrides))
 
 
 def own_options(cls: type[Any]) -> list[str]:

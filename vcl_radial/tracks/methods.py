@@ -6,12 +6,11 @@ from typing import Any
 
 from torch import nn
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.options import check_options, not_made, require_base, signature_of
+from vcl_radial.methods.options import not_made, require_base, signature_of
 from vcl_radial.methods.registry import find_method
 from vcl_radial.tracks.networks import initial_noise
-from vcl_radial.tracks.recipe import MethodRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, check_signature
 
 
 def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Method:
@@ -48,31 +47,11 @@ def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
         cls: of a method, or of an Avalanche strategy.
 
     Raises:
-        UserError: it does not take these options, or its constructor lacks what all have.
+        UserError: it does not take these options, its constructor lacks what all have, or it asks
+            what the track has not.
     """
     signature = signature_of(cls)
-    check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+    check_signature(recipe, signature)
     start = {"prior_scale": recipe.prior_scale, "initial_noise": initial_noise(recipe)}
     taken = cls.recipe_keys | set(signature.options) - recipe.options.keys()
     return {**{key: value for key, value in start.items() if key in taken}, **recipe.options}
-
-
-def require_task_by_task(recipe: MethodRecipe, method: Method) -> None:
-    """See that a method learns one task after another, with one network that predicts.
-
-    Raises:
-        UserError: it does not; names the method.
-    """
-    cls = type(method)
-    reason = None
-    if method.needs_whole_stream:
-        reason = "trains once on all tasks together"
-    elif cls.predictor is not Method.predictor:
-        reason = "predicts with networks of its own"
-    elif cls.warm_up is not Method.warm_up:
-        reason = "has epochs of its own before a task"
-    if reason is not None:
-        raise UserError(
-            f"strategy = {recipe.strategy!r} {reason}, which this track does not offer: choose "
-            "one that learns task by task, such as 'vcl', 'ewc' or 'replay'"
-        )

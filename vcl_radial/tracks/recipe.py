@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -56,6 +56,9 @@ class RecipeSettings(Settings):
     kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     network: Annotated[str, one_of(what="function")] | None = None
 
+    unserved: ClassVar[dict[str, str]] = {}
+    """What the track's training does without: the names of `Method` that none may override."""
+
     @property
     def later_keys(self) -> dict[str, Any]:
         """Keys that earlier versions had not, with the values that their results stand for."""
@@ -81,12 +84,32 @@ def look_up_method(recipe: Any) -> Signature | None:
         UserError: there is no such method, or it does not take the options.
     """
     from vcl_radial.methods import registry
-    from vcl_radial.methods.options import check_options
 
     signature = registry.look_up(recipe.strategy)
     if signature is not None:
-        check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+        check_signature(recipe, signature)
     return signature
+
+
+def check_signature(recipe: Any, signature: Signature) -> None:
+    """See that a method takes its options, and asks nothing that the track has not.
+
+    Args:
+        recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
+        signature: of the class that it names.
+
+    Raises:
+        UserError: it does not, or does; names the strategy.
+    """
+    from vcl_radial.methods.options import check_options
+
+    check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+    for name, reason in recipe.unserved.items():
+        if name in signature.overrides:
+            raise UserError(
+                f"strategy = {recipe.strategy!r} {reason}: choose another one, such as 'vcl', "
+                "'ewc' or 'replay'"
+            )
 
 
 class MethodRecipe(RecipeSettings):
@@ -100,6 +123,12 @@ class MethodRecipe(RecipeSettings):
 
     strategy: str = ""
     options: dict[str, Any] = Field(default={})
+
+    unserved: ClassVar[dict[str, str]] = {
+        "needs_whole_stream": "trains once on all tasks together, which this track does not offer",
+        "predictor": "predicts with networks of its own, which this track does not offer",
+        "warm_up": "has epochs of its own before a task, which this track does not offer",
+    }
 
     @property
     def _usual_strategy(self) -> str:

@@ -28,7 +28,7 @@ from vcl_radial.schedules import set_rates
 from vcl_radial.tracks.bandits.environment import Memory
 from vcl_radial.tracks.bandits.likelihood import ChosenReward
 from vcl_radial.tracks.bandits.settings import UNIFORM, Recipe
-from vcl_radial.tracks.methods import make_method, require_task_by_task
+from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
 
 
@@ -160,15 +160,13 @@ def method_of(recipe: Recipe, inputs: int, actions: int) -> Method:
         UserError: the method does not serve this track, or the network.
     """
     noise = None if recipe.loss == "squared-error" else recipe.noise
-    method = make_method(
+    return make_method(
         recipe,
         make_network(recipe, inputs, actions),
         likelihood=ChosenReward(noise),
         penalty_weight=recipe.kl_weight,
         loss_value=False,
     )
-    require_task_by_task(recipe, method)
-    return method
 
 
 def make_network(recipe: Recipe, inputs: int, actions: int) -> nn.Module:

@@ -75,6 +75,10 @@ class Recipe(StepRecipe, MethodRecipe):
     loss: Literal["nll", "squared-error"] = "nll"
     noise: Positive = 0.1
 
+    unserved: ClassVar = MethodRecipe.unserved | {
+        "select": "selects points where a task begins, and those of a game become known one by one",
+    }
+
 
 class Run(RunSpec):
     """A game of an agent."""

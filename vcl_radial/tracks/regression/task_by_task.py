@@ -24,7 +24,7 @@ from vcl_radial.mixture import Mixture
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.track import Step
 from vcl_radial.schedules import linear_tail, set_rates
-from vcl_radial.tracks.methods import make_method, require_task_by_task
+from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression.batches import LaneBatches
 from vcl_radial.tracks.regression.fit import FINAL_DRAWS
@@ -188,7 +188,7 @@ def _make_method(run: Run, inputs: int, hidden: int) -> Method:
         UserError: the method does not serve this track, or the network.
     """
     recipe = run.recipe
-    method = make_method(
+    return make_method(
         recipe,
         network_of_rows(recipe, inputs, 1, recipe.hidden or [hidden]),
         likelihood=Gaussian(recipe.noise_shape, recipe.noise_rate, recipe.initial_precision),
@@ -197,5 +197,3 @@ def _make_method(run: Run, inputs: int, hidden: int) -> Method:
         eval_samples=recipe.eval_samples,
         loss_value=False,
     )
-    require_task_by_task(recipe, method)
-    return method

@@ -26,7 +26,7 @@ from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.schedules import set_rates
-from vcl_radial.tracks.methods import make_method, require_task_by_task
+from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
@@ -57,15 +57,13 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
         UserError: the method does not serve this track, or the network.
     """
     network = make_network(recipe, size).to(device)
-    method = make_method(
+    return make_method(
         recipe,
         network,
         penalty_weight=recipe.kl_weight,
         train_samples=recipe.train_samples,
         loss_value=False,
     )
-    require_task_by_task(recipe, method)
-    return method
 
 
 def draws(recipe: Recipe, method: Method) -> bool:

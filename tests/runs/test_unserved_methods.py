@@ -1,0 +1,81 @@
+"""What a track cannot do for a method is said from the source of its class: nothing is imported."""
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.errors import UserError
+from vcl_radial.runs import catalogue, tracks
+from vcl_radial.tracks.bandits.agents import make_agent
+
+TRACKS = {
+    "regression": "diabetes",
+    "bandits": "bandit-mushroom",
+    "retinopathy": "retinopathy-synthetic",
+}
+OWN = """
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.joint import Joint
+
+
+class Plain(Method):
+    needs_whole_stream = False
+
+
+class Chooses(Plain):
+    if True:
+        def select(self, points):
+            return None
+
+
+class Patient(Joint):
+    pass
+
+
+class OneByOne(Joint):
+    needs_whole_stream = False
+
+
+raise ImportError("imported")
+"""
+CASES = [
+    ("joint", "trains once on all tasks together", {*TRACKS}),
+    ("single_task", "predicts with networks of its own", {*TRACKS}),
+    ("coreset_vcl", "predicts with networks of its own", {*TRACKS}),
+    ("ml_init_vcl", "has epochs of its own before a task", {*TRACKS}),
+    ("lwf", "serves a categorical likelihood, and this track has a", {"regression", "bandits"}),
+    ("own_unserved:Patient", "trains once on all tasks together", {*TRACKS}),
+    ("own_unserved:Chooses", "selects points where a task begins", {"bandits"}),
+    ("own_unserved:Plain", None, ()),
+    ("own_unserved:OneByOne", None, ()),
+]
+
+
+@pytest.mark.parametrize("track", TRACKS)
+@pytest.mark.parametrize(("strategy", "reason", "refused"), CASES)
+def test_a_track_refuses_what_it_cannot_serve_before_an_import(
+    track, strategy, reason, refused, user_module
+):
+    user_module("own_unserved", OWN)
+    runs = catalogue.plan(TRACKS[track], ["naive"], [0], {"strategy": strategy})
+    if track in refused:
+        with pytest.raises(UserError, match=f"^naive: strategy = '{strategy}' {reason}"):
+            tracks.find(track).check_runs(runs)
+    else:
+        tracks.find(track).check_runs(runs)
+
+
+def test_what_the_source_leaves_open_is_refused_where_the_method_is_made(user_module):
+    code = "from vcl_radial.methods.joint import Joint as J\nMade = type('Made', (J,), {})\n"
+    user_module("made_unserved", code)
+    runs = catalogue.plan("bandit-mushroom", ["naive"], [0], {"strategy": "made_unserved:Made"})
+    tracks.find("bandits").check_runs(runs)
+    with pytest.raises(UserError, match="trains once on all tasks together"):
+        make_agent(runs[0].recipe, 3, 2)
+
+
+def test_a_refusal_is_one_line(capsys):
+    assert main(["run", "uci", "--method", "naive", "joint"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "vcl-radial: joint: strategy = 'joint' trains once on all tasks together"
+    )
