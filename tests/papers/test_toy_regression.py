@@ -5,7 +5,7 @@ import torch
 from vcl_radial.papers.analysis import Setting
 from vcl_radial.papers.badam import toy_regression as toy
 from vcl_radial.report.figures.drawing import Curve
-from vcl_radial.tracks.regression.methods import variational
+from vcl_radial.tracks.regression.lanes import vcl
 from vcl_radial.tracks.regression.settings import Recipe
 
 PLACES = torch.linspace(-0.5, 1.2, 18, dtype=torch.float64)
@@ -42,7 +42,7 @@ def test_the_network_has_two_hidden_layers():
 
     def look(job):
         shapes.extend(p.shape for name, p in job.point_lanes().points.items() if "weight" in name)
-        return variational.predict(job)
+        return vcl.predict(job)
 
     toy.predict_with(look, recipe(steps=1), 7, x, y, PLACES)
     assert shapes == [(1, 7, 1), (1, 7, 7), (1, 1, 7)]

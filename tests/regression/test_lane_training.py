@@ -12,20 +12,19 @@ from vcl_radial.nn.lanes import Lanes
 from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit
-from vcl_radial.tracks.regression.methods import Job
-from vcl_radial.tracks.regression.methods.dropout import make_lanes as make_dropout_lanes
-from vcl_radial.tracks.regression.methods.variational import make_lanes
+from vcl_radial.tracks.regression.job import Job
+from vcl_radial.tracks.regression.lanes import mc_dropout, rdp_vcl, vcl
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import train_and_score
 
 RECIPES = {
     "mfvi": {"strategy": "vcl", "posterior": "gaussian"},
     "radial": {"strategy": "vcl", "posterior": "radial"},
-    "dropout": {"strategy": "mc_dropout"},
-    "ensemble": {"strategy": "deep_ensemble", "options": {"members": 2}},
-    "laplace": {"strategy": "laplace_linearised"},
-    "badam": {"strategy": "badam"},
-    "linear": {"strategy": "bayes_linear"},
+    "dropout": {"strategy": "mc_dropout", "posterior": "none"},
+    "ensemble": {"strategy": "deep_ensemble", "posterior": "none", "options": {"members": 2}},
+    "laplace": {"strategy": "laplace_linearised", "posterior": "none"},
+    "badam": {"strategy": "badam", "posterior": "none"},
+    "linear": {"strategy": "bayes_linear", "posterior": "none"},
     "rdp": {"strategy": "rdp_vcl", "posterior": "rdp"},
     "two layers": {"strategy": "vcl", "posterior": "radial", "hidden": [6, 5]},
     "rdp, two layers": {"strategy": "rdp_vcl", "posterior": "rdp", "hidden": [6, 5]},
@@ -174,6 +173,7 @@ def test_draws_of_a_prediction_do_not_depend_on_how_long_training_was(posterior)
         strategy="rdp_vcl" if posterior == "rdp" else "vcl", posterior=posterior, steps=5
     )
     job = Job([recipe] * 3, [4, 5, 6], data, data.x[:, :7], hidden=[5])
+    make_lanes = rdp_vcl.make_lanes if posterior == "rdp" else vcl.make_lanes
     lanes = make_lanes(job)
     first = job.draws(lanes, 9)
     assert torch.equal(job.draws(lanes, 9), first)
@@ -199,7 +199,7 @@ def test_the_weight_of_the_divergence_is_that_of_each_lane():
         for w in (0.0, 100.0)
     ]
     job = Job(recipes, [1, 1], data, data.x, hidden=[5])
-    lanes = make_lanes(job)
+    lanes = vcl.make_lanes(job)
     job.fit(lanes, job.noise())
     lanes.write_back()
     narrow, wide = (kl_divergence(network, [0]) for network in lanes.networks)
@@ -215,7 +215,9 @@ def test_networks_start_at_hes_means_of_the_lanes_own_seed():
         assert torch.equal(value[1], alone[name][0])
     weight = together["body.0.weight"]
     assert not torch.equal(weight[0], weight[1])
-    bayesian = make_lanes(replace(job, recipes=[Recipe(strategy="vcl", posterior="gaussian")] * 2))
+    bayesian = vcl.make_lanes(
+        replace(job, recipes=[Recipe(strategy="vcl", posterior="gaussian")] * 2)
+    )
     first, _ = bayesian.networks[0].body[0].weights.mean()
     assert torch.equal(first, weight[0])
 
@@ -227,7 +229,7 @@ def test_the_prior_of_dropout_is_that_of_the_weights_that_masks_leave():
         Recipe(strategy="mc_dropout", options={"rate": p}, prior_scale=0.7) for p in (0.2, 0.5)
     ]
     job = Job(recipes, [1, 2], data, data.x, hidden=[5])
-    lanes = make_dropout_lanes(job)
+    lanes = mc_dropout.make_lanes(job)
     precision = job.prior_precision(lanes)
     for lane, net in enumerate(lanes.networks):
         masks = net.dropout[0].draw_mask(40_000, 1, torch.Generator().manual_seed(0))

@@ -10,9 +10,9 @@ from torch.func import functional_call, jacrev
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_network
-from vcl_radial.tracks.regression.methods.badam import predict as badam
-from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.methods.laplace import laplace, maximise_evidence
+from vcl_radial.tracks.regression.job import Job
+from vcl_radial.tracks.regression.lanes.badam import predict as badam
+from vcl_radial.tracks.regression.lanes.laplace_linearised import laplace, maximise_evidence
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import LaneSplits
 
@@ -135,7 +135,7 @@ def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(m
         trained["lanes"], trained["noise"] = lanes, noise
         return trained["step"]
 
-    monkeypatch.setattr("vcl_radial.tracks.regression.methods.job.fit", spied)
+    monkeypatch.setattr("vcl_radial.tracks.regression.job.fit", spied)
     splits = LaneSplits(toy(), [0, 1])
     recipe = Recipe(strategy="badam", steps=60, batch_size=16, prior_scale=0.5)
     mixture = badam(Job([recipe] * 2, [3, 4], splits.train, splits.test.x, hidden=[6]))

@@ -34,8 +34,8 @@ from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
-from vcl_radial.tracks.regression.methods import Job, badam, dropout, variational
-from vcl_radial.tracks.regression.methods.job import derived
+from vcl_radial.tracks.regression.job import Job, derived
+from vcl_radial.tracks.regression.lanes import badam, mc_dropout, vcl
 from vcl_radial.tracks.regression.settings import Recipe
 
 POINTS = 200
@@ -170,10 +170,10 @@ def _methods() -> dict[str, tuple[Predict, Mapping[str, object]]]:
     return {
         BADAM: (badam.predict, {}),
         LAPLACE: (predict_by_laplace, {}),
-        BBB: (variational.predict, {"strategy": "vcl"}),
+        BBB: (vcl.predict, {"strategy": "vcl"}),
         VADAM: (_vadam(VADAM_NOISE), VADAM_RECIPE),
         DROP: (predict_by_dropout, {"options": {"rate": DROPOUT}, "prior_scale": 10.0}),
-        OURS: (variational.predict, {"strategy": "vcl", "posterior": "radial"}),
+        OURS: (vcl.predict, {"strategy": "vcl", "posterior": "radial"}),
     }
 
 
@@ -237,7 +237,7 @@ def predict_by_laplace(job: Job) -> Mixture:
 
 def predict_by_dropout(job: Job) -> Mixture:
     """MC dropout in the hidden layers: the one input is not dropped."""
-    lanes = dropout.make_lanes(job)
+    lanes = mc_dropout.make_lanes(job)
     for network in lanes.networks:
         next(module for module in network.modules() if isinstance(module, MCDropout)).p = 0.0
     return job.train_and_mix(lanes)

@@ -13,14 +13,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vcl_radial.mixture import Mixture
-from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.data import RegressionData
 from vcl_radial.tracks.regression.fit import OnStep
-from vcl_radial.tracks.regression.methods.job import Job
-from vcl_radial.tracks.regression.methods.linear import predict_in_sequence
-from vcl_radial.tracks.regression.methods.variational import make_lanes
+from vcl_radial.tracks.regression.lanes import module
 from vcl_radial.tracks.regression.results import Scores
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
@@ -63,23 +59,7 @@ def train_in_sequence(
     for x, y, points in zip(train.x, train.y, train.points.tolist(), strict=True):
         parts.append([(x[rows], y[rows]) for rows in slices(x[:points], count)])
     in_order = [LaneData.of(slice_of_lanes) for slice_of_lanes in zip(*parts, strict=True)]
-    go = predict_in_sequence if recipes[0].strategy == "bayes_linear" else _variational
+    predict = module(recipes[0].strategy).predict_in_sequence
     job = make_job(data, splits, recipes, lanes, on_step)
-    after = [by_lane(score(m, lanes.test, lanes.y_scale)) for m in go(job, in_order)]
+    after = [by_lane(score(m, lanes.test, lanes.y_scale)) for m in predict(job, in_order)]
     return [list(of_lane) for of_lane in zip(*after, strict=True)]
-
-
-def _variational(job: Job, in_order: Sequence[LaneData]) -> list[Mixture]:
-    """Predictions after each slice."""
-    lanes, generators = make_lanes(job), job.generators("training")
-    noise: NoisePrecision | None = None
-    predictions: list[Mixture] = []
-    for part in in_order:
-        if noise is None:
-            noise = job.noise(part.points)
-        else:
-            lanes, noise = lanes.carried(), noise.carry(part.points)
-        job.fit(lanes, noise, part, len(predictions) * job.recipe.steps, generators)
-        draws = job.draws(lanes, job.recipe.eval_samples)
-        predictions.append(Mixture.under_noise(draws, noise))
-    return predictions

@@ -9,29 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vcl_radial.errors import UserError
+from vcl_radial.methods import registry
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
-
-LANE_OPTIONS: dict[str, frozenset[str]] = {
-    "vcl": frozenset(),
-    "rdp_vcl": frozenset(),
-    "mc_dropout": frozenset({"rate"}),
-    "deep_ensemble": frozenset({"members"}),
-    "laplace_linearised": frozenset(),
-    "badam": frozenset(),
-    "bayes_linear": frozenset(),
-}
-"""Methods that train many splits as lanes of one program, and the options that lanes know."""
-
-_OF_THIS_TRACK = ("deep_ensemble", "laplace_linearised", "bayes_linear")
-"""Those of them that are there as lanes only."""
-
-_CARRIED = ("vcl", "rdp_vcl", "bayes_linear")
-"""Those of them whose posterior lanes can carry to the next slice."""
-
-_WITH_KL = ("vcl", "rdp_vcl", "mc_dropout")
-"""Those of them whose objective has a KL between posterior and prior."""
+from vcl_radial.tracks.regression import lanes
+from vcl_radial.tracks.regression.lanes import Lane
 
 _FORMER = {
     "variational": "vcl",
@@ -90,8 +73,8 @@ class Recipe(StepRecipe, MethodRecipe):
     """How a method trains and predicts.
 
     Attributes:
-        strategy: the method, any that serves numbers; those of `LANE_OPTIONS` train many splits as
-            one program.
+        strategy: the method, any that serves numbers; those of `vcl_radial.tracks.regression.lanes`
+            train many splits as one program.
         posterior: of all weights; of "rdp_vcl" "rdp", with radius and direction in the hidden
             layers and a mean-field Gaussian in the last one.
         prior_scale: weights have the prior N(0, prior_scale^2); of rdp, the half-Cauchy's gamma.
@@ -130,7 +113,7 @@ class Recipe(StepRecipe, MethodRecipe):
 
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:
-        if self.kl_weight != 1 and self.is_lane and self.strategy not in _WITH_KL:
+        if self.kl_weight != 1 and self.lane is not None and not self.lane.has_kl:
             raise ValueError(
                 f"kl_weight = {self.kl_weight:g}: the method {self.strategy!r} has no KL; leave it "
                 "out"
@@ -138,15 +121,10 @@ class Recipe(StepRecipe, MethodRecipe):
         return self
 
     @property
-    def is_lane(self) -> bool:
-        """Whether splits train as lanes, where all rows are learned from at once."""
-        known = LANE_OPTIONS.get(self.strategy)
-        return (
-            known is not None
-            and self.options.keys() <= known
-            and self.network is None
-            and (self.strategy != "vcl" or self.posterior in ("gaussian", "radial"))
-        )
+    def lane(self) -> Lane | None:
+        """What its lanes can do, where its splits train as lanes with all rows at once."""
+        lane = lanes.find(self.strategy) if self.network is None else None
+        return lane if lane is not None and lane.serves(self.posterior, self.options) else None
 
     def check_method(self, likelihood: str = "gaussian") -> None:
         """See that the method is there, takes its options, and serves numbers.
@@ -154,13 +132,19 @@ class Recipe(StepRecipe, MethodRecipe):
         Raises:
             UserError: it is not, or does not.
         """
-        if self.strategy not in _OF_THIS_TRACK:
+        if self.of_this_track is None:
             super().check_method(likelihood)
-        elif not self.is_lane:
-            known = ", ".join(LANE_OPTIONS[self.strategy]) or "none"
+        elif self.lane is None:
+            known = ", ".join(self.of_this_track.options) or "none"
             raise UserError(
-                f"strategy = {self.strategy!r} takes no own network; its options: {known}"
+                f"strategy = {self.strategy!r} takes no own network, and set posterior = 'none'; "
+                f"its options: {known}"
             )
+
+    @property
+    def of_this_track(self) -> Lane | None:
+        """What the lanes can do of a method that is there as lanes only."""
+        return None if self.strategy in registry.built_in() else lanes.find(self.strategy)
 
 
 MAY_DIFFER = {
@@ -185,8 +169,8 @@ class Run(RunSpec):
 
     @model_validator(mode="after")
     def _can_be_carried(self) -> Run:
-        alone = {*_OF_THIS_TRACK} - {*_CARRIED}
-        if self.recipe.strategy in alone and self.data.slices is not None:
+        alone = self.recipe.of_this_track
+        if alone is not None and not alone.carried and self.data.slices is not None:
             raise ValueError(
                 f"data.slices: the method {self.recipe.strategy!r} has no posterior that can be "
                 "carried from slice to slice; leave one of the two out"
@@ -196,8 +180,8 @@ class Run(RunSpec):
     @property
     def is_lane(self) -> bool:
         """Whether it trains as a lane of one program."""
-        in_one_piece = self.data.slices is None or self.recipe.strategy in _CARRIED
-        return self.recipe.is_lane and in_one_piece
+        lane = self.recipe.lane
+        return lane is not None and (self.data.slices is None or lane.carried)
 
     @property
     def label(self) -> str:
@@ -213,11 +197,10 @@ class Run(RunSpec):
 
     def shape(self) -> str:
         """What runs have in common that can be lanes of one program."""
-        # The half-Cauchy prior has one scale for all lanes.
-        free: dict[str, Any] = dict.fromkeys(MAY_DIFFER, True)
-        if self.recipe.strategy == "rdp_vcl":
-            del free["prior_scale"]
-        of_recipe = {**free, "options": {"rate"}}
+        lane = self.recipe.lane
+        assert lane is not None
+        free: dict[str, Any] = dict.fromkeys(MAY_DIFFER - {*lane.alike}, True)
+        of_recipe = {**free, "options": {*lane.options} - {*lane.alike}}
         return self.model_dump_json(exclude={"method": True, "seed": True, "recipe": of_recipe})
 
     def from_outside(self) -> list[Callable[..., Any]]:

@@ -28,7 +28,7 @@ from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression.batches import LaneBatches
 from vcl_radial.tracks.regression.fit import FINAL_DRAWS
-from vcl_radial.tracks.regression.methods.job import derived
+from vcl_radial.tracks.regression.job import derived
 from vcl_radial.tracks.regression.results import Scored, Scores, reports
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.sequence import slices

@@ -196,13 +196,11 @@ def _with_all_at_once(
 
 def _cost(batch: Sequence[Run]) -> float:
     """Roughly, in units of a step's fixed cost."""
-    recipe = batch[0].recipe
-    if recipe.strategy == "bayes_linear":
-        return 1.0
-    members = recipe.options.get("members", 5) if recipe.strategy == "deep_ensemble" else 1
-    rows = len(batch) * members * recipe.batch_size * recipe.train_samples
-    slow = 1.0 if batch[0].is_lane and recipe.strategy != "rdp_vcl" else 6.0
-    return batch[0].steps * (slow + rows / 4000)
+    recipe, lane = batch[0].recipe, batch[0].recipe.lane
+    step = lane.step_cost if lane is not None and batch[0].is_lane else 6.0
+    networks = len(batch) * recipe.options.get("members", 1)
+    rows = networks * recipe.batch_size * recipe.train_samples
+    return batch[0].steps * (step + rows / 4000) if step else 1.0
 
 
 TRACK = Regression

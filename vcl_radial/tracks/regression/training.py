@@ -10,8 +10,8 @@ from torch import Tensor
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.data import RegressionData, Split, Standardiser
 from vcl_radial.tracks.regression.fit import OnStep
-from vcl_radial.tracks.regression.methods import METHODS
-from vcl_radial.tracks.regression.methods.job import Job, derived
+from vcl_radial.tracks.regression.job import Job, derived
+from vcl_radial.tracks.regression.lanes import module
 from vcl_radial.tracks.regression.results import Scores
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
@@ -69,7 +69,8 @@ def train_and_score(
         on_step: called with the steps that are done.
     """
     lanes = LaneSplits(data, splits, validation)
-    predicted = METHODS[recipes[0].strategy](make_job(data, splits, recipes, lanes, on_step))
+    job = make_job(data, splits, recipes, lanes, on_step)
+    predicted = module(recipes[0].strategy).predict(job)
     return by_lane(score(predicted, lanes.test, lanes.y_scale))
 
 

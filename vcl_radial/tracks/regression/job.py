@@ -157,6 +157,24 @@ class Job:
         """Train, and mix over draws of the weights."""
         noise = self.noise()
         self.fit(lanes, noise)
+        return self.mixed(lanes, noise)
+
+    def mix_in_sequence(self, lanes: Lanes, parts: Sequence[LaneData]) -> list[Mixture]:
+        """The same after each part of the data, each posterior the prior of the next."""
+        generators = self.generators("training")
+        noise: NoisePrecision | None = None
+        predictions: list[Mixture] = []
+        for part in parts:
+            if noise is None:
+                noise = self.noise(part.points)
+            else:
+                lanes, noise = lanes.carried(), noise.carry(part.points)
+            self.fit(lanes, noise, part, len(predictions) * self.recipe.steps, generators)
+            predictions.append(self.mixed(lanes, noise))
+        return predictions
+
+    def mixed(self, lanes: Lanes, noise: NoisePrecision) -> Mixture:
+        """The predictive of trained lanes, over draws of the weights."""
         return Mixture.under_noise(self.draws(lanes, self.recipe.eval_samples), noise)
 
 

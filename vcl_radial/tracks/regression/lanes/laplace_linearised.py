@@ -19,7 +19,10 @@ from torch import Tensor, nn
 
 from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_network
-from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.job import Job
+from vcl_radial.tracks.regression.lanes import Lane
+
+LANE = Lane()
 
 _ROUNDS = 200
 _TOLERANCE = 1e-6

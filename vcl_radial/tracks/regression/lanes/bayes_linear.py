@@ -15,7 +15,10 @@ from torch import Tensor
 from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.conjugate import NormalGamma
-from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.job import Job
+from vcl_radial.tracks.regression.lanes import Lane
+
+LANE = Lane(carried=True, step_cost=0.0)
 
 
 def predict(job: Job) -> Mixture:

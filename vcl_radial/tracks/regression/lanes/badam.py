@@ -17,7 +17,10 @@ import torch
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn.lane_adam import per_lane
 from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_network
-from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.job import Job
+from vcl_radial.tracks.regression.lanes import Lane
+
+LANE = Lane()
 
 
 def predict(job: Job) -> Mixture:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.tracks.regression.methods.job import Job
+from vcl_radial.tracks.regression.job import Job
+from vcl_radial.tracks.regression.lanes import Lane
+
+LANE = Lane(options={"rate"}, has_kl=True)
 
 RATE = 0.1
 """Of inputs that are dropped, as of `vcl_radial.methods.mc_dropout`."""

@@ -1,0 +1,67 @@
+"""Methods that train many splits as lanes of one program: a module each, by the method's name.
+
+Its `LANE` says which runs can be lanes, `predict` trains those of a `Job` and gives their
+predictive `Mixture`. Where their posterior can be carried to the next slice of the data,
+`predict_in_sequence` gives one after each. Every other run trains by itself, slice by slice. A job
+holds no test targets: what a method is chosen or trained by cannot come from them.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from vcl_radial.source import definition
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What the lanes of a method can do, in literals: it is read before PyTorch is imported.
+
+    Attributes:
+        posteriors: of the weights, that they have.
+        options: of the method, that they know.
+        fixed: options of the method that they have at one value, which is this track's default.
+        alike: keys of the recipe and options that lanes of one program share beside those of
+            `vcl_radial.tracks.regression.settings`.
+        carried: whether the posterior can be carried to the next slice.
+        has_kl: whether the objective has a KL, which `kl_weight` weighs.
+        step_cost: of a step beside that of its rows, where 1 is usual; 0 without steps.
+    """
+
+    posteriors: Collection[str] = ("none",)
+    options: Collection[str] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    alike: Collection[str] = ()
+    carried: bool = False
+    has_kl: bool = False
+    step_cost: float = 1.0
+
+    def serves(self, posterior: str, options: Mapping[str, Any]) -> bool:
+        """Whether a run with this posterior and these options can be a lane."""
+        others = {k: v for k, v in options.items() if k not in self.options}
+        return posterior in self.posteriors and {**self.fixed, **others} == {**self.fixed}
+
+
+def names() -> list[str]:
+    """The methods that have lanes."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+@cache
+def find(strategy: str) -> Lane | None:
+    """What the lanes of a method can do, from its source; None where it has none."""
+    if strategy not in names():
+        return None
+    node: Any = definition(f"{__name__}.{strategy}", "LANE")
+    return Lane(**{key.arg: ast.literal_eval(key.value) for key in node.value.keywords})
+
+
+def module(strategy: str) -> Any:
+    """The module with `predict`, imported."""
+    return importlib.import_module(f"{__name__}.{strategy}")

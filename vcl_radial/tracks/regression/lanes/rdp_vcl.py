@@ -1,0 +1,51 @@
+"""Variational inference with radius and direction: Oh, Adamczewski and Park 2020, section 5.1.
+
+The last layer is mean-field Gaussian, for its one output has no direction to be sampled; its
+weights have the prior N(0, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vcl_radial.mixture import Mixture
+from vcl_radial.nn.convert import to_bayesian
+from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.weights import PosteriorSettings
+from vcl_radial.tracks.networks import initial_noise
+from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.tracks.regression.job import Job
+from vcl_radial.tracks.regression.lanes import Lane
+from vcl_radial.tracks.regression.settings import Recipe
+
+LANE = Lane(
+    posteriors=("rdp",),
+    alike={"prior_scale"},  # the half-Cauchy prior has one scale for all lanes
+    carried=True,
+    has_kl=True,
+    step_cost=6.0,
+)
+
+
+def predict(job: Job) -> Mixture:
+    """Train on the evidence lower bound and mix over weight samples."""
+    return job.train_and_mix(make_lanes(job))
+
+
+def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> list[Mixture]:
+    """The same after each part of the data, each posterior the prior of the next."""
+    return job.mix_in_sequence(make_lanes(job), parts)
+
+
+def make_lanes(job: Job) -> Lanes:
+    """The lanes before training."""
+    last = PosteriorSettings("gaussian", initial_noise=initial_noise(job.recipe))
+    networks = job.lanes(_settings).networks
+    return Lanes([to_bayesian(network, last) for network in networks], 0)
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    rdp = RDPSettings("double", initial_noise(recipe), recipe.prior_scale)
+    return {"posterior": rdp, "point_heads": True}
