@@ -81,8 +81,9 @@ class Learner:
         if isinstance(kind, str):
             net = network(posterior_for(kind)) if net is None else net
             kind = built_in_class(kind)
-        self.network = network() if net is None else net
-        self.method = kind(self.network, **{"eval_samples": 5, **settings})
+        net = network() if net is None else net
+        self.method = kind(net, **{"eval_samples": 5, **settings})
+        self.network = self.method.network
         heads = any(isinstance(module, MultiHead) for module in self.network.modules())
         self.stream = stream or digits("multi" if heads else "single")
         self.make = lambda module: optimizer(module.parameters(), lr=lr)

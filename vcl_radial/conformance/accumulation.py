@@ -64,7 +64,7 @@ def accumulates(subject: Subject) -> str:
     _ = subject.main
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: there is no past")
-    if subject.method.memoryless:
+    if subject.memoryless:
         raise NotApplicable("carries nothing but the weights, as the class says")
     if not subject.penalty.present:
         raise NotApplicable("the past does not enter through penalty()")

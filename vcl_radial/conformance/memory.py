@@ -24,18 +24,18 @@ def heads(subject: Subject) -> str:
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: all heads at once")
     assert main.trial is not None
-    if subject.method.memoryless and len({*map(id, main.models)}) > 1:
+    if subject.memoryless and len({*map(id, main.models)}) > 1:
         raise NotApplicable("trains a network of its own for each task")
     if not main.trial.names_of_heads():
         raise NotApplicable("has one head for all tasks")
     old_too = subject.method.trains_old_heads
     for now in range(1, len(main.states)):
         before, after = main.states[now - 1], main.states[now]
-        for head, start in main.trial.names_of_heads().items():
+        for head, starts in main.trial.names_of_heads().items():
             task = head + 1
             if task == now or (task < now and old_too):
                 continue
-            if name := _changed(before, after, start):
+            if name := _changed(before, after, starts):
                 mend = (
                     "if it trains old heads by design, say so in the class: trains_old_heads = True"
                     if task < now
@@ -61,7 +61,7 @@ def consolidates(subject: Subject) -> str:
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: there is no past")
     method = subject.method
-    memoryless = method.memoryless
+    memoryless = subject.memoryless
     if memoryless and subject.remembers:
         raise Fault(
             "the class says memoryless = True, but task 2 is trained otherwise after task 1 than "
@@ -96,7 +96,8 @@ def _untrained_heads(view: PenaltyView, subject: Subject) -> None:
     if view.held:
         assert subject.main.trial is not None
         starts = subject.main.trial.names_of_heads()
-        (*others, last) = [f"{starts[task - 1]}* of task {task}" for task in view.held]
+        held = [f"{'*, '.join(starts[task - 1])}* of task {task}" for task in view.held]
+        *others, last = held
         heads = f"{', '.join(others)} and {last}" if others else last
         raise Fault(
             f"after task 1 penalty() holds heads that no task has trained to the random weights "
@@ -129,8 +130,10 @@ def _own(method: type[Any]) -> list[str]:
     return [f"{hook}()" for hook in hooks if getattr(method, hook) is not getattr(base, hook)]
 
 
-def _changed(before: dict[str, Tensor], after: dict[str, Tensor], start: str) -> str | None:
-    names = (name for name in before if name.startswith(start))
+def _changed(
+    before: dict[str, Tensor], after: dict[str, Tensor], starts: tuple[str, ...]
+) -> str | None:
+    names = (name for name in before if name.startswith(starts))
     return next(
         (name for name in names if name in after and not torch.equal(before[name], after[name])),
         None,

@@ -127,8 +127,8 @@ class _Look:
     def __init__(self, trial: Trial) -> None:
         trial.train_next()
         self.trial, self.learner = trial, trial.learner
-        self.other_heads = {h: start for h, start in trial.names_of_heads().items() if h != 0}
-        others = tuple(self.other_heads.values())
+        self.other_heads = {h: starts for h, starts in trial.names_of_heads().items() if h != 0}
+        others = tuple(start for starts in self.other_heads.values() for start in starts)
         self.start = {
             name: parameter.detach().clone()
             for name, parameter in trial.model.named_parameters()
@@ -181,10 +181,10 @@ class _Look:
             loss=loss,
             points=self.trial.points,
             losses=torch.tensor([[self._epoch(n, k) for k in range(SHUFFLES)] for n in BATCHES]),
-            held=tuple(head + 1 for head, start in self.other_heads.items() if self._holds(start)),
+            held=tuple(head + 1 for head, names in self.other_heads.items() if self._holds(names)),
         )
 
-    def _holds(self, start: str) -> bool:
+    def _holds(self, starts: tuple[str, ...]) -> bool:
         """Whether the penalty rises as a head's weights grow and as they shrink, by a tenth.
 
         A first prior pulls random weights one way: it falls in the other. What rises both ways has
@@ -192,7 +192,7 @@ class _Look:
         """
         self._go_to()
         named = self.trial.model.named_parameters()
-        weights = [weight for name, weight in named if name.startswith(start)]
+        weights = [weight for name, weight in named if name.startswith(starts)]
         before = [weight.detach().clone() for weight in weights]
         values = []
         for factor in (1.0, 0.9, 1.1):

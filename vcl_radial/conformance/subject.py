@@ -97,6 +97,12 @@ class Subject:
             raise NotApplicable(f"not looked at before {cause!r} is mended")
         return self.record
 
+    @property
+    def memoryless(self) -> bool:
+        """Whether the class, or the method as this recipe has it, says that it carries nothing."""
+        assert self.main.trial is not None
+        return bool(self.method.memoryless or self.main.trial.method.memoryless)
+
     @cached_property
     def penalty(self) -> PenaltyView:
         """What the penalty is at the start of task 2, at and around the consolidated weights."""

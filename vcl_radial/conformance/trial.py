@@ -95,14 +95,14 @@ class Trial(ABC):
         learned = {k: tensors[f"likelihood.{k}"] for k in self.method.likelihood.state_dict()}
         self.method.likelihood.load_state_dict(learned)
 
-    def names_of_heads(self) -> dict[int, str]:
-        """How the names of each head's tensors start, by task; empty with one head for all."""
-        return {
-            int(task): f"{name}.heads.{task}."
-            for name, module in self.model.named_modules()
-            if isinstance(module, MultiHead)
-            for task in module.heads
-        }
+    def names_of_heads(self) -> dict[int, tuple[str, ...]]:
+        """How the names of the tensors of a task's heads start; empty with one head for all."""
+        names: dict[int, tuple[str, ...]] = {}
+        for name, module in self.model.named_modules():
+            if isinstance(module, MultiHead):
+                for task in map(int, module.heads):
+                    names[task] = (*names.get(task, ()), f"{name}.heads.{task}.")
+        return names
 
     # At the start of the next task, before its first step.
 

@@ -194,9 +194,13 @@ class Method:
             return self.output(batch.x, batch.task)
         return torch.stack([self.output(batch.x, batch.task) for _ in range(self.train_samples)])
 
+    def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean NLL of outputs, shapes as in `outputs`; nats per point."""
+        return self.likelihood.nll(outputs, targets)
+
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
         """Mean NLL, and the penalty over N; nats per point."""
-        nll = self.likelihood.nll(outputs, batch.y)
+        nll = self.nll(outputs, batch.y)
         penalty = self.penalty()
         if isinstance(penalty, Tensor):
             return nll + per_point(penalty, self.task.points, self.penalty_weight)

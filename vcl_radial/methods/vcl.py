@@ -11,7 +11,7 @@ missing, in closed form: see `vcl_radial.posteriors.radial_kl`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -47,12 +47,16 @@ class VCL(Method):
         UserError: the network has no posterior.
     """
 
+    needs_posterior: ClassVar[bool] = True
+    """Whether point estimates are refused."""
+
     _closed_form: ClosedFormGradients | None = None
     _blocks: list[PosteriorBlock]
 
     def __init__(self, network: nn.Module, **settings: Any) -> None:
         super().__init__(network, **settings)
-        if not any(isinstance(m, VariationalWeights) for m in network.modules()):
+        posteriors = (m for m in network.modules() if isinstance(m, VariationalWeights))
+        if self.needs_posterior and next(posteriors, None) is None:
             raise UserError(
                 f"{type(self).__name__} carries a posterior forward, and the network has none: set "
                 "posterior = 'radial', 'gaussian' or 'rdp'"

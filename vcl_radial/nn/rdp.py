@@ -180,7 +180,7 @@ class RDPWeights(VariationalWeights):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: RDPSettings) -> None:
         nn.Module.__init__(self)  # not the parent's: it makes blocks of a location-scale family
-        self.shape = weight.shape
+        self.settings, self.shape = settings, weight.shape
         rows, columns, noise = None, None, settings.initial_noise
         if settings.grouping == "double":
             rows, columns = weight.sign() * weight.abs().sqrt(), weight.abs().sqrt()

@@ -228,6 +228,7 @@ class VariationalWeights(nn.Module):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: PosteriorSettings) -> None:
         super().__init__()
+        self.settings: LayerSettings = settings
         self.grouping = grouping(settings.grouping)
         self.shape = weight.shape
         self.blocks = nn.ModuleList(

@@ -1,0 +1,125 @@
+"""Deep ensembles (Lakshminarayanan, Pritzel and Blundell 2017) of points or of posteriors.
+
+M networks from starts of their own, m = 1 .. M, are trained side by side, on the same batches:
+
+    loss = sum over m of [ mean NLL_m + penalty_weight * KL(q_m || p_m) / N ]
+
+and predict as a mixture in equal parts, p(y | x) = 1/M sum_m p_m(y | x). Of posteriors (Farquhar,
+Osborne and Gal 2020, section 4.1, call them a Radial BNN ensemble) each becomes its own prior of
+the next task, as in `vcl`; of point estimates nothing is carried but the weights, as in `naive`.
+Theirs predicts a variance for each input and trains on adversarial examples too; this one does
+neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn import VariationalWeights
+from vcl_radial.nn.movement import LayerMovement
+from vcl_radial.nn.restart import restarted
+
+
+class DeepEnsemble(VCL):
+    """Train M networks at once, and mix their predictions.
+
+    Args:
+        network: the first member; it is copied for the others, which start elsewhere (see
+            `vcl_radial.nn.restart`). With a posterior or without one.
+        members: M.
+        eval_samples: weight samples of a prediction from all members together; it is rounded up to
+            a multiple of M, so that all members count the same.
+        settings: those of `Method`.
+
+    Raises:
+        UserError: there is no member.
+    """
+
+    needs_posterior = False
+
+    def __init__(
+        self, network: nn.Module, *, members: int = 5, eval_samples: int = 100, **settings: Any
+    ) -> None:
+        if members < 1:
+            raise UserError(f"options.members = {members} must be at least 1")
+        rounds = -(-eval_samples // members)
+        others = (restarted(network) for _ in range(members - 1))
+        super().__init__(_Members([network, *others]), eval_samples=rounds * members, **settings)
+        posteriors = (m for m in self.network.modules() if isinstance(m, VariationalWeights))
+        self.memoryless = next(posteriors, None) is None  # type: ignore[misc]
+
+    @property
+    def members(self) -> _Members:
+        """The networks."""
+        assert isinstance(self.network, _Members)
+        return self.network
+
+    def outputs(self, batch: Batch) -> Tensor:
+        """The outputs of a step `[M * train_samples, B, C]`, those of one member after another."""
+        outputs = []
+        for member in self.members:
+            with self.using(member):
+                outputs.append(super().outputs(batch))
+        return torch.stack(outputs) if self.train_samples == 1 else torch.cat(outputs)
+
+    def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The sum over the members of their mean NLLs, nats per point."""
+        return len(self.members) * super().nll(outputs, targets)
+
+    def end_task(self, task: Task) -> None:
+        """Make each posterior its own prior; `movement` is that of a member, their mean."""
+        super().end_task(task)
+        layers = len(self.movement) // len(self.members)
+        self.movement = [
+            _mean([self.movement[at] for at in range(layer, len(self.movement), layers)])
+            for layer in range(layers)
+        ]
+
+    def draws(
+        self,
+        x: Tensor,
+        task: int | Tensor = 0,
+        *,
+        samples: int | None = None,
+        seed: int | None = None,
+        differentiable: bool = False,
+    ) -> Tensor:
+        """Outputs `[S, B, C]`: from every member S / M of them.
+
+        Where S is no multiple of M, the seed says which members have one more.
+        """
+        samples = self.eval_samples if samples is None else samples
+        seed = self.eval_seed if seed is None else seed
+        members = self.members
+        in_turn = list(range(len(members))) * (samples // len(members))
+        at_random = torch.randperm(len(members), generator=torch.Generator().manual_seed(seed))
+        members.turns = iter([*in_turn, *at_random[: samples % len(members)].tolist()])
+        try:
+            return super().draws(x, task, samples=samples, seed=seed, differentiable=differentiable)
+        finally:
+            members.turns = None
+
+
+def _mean(of_members: Sequence[LayerMovement]) -> LayerMovement:
+    """The mean over members of a layer's movement."""
+    _, layer = of_members[0].layer.split(".", 1)
+    numbers = torch.tensor([row[1:] for row in of_members], dtype=torch.float64)
+    return LayerMovement(layer, *numbers.mean(0).tolist())
+
+
+class _Members(nn.ModuleList):
+    """A call is a draw from the mixture: one of the members, by turns or any."""
+
+    turns: Iterator[int] | None = None
+
+    def forward(self, *inputs: Any) -> Tensor:
+        turn = int(torch.randint(len(self), ())) if self.turns is None else next(self.turns)
+        output: Tensor = self[turn](*inputs)
+        return output
