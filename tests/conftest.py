@@ -73,6 +73,19 @@ def _own_process():
     signal.signal(signal.SIGTERM, handler)
 
 
+@pytest.fixture(autouse=True)
+def _ivon_package(request):
+    """Its package is optional."""
+    if "ivon" in request.node.name.lower():
+        pytest.importorskip("ivon")
+
+
+@pytest.fixture(params=[True, False], ids=["multi-head", "single-head"])
+def multi_head(request):
+    """Whether each task has a head, or one head serves all."""
+    return request.param
+
+
 @pytest.fixture
 def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Put a module of a user's own on the import path, for worker processes too."""

@@ -23,9 +23,10 @@ QUADRATIC = {"l2": 100.0, "ewc": 50.0, "ewc_separate": 50.0, "si": 3.0, "mas": 0
 
 
 @cache
-def digits(heads="multi", kind="split"):
+def digits(heads="multi", kind="split", flatten=True):
     """Five tasks of scikit-learn's digits: two digits each, or all of them with pixels permuted."""
-    return build_stream({"kind": kind, "dataset": "digits", "tasks": 5, "heads": heads})
+    keys = {"kind": kind, "dataset": "digits", "tasks": 5, "heads": heads}
+    return build_stream(keys | {"flatten": flatten})
 
 
 def network(posterior="radial", multi_head=True, hidden=(32,), point_heads=False, **settings):

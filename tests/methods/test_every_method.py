@@ -8,13 +8,15 @@ import re
 
 import pytest
 import torch
-from scenarios import ALL, QUADRATIC, Learner, network, posterior_for
+from scenarios import ALL, QUADRATIC, Learner, digits, network, posterior_for
 from torch.optim import SGD
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn import WithHeads
+from vcl_radial.nn.convnet import ConvNet
 from vcl_radial.nn.rdp import RDPSettings
 
 QUICK = {
@@ -41,6 +43,8 @@ VARIANTS = {
     "deep_ensemble radial": {"members": 2, "posterior": "radial"},
     "deep_ensemble rdp": {"members": 2, "posterior": RDPSettings("row", 0.05), "lr": 1e-2},
 }
+LINEAR_ONLY = {"sfsvi", "vogn", "laplace_kronecker"}
+"""Methods that know no convolution."""
 CASES = {name: QUICK.get(name, {}) for name in built_in()} | VARIANTS
 ONE_AFTER_ANOTHER = [
     case for case in CASES if not built_in_class(case.split()[0]).needs_whole_stream
@@ -119,7 +123,7 @@ def test_where_a_task_ends_its_penalty_is_0_and_around_it_above(case, multi_head
     if method.memoryless or method.penalty_off_minimum or method.penalty_grows_with_points:
         pytest.skip("its class says that its penalty is another")
     penalty = method.penalty()
-    assert float(penalty) == pytest.approx(0, abs=1e-3)
+    assert float(torch.as_tensor(penalty).detach()) == pytest.approx(0, abs=1e-3)
     with torch.no_grad():
         for weight in method.parameters_in_use().values():
             weight.add_(0.1 * torch.randn_like(weight))
@@ -166,6 +170,19 @@ def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, poste
         assert bool(words) is kind.needs_posterior
     if issubclass(kind, QuadraticMethod) or hasattr(kind, "decays"):
         assert bool(words) is (posterior != "none")
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_it_trains_convolutions_or_says_before_training_that_it_cannot(name):
+    shape, settings = (1, 8, 8), {"batch_size": ALL, **QUICK.get(name, {})}
+    torch.manual_seed(0)
+    net = WithHeads(ConvNet(shape), shape, 2, posterior=posterior_for(name))
+    if name in LINEAR_ONLY:
+        with pytest.raises(UserError, match=r"^[^\n]*linear[^\n]*$"):
+            Learner(name, net)
+        return
+    learner = Learner(name, net, digits(flatten=False), **settings).train(0, 1)
+    assert learner.predictions(0, 1).isfinite().all()
 
 
 def refusal(name, posterior):

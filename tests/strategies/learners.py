@@ -1,128 +1,98 @@
-"""Strategies on split-digits, as several tests make, train and question them."""
+"""Strategies on the digits, made, trained and asked as `scenarios.Learner` does with methods."""
+
+from functools import cache
 
 import torch
 from avalanche.core import SupervisedPlugin
+from avalanche.models import MultiTaskModule
 from avalanche.training.plugins import EvaluationPlugin
-from torch.optim import Adam
+from scenarios import ADAM, digits, network, posterior_for
 
+from vcl_radial.data.streams import to_avalanche
+from vcl_radial.nn import MultiHead
 from vcl_radial.strategies import Scores
+from vcl_radial.strategies.registry import find_strategy
 
 
-def make(method, network, stream=None, lr=1e-3, **settings):
-    settings = {
-        "optimizer": lambda model: Adam(model.parameters(), lr=lr, fused=True),
-        "train_mb_size": 32,
-        "eval_mb_size": 500,
-        "train_epochs": 1,
-        "eval_samples": 5,
-        "evaluator": EvaluationPlugin(Scores()),
-        "tensor_stream": stream,
-        **settings,
+@cache
+def benchmark(heads):
+    return to_avalanche(digits(heads))
+
+
+class Driven:
+    """A strategy and the benchmark that it trains on; a number of the stream is a task.
+
+    Args:
+        kind: the class of a strategy, or the name of a method.
+        net: that learns.
+        tensors: whether batches are cut from the stream, in place of Avalanche's loaders.
+        optimizer: as the strategy takes it; by default Adam of the rate `lr`.
+        settings: the strategy's.
+    """
+
+    def __init__(self, kind, net=None, *, tensors=True, lr=1e-3, optimizer=None, **settings):
+        if isinstance(kind, str):
+            net = network(posterior_for(kind)) if net is None else net
+            kind = find_strategy(kind)
+        net = network() if net is None else net
+        with_heads = any(isinstance(m, MultiHead | MultiTaskModule) for m in net.modules())
+        heads = "multi" if with_heads else "single"
+        self.stream = digits(heads)
+        self.tasks = list(benchmark(heads).train_stream)
+        self.tests = list(benchmark(heads).test_stream)
+        settings = {
+            "optimizer": optimizer or (lambda module: ADAM(module.parameters(), lr=lr)),
+            "train_mb_size": 32,
+            "eval_mb_size": 500,
+            "train_epochs": 1,
+            "eval_samples": 5,
+            "evaluator": EvaluationPlugin(Scores()),
+            "tensor_stream": self.stream if tensors else None,
+            **settings,
+        }
+        self.strategy = kind(model=net, **settings)
+        self.network, self.method = self.strategy.network, self.strategy.method
+
+    def train(self, *numbers):
+        """Learn tasks one after another, or all together where the method wants that."""
+        whole_stream = self.strategy.needs_whole_stream
+        for group in [numbers] if whole_stream else [(number,) for number in numbers]:
+            torch.manual_seed(group[0])  # the randomness of a task is its own, wherever it comes
+            tasks = [self.tasks[number] for number in group]
+            self.strategy.train(tasks if whole_stream else tasks[0], eval_streams=[])
+        return self
+
+    @property
+    def scores(self):
+        (scores,) = (p for p in self.strategy.evaluator.metrics if isinstance(p, Scores))
+        return scores
+
+    def evaluate(self, number):
+        """The scores on the test points of a task."""
+        self.strategy.eval([self.tests[number]])
+        return self.scores.values
+
+    def predictions(self, *numbers):
+        """The log-predictive of the test points of some tasks, `[B, C]`."""
+        rows = []
+        for number in numbers:
+            self.evaluate(number)
+            rows.append(self.scores.predictions)
+        return torch.cat(rows)
+
+    def accuracy(self, *numbers):
+        """The mean of the tasks' accuracies, in per cent."""
+        return sum(self.evaluate(number)["accuracy"] for number in numbers) / len(numbers)
+
+    def weights(self):
+        """All of them in one vector."""
+        return torch.cat([p.detach().flatten() for p in self.strategy.model.parameters()])
+
+
+def witness(**callbacks):
+    """A plugin with these callbacks, each a function of the strategy."""
+    methods = {
+        event: lambda self, strategy, look=look, **kwargs: look(strategy)
+        for event, look in callbacks.items()
     }
-    return method(model=network, **settings)
-
-
-def train(strategy, experiences):
-    for experience in experiences:
-        # The randomness of a task is its own, wherever it comes.
-        torch.manual_seed(experience.current_experience)
-        strategy.train(experience, eval_streams=[])
-
-
-def weights(strategy):
-    return torch.cat([p.detach().flatten() for p in strategy.model.parameters()])
-
-
-def scores_of(strategy):
-    (scores,) = (p for p in strategy.evaluator.metrics if isinstance(p, Scores))
-    return scores
-
-
-def predictions(strategy, experiences):
-    """The log-predictive of all points."""
-    found = []
-    for experience in experiences:
-        strategy.eval([experience])
-        found.append(scores_of(strategy).predictions)
-    return torch.cat(found)
-
-
-def score(strategy, experiences, name="accuracy"):
-    """The mean of a score over the experiences."""
-    found = []
-    for experience in experiences:
-        strategy.eval([experience])
-        found.append(scores_of(strategy).values[name])
-    return sum(found) / len(found)
-
-
-class Steps(SupervisedPlugin):
-    """The losses of the steps."""
-
-    def __init__(self):
-        super().__init__()
-        self.losses = []
-
-    def before_backward(self, strategy, **kwargs):
-        self.losses.append(strategy.loss.detach().squeeze())
-
-
-def standing(strategy, experience):
-    """The losses of a pass over an experience, no step of which moves the weights."""
-    steps = Steps()
-    strategy.plugins.append(steps)
-    strategy.optimizer_step = lambda: None
-    strategy.train(experience, eval_streams=[])
-    return steps.losses
-
-
-def loss_of_an_epoch(strategy, experience):
-    """The mean loss of a pass over an experience, all of it under the same draw of the weights."""
-    recorded = []
-
-    class Recorder(SupervisedPlugin):
-        def before_forward(self, strategy, **kwargs):
-            torch.manual_seed(5)
-
-        def before_backward(self, strategy, **kwargs):
-            recorded.append(strategy.loss.detach() * len(strategy.mb_y))
-
-    strategy.plugins.append(Recorder())
-    strategy.optimizer_step = lambda: None  # the weights stay
-    strategy.consolidate = lambda experience: None
-    strategy.train(experience, eval_streams=[])
-    return torch.stack(recorded).sum() / len(experience.dataset)
-
-
-def assert_it_goes_on_from_its_state(method, options, network_of, scenario, folder):
-    """A strategy that takes over another's stored state predicts and goes on as that one does."""
-    multi_head, stream, benchmark = scenario
-    tasks, tests = list(benchmark.train_stream), list(benchmark.test_stream)
-    first, second = (make(method, network_of(multi_head), stream, **options) for _ in range(2))
-    train(first, tasks[:2])
-    torch.save(first.state_dict(), folder / "state")
-    second.load_state_dict(torch.load(folder / "state", weights_only=True))
-    before = predictions(first, tests)
-    assert torch.equal(before, predictions(second, tests))
-    for each in (first, second):
-        train(each, tasks[2:4])
-    assert torch.equal(weights(first), weights(second))
-    after = [predictions(each, tests) for each in (first, second)]
-    assert torch.equal(*after)
-    assert not torch.equal(after[0], before)
-
-
-def assert_evaluating_does_not_change_training(method, options, network_of, scenario):
-    """With evaluations in between and without, it predicts the same bits in the end."""
-    multi_head, stream, benchmark = scenario
-    ends = []
-    for eval_every in (-1, 1):
-        settings = {"eval_every": eval_every, **options}
-        strategy = make(method, network_of(multi_head), stream, **settings)
-        for experience in list(benchmark.train_stream)[:3]:
-            torch.manual_seed(1)
-            strategy.train(experience, eval_streams=[benchmark.test_stream[:3]])
-            if eval_every > 0:
-                strategy.eval(benchmark.test_stream[:3])
-        ends.append(predictions(strategy, benchmark.test_stream[:3]))
-    assert torch.equal(*ends)
+    return type("Witness", (SupervisedPlugin,), methods)()

@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from scenarios import digits
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.options import check_options, own_options, signature_of
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from nowhere import Nothing
 
 
-def made(stream, strategy, **options):
+def made(strategy, **options):
     posterior = {"ml_init_vcl": "radial", "coreset_vcl": "radial"}.get(strategy, "none")
     recipe = Recipe(strategy=strategy, posterior=posterior, hidden=[8], options=options)
-    return make_strategy(recipe, make_network(stream, recipe))
+    return make_strategy(recipe, make_network(digits(), recipe))
 
 
 def check_types(strategy, options):
@@ -78,15 +79,15 @@ class Unknown(ContinualStrategy):
         ("vogn", {"beta1": "high"}, "beta1 = 'high' must be a number"),  # of the class it is from
     ],
 )
-def test_what_an_option_cannot_be_is_named(strategy, options, words, multi_head_stream):
+def test_what_an_option_cannot_be_is_named(strategy, options, words):
     with pytest.raises(UserError, match=f"^options.{re.escape(words)}$"):
-        made(multi_head_stream, strategy, **options)
+        made(strategy, **options)
 
 
-def test_a_whole_number_is_a_number_and_none_of_something_is_allowed(multi_head_stream):
-    assert made(multi_head_stream, "lwf", strength=0).strength == 0
-    assert made(multi_head_stream, "vogn", damping=0).damping == 0
-    assert made(multi_head_stream, "ml_init_vcl", ml_epochs=0, every_task=True).every_task
+def test_a_whole_number_is_a_number_and_none_of_something_is_allowed():
+    assert made("lwf", strength=0).strength == 0
+    assert made("vogn", damping=0).damping == 0
+    assert made("ml_init_vcl", ml_epochs=0, every_task=True).every_task
     check_types(Theirs, {"memory": None, "mode": "far", "sizes": "3", "anything": True})
 
 

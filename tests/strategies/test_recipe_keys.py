@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from scenarios import digits
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.registry import built_in
@@ -19,16 +20,16 @@ from vcl_radial.tracks.continual.training import make_network, make_strategy
 OWN = ["badam", "vadam", "vogn", "ivon"]
 
 
-def made(stream, strategy, **keys):
+def made(strategy, **keys):
     recipe = Recipe(
         **{"strategy": strategy, "posterior": "none", "hidden": [8], "optimizer": "adam", **keys}
     )
-    return make_strategy(recipe, make_network(stream, recipe))
+    return make_strategy(recipe, make_network(digits(), recipe))
 
 
 @pytest.mark.parametrize("strategy", OWN)
-def test_prior_noise_and_samples_are_those_of_the_recipe(strategy, multi_head_stream):
-    learner = made(multi_head_stream, strategy, prior_scale=0.2, initial_noise=0.05, eval_samples=7)
+def test_prior_noise_and_samples_are_those_of_the_recipe(strategy):
+    learner = made(strategy, prior_scale=0.2, initial_noise=0.05, eval_samples=7)
     assert learner.model.eval_samples == 7
     assert learner.posterior.prior_precision == pytest.approx(1 / 0.2**2)
     noise = math.inf if strategy == "badam" else 0.05
@@ -37,10 +38,10 @@ def test_prior_noise_and_samples_are_those_of_the_recipe(strategy, multi_head_st
 
 @pytest.mark.parametrize("family", ["radial", "gaussian", "radial-eq44"])
 @pytest.mark.parametrize("start", [{"initial_noise": 0.07}, {"initial_rho": -2.0}], ids=str)
-def test_a_networks_posterior_is_the_recipes(family, start, multi_head_stream):
+def test_a_networks_posterior_is_the_recipes(family, start):
     grouping = {"radial": "unit", "gaussian": "layer", "radial-eq44": "tensor"}[family]
     keys = {"posterior": family, "grouping": grouping, "prior_scale": 0.3, "hidden": [8], **start}
-    network = make_network(multi_head_stream, Recipe(strategy="vcl", **keys))
+    network = make_network(digits(), Recipe(strategy="vcl", **keys))
     blocks = next(variational_weights(network, [])).posterior_blocks()
     assert [len(b.mean) for b in blocks] == {"unit": [8], "layer": [1], "tensor": [1, 1]}[grouping]
     for block in blocks:
@@ -54,52 +55,50 @@ def test_a_networks_posterior_is_the_recipes(family, start, multi_head_stream):
 
 
 @pytest.mark.parametrize("strategy", ["vadam", "vogn", "ivon"])
-def test_without_a_noise_the_recipes_rho_gives_it(strategy, multi_head_stream):
-    learner = made(multi_head_stream, strategy, initial_rho=-3.0)
+def test_without_a_noise_the_recipes_rho_gives_it(strategy):
+    learner = made(strategy, initial_rho=-3.0)
     noise = math.log1p(math.exp(-3))
     assert learner.posterior.initial_precision == pytest.approx(noise**-2)
 
 
 @pytest.mark.parametrize("strategy", OWN)
-def test_the_means_predict_once_where_the_option_says_so(strategy, multi_head_stream):
+def test_the_means_predict_once_where_the_option_says_so(strategy):
     options = {"predict_at_means": True}
-    learner = made(multi_head_stream, strategy, eval_samples=7, options=options)
+    learner = made(strategy, eval_samples=7, options=options)
     assert learner.model.eval_samples == 1
 
 
-def test_point_estimates_are_predicted_with_once(multi_head_stream):
+def test_point_estimates_are_predicted_with_once():
     for strategy in set(built_in()) - {*OWN, "rdp_vcl", "mc_dropout"}:
         assert find_strategy(strategy).recipe_keys == frozenset()
         if not issubclass(find_strategy(strategy), VCL):
-            learner = made(multi_head_stream, strategy, eval_samples=7)
+            learner = made(strategy, eval_samples=7)
             assert learner.model.eval_samples == 1, strategy
 
 
 @pytest.mark.parametrize("key", ["prior_scale", "initial_noise", "eval_samples"])
-def test_a_key_of_the_recipe_is_no_option(key, multi_head_stream):
+def test_a_key_of_the_recipe_is_no_option(key):
     with pytest.raises(UserError, match=f"options.{key} is no option: a run gives {key} to every"):
-        made(multi_head_stream, "vadam", options={key: 1})
+        made("vadam", options={key: 1})
 
 
 @pytest.mark.parametrize("strategy", OWN)
-def test_a_network_with_a_posterior_is_refused(strategy, multi_head_stream):
+def test_a_network_with_a_posterior_is_refused(strategy):
     with pytest.raises(UserError, match="set posterior = 'none'"):
-        made(multi_head_stream, strategy, posterior="gaussian")
+        made(strategy, posterior="gaussian")
 
 
-def test_a_network_without_a_posterior_is_refused_where_one_is_carried(multi_head_stream):
+def test_a_network_without_a_posterior_is_refused_where_one_is_carried():
     with pytest.raises(UserError, match=r"VCL carries a posterior .* set posterior = 'radial'"):
-        made(multi_head_stream, "vcl")
+        made("vcl")
 
 
-def test_heads_of_several_tasks_need_a_body(multi_head_stream):
+def test_heads_of_several_tasks_need_a_body():
     with pytest.raises(UserError, match=r"hidden = \[\]: heads of several tasks share a layer"):
-        made(multi_head_stream, "naive", hidden=[])
+        made("naive", hidden=[])
 
 
-def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(
-    multi_head_stream, monkeypatch
-):
+def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(monkeypatch):
     class Own(ContinualStrategy):
         def __init__(self, *, prior_scale=1.0, initial_noise=0.1, **settings):
             super().__init__(**settings)
@@ -108,8 +107,8 @@ def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(
 
     monkeypatch.setattr(continual, "find_strategy", lambda name: Own)
     keys = {"prior_scale": 3.0, "initial_noise": 0.01, "eval_samples": 50}
-    learner = made(multi_head_stream, "own", **keys)
+    learner = made("own", **keys)
     assert learner.given == (3.0, 0.01)
     assert learner.model.eval_samples == 50
-    with_option = made(multi_head_stream, "own", **keys, options={"prior_scale": 2.0})
+    with_option = made("own", **keys, options={"prior_scale": 2.0})
     assert with_option.given == (2.0, 0.01)

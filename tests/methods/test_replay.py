@@ -1,0 +1,108 @@
+"""Replay: which points its buffer keeps, and the loss that they stand for."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenarios import ALL, Learner, network
+
+from vcl_radial.methods.replay import lowest_lots
+
+
+def lots(n, seed=0):
+    return torch.rand(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@settings(max_examples=60)
+@given(
+    n=st.integers(1, 60),
+    size=st.integers(1, 40),
+    balanced=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_thinning_out_task_by_task_keeps_what_one_look_at_all_would(n, size, balanced, seed):
+    torch.manual_seed(seed)
+    tasks, y, drawn = torch.randint(4, (n,)).sort().values, torch.randint(3, (n,)), lots(n, seed)
+    at_once = lowest_lots(y, tasks, drawn, size, balanced)
+    kept = torch.empty(0, dtype=torch.int64)
+    for task in range(4):
+        kept = torch.cat([kept, (tasks == task).nonzero().flatten()])
+        kept = kept[lowest_lots(y[kept], tasks[kept], drawn[kept], size, balanced)]
+    assert torch.equal(kept, at_once)
+    assert len(kept) == min(n, size)
+
+
+@settings(max_examples=60)
+@given(counts=st.lists(st.integers(1, 30), min_size=1, max_size=6), size=st.integers(1, 60))
+def test_a_balanced_buffer_has_as_many_of_each_class_as_there_are_places_and_points(counts, size):
+    y = torch.cat([torch.full((count,), label) for label, count in enumerate(counts)])
+    kept = lowest_lots(y, torch.zeros_like(y), lots(len(y)), size, balanced=True)
+    found = y[kept].bincount(minlength=len(counts)).tolist()
+    # Only a class of which all are kept, or by one for want of a place, has fewer than another.
+    for have, count in zip(found, counts, strict=True):
+        assert have == count or have >= max(found) - 1
+
+
+def test_a_reservoir_is_a_uniform_sample():
+    n, size, draws = 12, 4, 3000
+    torch.manual_seed(0)
+    counts = torch.zeros(n)
+    for seed in range(draws):
+        counts[lowest_lots(torch.zeros(n), torch.zeros(n), lots(n, seed), size, False)] += 1
+    expected = draws * size / n
+    assert (counts - expected).abs().max() < 5 * (expected * (1 - size / n)) ** 0.5
+
+
+@pytest.mark.parametrize("selection", ["reservoir", "class-balanced"])
+def test_the_buffer_holds_points_of_past_tasks_as_they_were(selection):
+    learner = Learner("replay", network(None), buffer_size=30, selection=selection).train(0, 1, 2)
+    x, y, tasks, _ = learner.method.buffer
+    assert len(x) == 30
+    assert learner.method.seen == len(learner.points(0, 1, 2).y)
+    assert set(tasks.tolist()) == {0, 1, 2}
+    for task in range(3):
+        points = learner.points(task)
+        for inputs, label in zip(x[tasks == task], y[tasks == task], strict=True):
+            assert label in points.y[(points.x == inputs).all(1)]
+
+
+def joint_loss(learner, *numbers):
+    """The mean NLL over all training points of these tasks."""
+    joint = Learner("joint", learner.network)
+    joint.begin(*numbers)
+    with torch.no_grad():
+        return joint.method.loss(joint.whole, joint.method.outputs(joint.whole))
+
+
+def test_with_room_for_all_the_loss_is_that_of_joint_training(multi_head):
+    learner = Learner("replay", network(None, multi_head), buffer_size=ALL).train(0, 1, 2)
+    assert len(learner.method.buffer[0]) == learner.method.seen
+    loss = learner.standing_loss(3, ALL)
+    torch.testing.assert_close(loss, joint_loss(learner, 0, 1, 2, 3))
+
+
+def test_with_little_room_the_loss_is_that_of_joint_training_in_the_mean():
+    learner, losses = Learner("replay", network(None), batch_size=50).train(0), []
+    method = learner.method
+    for seed in range(60):
+        method.buffer, method.seen = (), 0
+        torch.manual_seed(100 + seed)
+        method.buffer_size = 20 if seed % 2 else 80  # all of it in a step, and a part
+        for number in (0, 1):
+            method.end_task(learner.begin(number))
+        learner.begin(2)
+        total = 0.0
+        with torch.no_grad():
+            for x, y, _ in learner.batches(shuffle=False):
+                batch = method.extend(type(learner.whole)(x, y, 2))
+                total += method.loss(batch, method.outputs(batch)).item() * len(y)
+        losses.append(total / len(learner.whole.y))
+    losses = torch.tensor(losses)
+    error = losses.std() / len(losses) ** 0.5
+    assert abs(losses.mean() - joint_loss(learner, 0, 1, 2)) < 4 * error
+
+
+def test_replay_remembers():
+    options = {"epochs": 10, "buffer_size": 100}
+    learner = Learner("replay", network(None, False), **options).train(*range(5))
+    assert learner.accuracy(*range(4)) > 65  # fine-tuning has less than 30 left
