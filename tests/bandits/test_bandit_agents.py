@@ -105,6 +105,22 @@ def test_only_point_estimates_say_the_same_of_a_context_twice(name):
     assert (len(estimates) == 1) == (name == "naive")
 
 
+class DrawsAlone(Naive):
+    """Overrides the draws alone, which are of no network."""
+
+    def draws(self, x, task=0, *, samples=None, seed=None, differentiable=False):
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randn(samples, len(x), 3, generator=generator)
+
+
+def test_choices_are_by_the_draws_of_the_method_and_follow_from_the_seed(monkeypatch):
+    monkeypatch.setattr("vcl_radial.tracks.methods.find_method", lambda name: DrawsAlone)
+    actions = played("naive")
+    counts = torch.bincount(actions[9:], minlength=3).numpy()
+    assert stats.chisquare(counts).pvalue > 1e-3
+    assert torch.equal(played("naive"), actions)
+
+
 @pytest.mark.parametrize("method", ["ewc", "ewc-separate", "si", "mas", "l2", "frozen-body"])
 def test_a_game_is_one_task_so_what_is_carried_between_tasks_changes_nothing(method):
     """Each training ends the task for its choices, and the next one takes that back."""

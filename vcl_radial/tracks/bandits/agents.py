@@ -85,11 +85,14 @@ class MethodAgent(Agent):
         """The best action under one draw of the weights."""
         return int(self.rewards(context).argmax())
 
-    @torch.no_grad()
     def rewards(self, context: Tensor) -> Tensor:
-        """Expected rewards `[K]` of a context `[d]` under one draw of the weights."""
+        """Expected rewards `[K]` of a context `[d]` under one draw of the weights.
+
+        The seed of the draw is the next number of the global generator.
+        """
         self.method.network.eval()
-        return self.method.output(context.unsqueeze(0)).squeeze(0)
+        seed = int(torch.randint(2**31, ()))
+        return self.method.draws(context.unsqueeze(0), samples=1, seed=seed)[0, 0]
 
     def learn(self, memory: Memory) -> None:
         """Train on batches of all that was seen, and end the task for the choices to come.
