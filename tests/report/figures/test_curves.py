@@ -17,16 +17,14 @@ def test_the_table_is_the_average_over_the_tasks_seen(two_seeds):
     np.testing.assert_allclose(table["se"], [0.5, 1.25])
 
 
-def test_the_lines_and_bands_lie_where_the_axis_says(two_seeds):
-    lower = two_seeds.assign(value=two_seeds["value"] - 10.0)  # where the axis is even
+def test_the_lines_and_bands_lie_where_the_table_says(two_seeds):
+    lower = two_seeds.assign(value=two_seeds["value"] - 10.0)
     (axes,) = accuracy_curves(lower).axes
-    accuracies = [float(label.get_text()) + 10.0 for label in axes.get_yticklabels()]
-    slope, shift = np.polyfit(axes.get_yticks(), accuracies, 1)
     (line,) = axes.lines
-    np.testing.assert_allclose(slope * np.array(line.get_ydata()) + shift, [98.5, 94.75])
+    np.testing.assert_allclose(line.get_ydata(), [88.5, 84.75])
     (band,) = axes.collections
-    ends = slope * band.get_paths()[0].vertices[:, 1] + shift
-    assert (min(ends), max(ends)) == pytest.approx((93.5, 99.0))
+    ends = band.get_paths()[0].vertices[:, 1]
+    assert (min(ends), max(ends)) == pytest.approx((83.5, 89.0))
 
 
 def test_a_joint_run_is_a_level_line_over_all_tasks(many):
@@ -43,14 +41,29 @@ def test_one_seed_has_no_band_and_a_single_task_a_point(many):
     assert [list(line.get_xdata()) for line in axes.lines] == [[1]]
 
 
-def test_the_figure_says_when_its_axis_is_stretched(make_run):
-    near, far = [[50.0, 50.0], [99.0, 50.0], [99.0, 98.0]], [[50.0, 50.0], [99.0, 50.0], [40, 99]]
-    runs = [make_run(name, 0, near) for name in ("a", "b", "c")]
-    said = [
-        " ".join(text.get_text() for text in accuracy_curves(pd.concat(tables)).texts)
-        for tables in (runs, [*runs, make_run("naive", 0, far)])
-    ]
-    assert ["stretched" in words for words in said] == [False, True]
+@pytest.mark.parametrize(
+    ("levels", "stretched"),
+    [
+        ([99.3, 98.4, 97.2, 80.0], True),  # most near the top, one far below
+        ([99.3, 98.4, 97.2], False),  # nothing far below
+        ([99.1, 45.0, 20.0, 22.0], False),  # only one near the top
+        ([88.0, 70.0], False),
+        ([100.0, 100.0, 100.0, 0.0], True),
+        ([0.0], False),
+        ([100.0], False),
+    ],
+)
+def test_the_axis_shows_all_and_says_when_it_is_stretched(make_run, levels, stretched):
+    runs = [make_run(f"m{k}", 0, [[50.0], [level]]) for k, level in enumerate(levels)]
+    figure = accuracy_curves(pd.concat(runs))
+    assert any("stretched" in text.get_text() for text in figure.texts) is stretched
+    (axes,) = figure.axes
+    bottom, top = axes.get_ylim()
+    assert 0 <= bottom <= min(levels) <= max(levels) <= top <= 100
+    places = axes.transData.transform([(1, value) for value in (99, 99.5, 60, 60.5)])[:, 1]
+    assert (places[1] - places[0] > 10 * (places[3] - places[2])) == stretched
+    ticks = [tick for tick in axes.get_yticks() if bottom <= tick <= top]
+    assert 2 <= len(ticks) <= 10
 
 
 def test_thirty_two_lines_can_be_told_apart():

@@ -8,7 +8,8 @@ import pytest
 
 from vcl_radial.errors import DataError
 from vcl_radial.report.figures import layer_movement
-from vcl_radial.report.figures.layer_table import QUANTITIES
+from vcl_radial.report.figures.drawing import power_of_ten
+from vcl_radial.report.figures.layer_movement import QUANTITIES
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_prior_term_that_falls_below_zero_stays_within_its_panel(layers):
     figure = layer_movement(layers)
     figure.canvas.draw()
     first, _ = figure.axes[-2:]  # which alone has the labels of its row
-    assert {"−10⁴", "0", "10³"} <= {label.get_text() for label in first.get_yticklabels()}
+    assert {"−10⁵", "0", "1,000"} <= {label.get_text() for label in first.get_yticklabels()}
     for axes in figure.axes[-2:]:
         assert all(
             axes.bbox.padded(2).contains(*axes.transData.transform(point))
@@ -88,6 +89,14 @@ def test_what_rests_exactly_stays_within_its_panel(layers):
     drawn = figure.get_tightbbox()
     assert drawn.width < 2 * width
     assert drawn.height < 2 * height
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "0"), (0.01, "0.01"), (1e-4, "10⁻⁴"), (-1e4, "−10⁴"), (2e-4, "2·10⁻⁴"), (2e3, "2,000")],
+)
+def test_a_number_at_an_axis_is_short(value, words):
+    assert power_of_ten(value) == words
 
 
 def test_two_benchmarks_are_refused(layers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from matplotlib.figure import Figure
 
@@ -13,7 +13,15 @@ from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.pruning.mlp import MLPSpec
 from vcl_radial.papers.pruning.mlp_pruning import SHARES
 from vcl_radial.papers.pruning.track import Result, description_of, minutes, results_of
-from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, line, sheet
+from vcl_radial.report.figures.drawing import (
+    DASHED,
+    Curve,
+    find,
+    key_line,
+    line,
+    near_100,
+    sheet,
+)
 from vcl_radial.runs.sections import Claim, Column, Table
 
 MLPResult: TypeAlias = Result[MLPSpec]
@@ -134,7 +142,7 @@ def draw(curves: Sequence[Curve], seeds: int) -> Figure:
                 if curve.panel == criterion:
                     look = DASHED if curve.name == "radial" else "-"
                     line(axes, curve, _COLOURS[curve.name], linestyle=look)
-            axes.set_xscale("function", functions=(_stretch, _squeeze))
+            near_100(axes, "x")
             axes.set_xlim(0, 99.9)
             axes.set_xticks([0, 50, 80, 90, 95, 98, 99, 99.9])
             axes.set_xticklabels(["0", "50", "80", "90", "95", "98", "99", "99.9"])
@@ -142,18 +150,6 @@ def draw(curves: Sequence[Curve], seeds: int) -> Figure:
             axes.set_xlabel("pruned (%)")
             axes.set_ylabel("test accuracy (%)")
     return figure
-
-
-def _stretch(share: Any) -> Any:
-    import numpy as np
-
-    return -np.log10(np.clip(100.5 - np.asarray(share, dtype=float), 1e-3, None))
-
-
-def _squeeze(place: Any) -> Any:
-    import numpy as np
-
-    return 100.5 - 10 ** -np.asarray(place, dtype=float)
 
 
 def make_claims(curves: Sequence[Curve]) -> list[Claim]:

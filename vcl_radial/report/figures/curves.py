@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from vcl_radial.report.figures.accuracy_scale import AccuracyScale, accuracy_scale
+from vcl_radial.report.figures.drawing import Curve, line, near_100
 from vcl_radial.report.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
 from vcl_radial.report.figures.panels import finish, panels, side_legend
 from vcl_radial.report.figures.style import DASHES, FAINT, LineLook, house_style, line_looks
 
 _WIDTH, _HEIGHT = 4.2, 2.9  # of the axes, in inches
+_STRETCHED_TICKS = (0.0, 50.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.5, 100.0)
 
 
 def accuracy_curves(results: pd.DataFrame, *, methods: Sequence[str] | None = None) -> Figure:
@@ -36,70 +38,66 @@ def accuracy_curves(results: pd.DataFrame, *, methods: Sequence[str] | None = No
     """
     summaries = all_over_seeds(results, methods)
     T = max(summary.tasks for summary in summaries)
-    scale = accuracy_scale(
-        value for s in summaries for value in (*_low(s), *_high(s)) if not np.isnan(value)
-    )
     notes = ["average over the tasks seen so far", seeds_text(summaries)]
-    if scale.stretched:
-        notes.append("axis stretched towards 100 %")
     names = [s.method for s in summaries]
     looks = line_looks(names)
+    curves = [_curve(summary) for summary in summaries]
     with house_style():
         figure, (axes,) = panels(1, 1)
-        for summary in summaries:
-            _curve(axes, summary, looks[summary.method], scale)
-        _label(axes, scale, T)
+        for summary, curve in zip(summaries, curves, strict=True):
+            _draw(axes, curve, looks[summary.method], joint=summary.joint)
+        if _scale(axes, curves):
+            notes.append("axis stretched towards 100 %")
+        axes.set_xlim(1 - 0.06 * max(T - 1, 1), T + 0.06 * max(T - 1, 1))
+        axes.set_xticks(range(1, T + 1, max(1, T // 10)))
+        axes.set_xlabel("after training task")
+        axes.set_ylabel("accuracy (%)")
+        axes.grid(axis="y", color=FAINT, linewidth=0.4)
         side_legend(axes, names)
         finish(figure, (_WIDTH, _HEIGHT), summaries[0].benchmark, notes)
     return figure
 
 
-def _low(summary: AccuracyOverSeeds) -> list[float]:
-    return list(summary.seen_mean - np.nan_to_num(summary.seen_error))
-
-
-def _high(summary: AccuracyOverSeeds) -> list[float]:
-    return list(summary.seen_mean + np.nan_to_num(summary.seen_error))
-
-
-def _curve(axes: Axes, summary: AccuracyOverSeeds, look: LineLook, scale: AccuracyScale) -> None:
-    """Draws a method; the axes' own unit is the place on the scale."""
-    tasks = list(range(1, summary.tasks + 1))
-    mean, low, high = (
-        [scale.place(min(value, 100.0)) for value in values]
-        for values in (summary.seen_mean, _low(summary), _high(summary))
-    )
-    style = look.style
-    marker: str | None = style.marker
+def _curve(summary: AccuracyOverSeeds) -> Curve:
+    """The line of a method, with a band where there are several seeds."""
+    tasks, mean = np.arange(1, summary.tasks + 1), summary.seen_mean
+    error = np.nan_to_num(summary.seen_error)
     if summary.joint:
-        tasks, marker = [1, summary.tasks], None
-        mean, low, high = [mean[-1]] * 2, [low[-1]] * 2, [high[-1]] * 2
-    if not np.isnan(summary.seen_error).all():
-        axes.fill_between(tasks, low, high, color=style.colour, alpha=0.16, linewidth=0.0)
-    axes.plot(
-        tasks,
-        mean,
-        color=style.colour,
-        linestyle=(0, (4, 3)) if summary.joint else DASHES[look.dashes],
-        linewidth=1.4,
-        marker=marker,
+        tasks, mean, error = tasks[[0, -1]], mean[[-1, -1]], error[[-1, -1]]
+    band = ((mean - error).tolist(), np.minimum(mean + error, 100).tolist())
+    known = not np.isnan(summary.seen_error).all()
+    return Curve("", summary.method, tasks.tolist(), mean.tolist(), *(band if known else ()))
+
+
+def _draw(axes: Axes, curve: Curve, look: LineLook, *, joint: bool) -> None:
+    line(
+        axes,
+        curve,
+        look.style.colour,
+        linestyle=(0, (4, 3)) if joint else DASHES[look.dashes],
+        marker=None if joint else look.style.marker,
         markersize=4.0,
         markeredgewidth=0.0,
-        label=summary.method,
         clip_on=False,
     )
 
 
-def _label(axes: Axes, scale: AccuracyScale, T: int) -> None:
-    axes.set_xlim(1 - 0.06 * max(T - 1, 1), T + 0.06 * max(T - 1, 1))
-    axes.set_ylim(0.0, 1.0)
-    axes.set_xticks(range(1, T + 1, max(1, T // 10)))
-    axes.set_xlabel("after training task")
-    ticks = scale.ticks
-    axes.set_yticks([scale.place(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
-    axes.set_ylabel("accuracy (%)")
-    axes.grid(axis="y", color=FAINT, linewidth=0.4)
-    axes.tick_params(axis="x", length=2.5)
+def _scale(axes: Axes, curves: Sequence[Curve]) -> bool:
+    """Stretch the axis where most are above 90, some above 97, and others far below; whether."""
+    shown = np.concatenate([part for c in curves for part in (c.low or c.y, c.high or c.y)])
+    low, high = np.nanmin(shown), np.nanmax(shown)
+    stretched = bool(np.nanmedian(shown) > 90 and high > 97 and high - low > 5)
+    if stretched:
+        near_100(axes, "y")
+        axes.set_yticks(_STRETCHED_TICKS)
+        below, above = (np.array(_STRETCHED_TICKS) <= low), (np.array(_STRETCHED_TICKS) >= high)
+        axes.set_ylim(_STRETCHED_TICKS[below.sum() - 1], _STRETCHED_TICKS[-above.sum()])
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(6))
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(max(bottom, 0), min(top, 100))
+    axes.yaxis.set_major_formatter("{x:g}")
+    return stretched
 
 
 def curve_table(results: pd.DataFrame) -> pd.DataFrame:

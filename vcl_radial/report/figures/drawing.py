@@ -1,16 +1,17 @@
-"""Curves and their CSV file; panels and lines that look alike in all figures of the papers."""
+"""Curves and their CSV file; panels, lines and axes that look alike in all figures."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -169,15 +170,37 @@ def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
         getattr(axes, f"set_{name}scale")("log")
         axis = getattr(axes, f"{name}axis")
         low, high = axis.get_view_interval()
-        between = high < 100 * low and 0.01 <= low and high <= 1000
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if between else (1,), numticks=ticks))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+        subs = (1, 2, 5) if high < 100 * low else (1,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=ticks))
+        power_labels(axis)
+
+
+def near_100(axes: Axes, name: str) -> None:
+    """An axis of percentages that tells apart what is near 100: -log10(100.5 - value).
+
+    The value is nowhere above 100.5, where the axis would have an end.
+    """
+
+    def stretch(value: Any) -> Any:
+        return -np.log10(np.clip(100.5 - np.asarray(value, dtype=float), 1e-3, None))
+
+    def squeeze(place: Any) -> Any:
+        return 100.5 - 10 ** -np.asarray(place, dtype=float)
+
+    getattr(axes, f"set_{name}scale")("function", functions=(stretch, squeeze))
+
+
+def power_labels(axis: Axis) -> None:
+    """Numbers at the ticks of an axis as `power_of_ten` writes them, and no others."""
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
 
 
 def power_of_ten(value: float) -> str:
-    """0.01 to 1,000 in full, others as 10 with a raised exponent."""
-    if 0.009 < value < 1001:
-        return f"{value:,g}"
-    exponent = str(round(math.log10(value)))
-    return "10" + exponent.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    """0 and sizes from 0.01 to below 10,000 in full, others with a raised exponent: `−2·10⁻⁴`."""
+    if value == 0 or 0.009 < abs(value) < 9999:
+        return f"{value:,g}".replace("-", "−")
+    digits, _, exponent = f"{value:.1e}".partition("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    factor = {"1.0": "", "-1.0": "−"}.get(digits, f"{float(digits):g}·".replace("-", "−"))
+    return f"{factor}10{raised}"

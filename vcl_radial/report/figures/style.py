@@ -89,11 +89,7 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
     Returns:
         Styles by name. Distinct up to eight methods, then they repeat.
     """
-    taken = {_FIXED[name] for name in methods if name in _FIXED}
-    free = [i for i in range(len(_STYLES)) if i not in taken] or list(range(len(_STYLES)))
-    others = [name for name in methods if name not in _FIXED]
-    chosen = {name: free[k % len(free)] for k, name in enumerate(others)}
-    return {name: _STYLES[_FIXED.get(name, chosen.get(name, 0))] for name in methods}
+    return {name: look.style for name, look in line_looks(methods).items()}
 
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
