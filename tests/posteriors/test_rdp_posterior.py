@@ -97,7 +97,8 @@ def test_the_divergence_is_the_mean_log_ratio_of_all_that_is_drawn():
     first = HalfCauchyPrior(scale=0.2)
     generator = torch.Generator().manual_seed(5)
     x = q.direction.sample(n, generator)
-    factors = q.factors.sample_log(n, generator).exp()
+    normal = torch.randn(n, *q.factors.loc.shape, generator=generator, dtype=torch.float64)
+    factors = (q.factors.loc + q.factors.scale * normal).exp()
     log_q = q.direction.log_prob(x).sum(-1) + q.factors.log_prob(factors).sum((-1, -2))
 
     log_carried = carried.direction.log_prob(x).sum(-1)

@@ -7,13 +7,17 @@ from scipy import stats
 from scipy.integrate import quad
 
 from vcl_radial.posteriors.bessel import ratio_and_slope
-from vcl_radial.posteriors.vmf_angle import angle_slope, sample_angle
+from vcl_radial.posteriors.vmf_angle import angle_slope, draw_angle, with_gradient
 
 CASES = [(2, 0.5), (2, 1e4), (3, 0.0), (3, 8.0), (10, 5.0), (10, 1e6), (785, 30.0), (785, 3e5)]
 
 
 def t(x):
     return torch.tensor(x, dtype=torch.float64)
+
+
+def sample_angle(shape, concentration, D, generator=None):
+    return with_gradient(draw_angle(shape, concentration, D, generator), concentration, D)
 
 
 def draws(D, kappa, n, seed=0):

@@ -6,7 +6,6 @@ from vcl_radial.posteriors.gaussian import Gaussian
 from vcl_radial.posteriors.radial import Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
 from vcl_radial.posteriors.radial_kl import radial_kl
-from vcl_radial.posteriors.scale_mixture import ScaleMixture
 
 __all__ = [
     "FAMILIES",
@@ -15,7 +14,6 @@ __all__ = [
     "Prior",
     "Radial",
     "RadialEq44",
-    "ScaleMixture",
     "family",
     "radial_kl",
 ]

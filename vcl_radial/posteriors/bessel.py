@@ -22,13 +22,13 @@ is float64 whatever the dtype of the input.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from vcl_radial.posteriors.quadrature import gauss_legendre
 
 # Gauss-Legendre on the scale of `_excess`: 13 digits for 0 <= a, b <= 10^6.
 _NODES = 32
@@ -110,7 +110,7 @@ def _ratio_at_high_order(v: float, y: Tensor, with_slope: bool) -> tuple[Tensor,
 
 def _excess(v: float, a: Tensor, b: Tensor) -> Tensor:
     # The ratio bends at t = v: t = v sinh(u) is linear below and spreads decades evenly above.
-    nodes, weights = _gauss_legendre(a.device)
+    nodes, weights = gauss_legendre(_NODES, a.device)
     a, b = a.unsqueeze(-1), b.unsqueeze(-1)
     start = (a / v).asinh()
     span = (b / v).asinh() - start
@@ -156,13 +156,3 @@ class _RatioExcess(torch.autograd.Function):
 def _like(x: Tensor, grad: Tensor) -> Tensor:
     """The gradient in the shape before broadcasting, and the dtype, of its argument."""
     return grad.sum_to_size(x.shape).to(x.dtype)
-
-
-@lru_cache(maxsize=8)
-def _gauss_legendre(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return (
-        torch.tensor((nodes + 1) / 2, dtype=torch.float64, device=device),
-        torch.tensor(weights / 2, dtype=torch.float64, device=device),
-    )

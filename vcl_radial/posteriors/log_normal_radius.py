@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 LOG_2_PI = math.log(2 * math.pi)
@@ -34,16 +33,6 @@ class LogNormal:
     def __init__(self, loc: Tensor, scale: Tensor) -> None:
         self.loc = loc
         self.scale = scale
-
-    def sample_log(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n times log x, reparameterised; shape [n, ...]."""
-        noise = torch.randn(
-            (n, *self.loc.shape),
-            generator=generator,
-            dtype=self.loc.dtype,
-            device=self.loc.device,
-        )
-        return torch.addcmul(self.loc, self.scale, noise)
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Log density in nats of each x > 0, with the 1 / x that log x brings."""

@@ -18,9 +18,10 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
+
+from vcl_radial.posteriors.quadrature import gauss_legendre
 
 EULER_GAMMA = 0.5772156649015329
 EXPECTED_LOG_RADIUS = -(EULER_GAMMA + math.log(2)) / 2
@@ -60,7 +61,7 @@ def log_radius_gain(x: Tensor) -> Tensor:
     G(x) = E log sqrt(x^2 + r^2) - E log |r| = int_0^x m(t) dt,   r ~ N(0, 1)
     """
     x = x.double()
-    nodes, weights = _gauss_legendre(x.device)
+    nodes, weights = gauss_legendre(_NODES, x.device)
     # t = expm1(u log1p(x)) puts the nodes where m bends, near 0.
     span = x.clamp(max=_SWITCH).log1p().unsqueeze(-1)
     t = torch.expm1(span * nodes)
@@ -109,13 +110,3 @@ def _series_coefficients(device: torch.device) -> tuple[Tensor, Tensor]:
         rows.append([signed * c for c in row])
     powers = torch.arange(1, _TERMS + 1, dtype=torch.float64, device=device)
     return powers, torch.tensor(rows, dtype=torch.float64, device=device)
-
-
-@lru_cache(maxsize=8)
-def _gauss_legendre(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return (
-        torch.tensor((nodes + 1) / 2, dtype=torch.float64, device=device),
-        torch.tensor(weights / 2, dtype=torch.float64, device=device),
-    )

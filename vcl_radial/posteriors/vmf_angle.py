@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vcl_radial.posteriors.bessel import ratio_over_x
+from vcl_radial.posteriors.quadrature import gauss_legendre
 
 # The integrand of `angle_slope` falls at least as fast as a normal density from where it starts; it
 # is followed for so many standard deviations. With these nodes that is right to 1e-7.
@@ -31,24 +30,6 @@ _REACH = 7.0
 _NODES = 16
 # At least 63 per cent of the proposals are accepted: nearly every draw is done in one round.
 _PROPOSALS = 8
-
-
-def sample_angle(
-    shape: Sequence[int],
-    concentration: Tensor,
-    D: int,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """Draw theta of that shape, float64, on the device of the concentration; see the module.
-
-    Args:
-        shape: of the draws; the concentration broadcasts to it.
-        concentration: kappa >= 0; the draws are differentiable in it, and nan where it is not
-            finite.
-        D: the dimension, at least 2.
-        generator: of the draws.
-    """
-    return with_gradient(draw_angle(shape, concentration, D, generator), concentration, D)
 
 
 def with_gradient(angle: Tensor, concentration: Tensor, D: int) -> Tensor:
@@ -64,12 +45,14 @@ def draw_angle(
     D: int,
     generator: torch.Generator | Sequence[torch.Generator] | None = None,
 ) -> Tensor:
-    """Draw as `sample_angle`, without a gradient; each draw takes as many numbers as it needs.
+    """Draw theta of that shape, float64, without a gradient; see the module.
+
+    Each draw takes as many numbers as it needs.
 
     Args:
-        shape: see `sample_angle`, and so are the others.
-        concentration: kappa.
-        D: the dimension.
+        shape: of the draws; the concentration broadcasts to it.
+        concentration: kappa >= 0, on the device of the draws; they are nan where it is not finite.
+        D: the dimension, at least 2.
         generator: or one for each entry of the first axis, whose draws do not depend on the others.
     """
     kappa = concentration.double().expand(*shape).reshape(-1, 1)
@@ -137,7 +120,7 @@ def angle_slope(angle: Tensor, concentration: Tensor, D: int) -> Tensor:
     """
     kappa = concentration.double()
     mean_cosine = kappa * ratio_over_x(D / 2, kappa)
-    nodes, weights = _gauss_legendre(angle.device)
+    nodes, weights = gauss_legendre(_NODES, angle.device)
     reach = _REACH * kappa.clamp(min=max(D - 2, 1)).rsqrt()
     inwards = angle.cos() > mean_cosine
     span = torch.where(
@@ -166,13 +149,3 @@ class _Angle(torch.autograd.Function):
         concentration, angle = ctx.saved_tensors
         slope = angle_slope(angle, concentration, ctx.D)
         return (grad * slope).sum_to_size(concentration.shape).to(concentration.dtype), None, None
-
-
-@lru_cache(maxsize=8)
-def _gauss_legendre(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return (
-        torch.tensor((nodes + 1) / 2, dtype=torch.float64, device=device),
-        torch.tensor(weights / 2, dtype=torch.float64, device=device),
-    )

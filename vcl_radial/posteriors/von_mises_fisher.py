@@ -61,7 +61,7 @@ class VonMisesFisher:
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times x = cos(theta) mu + sin(theta) u, reparameterised; shape [n, ..., D].
 
-        The angle is that of `sample_angle`. The tangent u is uniform on the sphere orthogonal to mu
+        The angle is that of `draw_angle`. The tangent u is uniform on the sphere orthogonal to mu
         and turns with mu, so that the gradient is that of a rotation of the draw.
         """
         mu = self.mean_direction

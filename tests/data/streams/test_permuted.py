@@ -63,9 +63,9 @@ def test_permutations_depend_on_the_seed_and_neither_on_tasks_nor_on_validation(
 def test_heads_and_image_shape_are_the_settings(tiny: ImageData) -> None:
     single = permuted_stream(tiny, tasks=3, flatten=False)
     assert single.inputs(2, "test").shape == (40, 1, 4, 3)
-    assert (single.n_heads, single.n_classes, single.task_label(2)) == (1, 10, 0)
+    assert (single.multi_head, single.n_classes, single.task_label(2)) == (False, 10, 0)
     multi = permuted_stream(tiny, tasks=3, heads="multi")
-    assert (multi.n_heads, multi.n_classes, multi.task_label(2)) == (3, 10, 2)
+    assert (multi.multi_head, multi.n_classes, multi.task_label(2)) == (True, 10, 2)
     assert torch.equal(single.inputs(2, "test").flatten(1), multi.inputs(2, "test"))
 
 

@@ -44,7 +44,7 @@ def test_a_label_is_the_place_in_the_class_order_seen_from_the_head(
         assert set(labels.tolist()) == set(stream.task_classes[task])
         assert stream.task_label(task) == (task if heads == "multi" else 0)
     assert stream.n_classes == (2 if heads == "multi" else 10)
-    assert stream.n_heads == (5 if heads == "multi" else 1)
+    assert stream.multi_head is (heads == "multi")
 
 
 def test_the_training_pixels_have_mean_0_and_standard_deviation_1(tiny: ImageData) -> None:

@@ -102,11 +102,6 @@ class TensorStream:
         return len(self.train)
 
     @property
-    def n_heads(self) -> int:
-        """The number of heads: one per task, or one for all."""
-        return self.n_tasks if self.multi_head else 1
-
-    @property
     def n_rows(self) -> int:
         """The number of row numbers that `gather` knows."""
         views = 1 if self.permutations is None else len(self.permutations)
