@@ -181,11 +181,9 @@ def row(section: str, variant: str, size: str, metric: str, values: Sequence[flo
     return Row(section, variant, size, metric, *spread(values))
 
 
-def rows_of(
-    section: str, values: Mapping[str, Sequence[float]], metric: str, size: str = ""
-) -> list[Row]:
+def rows_of(section: str, values: Mapping[str, Sequence[float]], metric: str) -> list[Row]:
     """The rows of one metric, one for each variant."""
-    return [row(section, variant, size, metric, of) for variant, of in values.items()]
+    return [row(section, variant, "", metric, of) for variant, of in values.items()]
 
 
 class Result(NamedTuple):

@@ -15,11 +15,10 @@ from vcl_radial.runs.folder import not_written, write_atomically
 from vcl_radial.runs.sections import Facts, Figure, Report, Table
 
 
-def write_files(
-    report: Report, place: Path, *, benchmark: str, runs: Path, page: str = "summary.md"
-) -> Drawn:
+def write_files(report: Report, place: Path, *, benchmark: str, runs: Path) -> Drawn:
     """Write the tables, pictures and Markdown of a report, print its first table and their paths.
 
+    Its page is `summary.md`; folded sections are in `details.md`.
     Pictures that show just this, and that are as they were written, are not drawn again; files of
     an earlier report of the folder that are none of this one's are removed.
 
@@ -28,14 +27,13 @@ def write_files(
         place: its folder.
         benchmark: of which runs it is.
         runs: the folder that was given to `--out`.
-        page: the name of its Markdown page; folded sections go to `details.md`.
 
     Raises:
         DataError: what a figure is drawn from does not fit together.
         UserError: a file cannot be written.
     """
     texts = {name: text for section in report.sections for name, text in section.files.items()}
-    texts[page] = markdown.page(report)
+    texts["summary.md"] = markdown.page(report)
     if any(section.folded for section in report.sections):
         texts["details.md"] = markdown.page(report, folded=True)
     blocks = [block for section in report.sections for block in section.blocks]
@@ -50,7 +48,7 @@ def write_files(
     if tables:
         print(markdown.aligned(tables[0]))
     pictures = {figure.name: draw(figure, place, standing) for figure in shown}
-    paths = ", ".join([str(place / page), *(name for name in texts if name != page)])
+    paths = ", ".join([str(place / "summary.md"), *(n for n in texts if n != "summary.md")])
     print("\n".join([*(f"  {place / name}.png  (and .svg)" for name in pictures), f"  {paths}"]))
     drawn = [f"{name}{ending}" for name in pictures for ending in figures.ENDINGS]
     manifest.write(place, benchmark, runs, [*texts, *drawn], checksum)

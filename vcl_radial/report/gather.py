@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from vcl_radial.errors import DataError, UserError, visible
-from vcl_radial.report.former import former_runs
 from vcl_radial.report.labels import Settings, flat, labels, shipped_classes
 from vcl_radial.runs.finished import Environment, FinishedRun, Spec, Written
 from vcl_radial.runs.folder import (
@@ -27,9 +26,6 @@ from vcl_radial.runs.folder import (
 from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.tracks import find
 
-if TYPE_CHECKING:
-    pass
-
 Model = TypeVar("Model", bound=Written)
 
 
@@ -42,11 +38,9 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder")
     runs: list[FinishedRun] = []
-    former, passed_over = former_runs(folder)
+    passed_over: list[str] = []
     first: dict[str, FinishedRun] = {}
     for path in sorted(path for path in folder.glob("**/seed-*") if path.is_dir()):
-        if path in former:
-            continue
         try:
             run = _read(path)
         except DataError as error:

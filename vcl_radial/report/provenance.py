@@ -16,7 +16,6 @@ def behind(
     *,
     seeds: Iterable[int] = (),
     evaluated_on: Iterable[str] = (),
-    command: str | None = None,
     more: Facts = (),
 ) -> Facts:
     """What stands behind numbers, from the environments of their runs.
@@ -27,7 +26,6 @@ def behind(
         environments: of all runs.
         seeds: of the runs.
         evaluated_on: the data that the runs were scored on.
-        command: that made the report; those of the runs come from their environments.
         more: facts that belong to the track, to stand before the device.
     """
     facts: list[tuple[str, list[str]]] = []
@@ -40,8 +38,7 @@ def behind(
         facts.append(("commit", [", ".join(_commits(environments))]))
         facts.append(("device", _sorted(_device(e) for e in environments)))
         facts.append(("finished", [_time(environments)]))
-    commands = [command, *(e.get("command") for e in environments)]
-    if known := _sorted(words for words in commands if words is not None):
+    if known := _sorted(e["command"] for e in environments if e.get("command") is not None):
         facts.append(("command", known))
     return facts
 

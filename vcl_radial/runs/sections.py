@@ -194,10 +194,10 @@ class Report:
     notices: Sequence[str] = ()
 
 
-def claims_table(claims: Sequence[Claim], title: str = "") -> Table:
+def claims_table(claims: Sequence[Claim]) -> Table:
     """Published beside ours, with the verdict."""
     columns = [Column(heading, words=True) for heading in ("published", "ours", "verdict")]
-    return Table(columns, [(c.published, c.ours, c.verdict) for c in claims], title)
+    return Table(columns, [(c.published, c.ours, c.verdict) for c in claims])
 
 
 def number(value: float, decimals: int = 1) -> str:
