@@ -24,7 +24,8 @@ from vcl_radial.nn import (
     kl_divergence,
     variational_weights,
 )
-from vcl_radial.nn.convert import BayesianConv, to_bayesian
+from vcl_radial.nn.conv import BayesianConv
+from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.vgg import VGG
 
 STILL = PosteriorSettings("radial", initial_rho=-100.0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import copy
+from typing import Literal, Self, TypeAlias
 
 from torch import Tensor, nn
 
-from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
+from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
 
 Pair = int | tuple[int, int]
 """One number for height and width, or one for each."""
+
+Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 class PointConv2d(nn.Conv2d):
@@ -26,7 +29,44 @@ class PointConv2d(nn.Conv2d):
             nn.init.zeros_(self.bias)
 
 
-class BayesianConv2d(nn.Module):
+class BayesianConv(nn.Module):
+    """A convolution with its weights drawn from the posterior anew at every call.
+
+    Shapes and options are those of the layer that it is made from.
+
+    Args:
+        plain: PyTorch's layer, of one, two or three dimensions.
+        weights: the posterior over its weights.
+    """
+
+    _plain: Convolution
+
+    def __init__(self, plain: Convolution, weights: VariationalWeights) -> None:
+        super().__init__()
+        self.weights = weights
+        # PyTorch's own layer checks the options and knows how to apply them. It is kept for that
+        # alone: without memory for weights, and hidden from `parameters()` and `children()`.
+        shapes = {id(p): nn.Parameter(p.detach().to("meta")) for p in plain.parameters()}
+        object.__setattr__(self, "_plain", copy.deepcopy(plain, shapes))
+
+    @classmethod
+    def of(cls, plain: Convolution, weights: VariationalWeights) -> Self:
+        """The layer of this class with the options of PyTorch's."""
+        made = cls.__new__(cls)
+        BayesianConv.__init__(made, plain, weights)
+        return made
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply one draw of the layer."""
+        y: Tensor = self._plain._conv_forward(x, *self.weights.sample())
+        return y
+
+    def extra_repr(self) -> str:
+        """The options, as PyTorch shows them."""
+        return str(self._plain.extra_repr())  # type: ignore[no-untyped-call]
+
+
+class BayesianConv2d(BayesianConv):
     """y = W * x + b, a convolution with (W, b) drawn from the posterior anew at every call.
 
     One draw serves the whole batch and every place of an image. Shapes: x `[B, in, H, W]` or
@@ -50,8 +90,6 @@ class BayesianConv2d(nn.Module):
         ValueError: `torch.nn.Conv2d`'s own, where the options do not go together.
     """
 
-    _plain: nn.Conv2d
-
     def __init__(
         self,
         in_channels: int,
@@ -65,7 +103,6 @@ class BayesianConv2d(nn.Module):
         padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
         posterior: LayerSettings | None = None,
     ) -> None:
-        super().__init__()
         plain = PointConv2d(
             in_channels,
             out_channels,
@@ -77,19 +114,7 @@ class BayesianConv2d(nn.Module):
             bias,
             padding_mode,
         )
-        self.weights = (posterior or PosteriorSettings()).make_weights(
+        weights = (posterior or PosteriorSettings()).make_weights(
             plain.weight.detach(), None if plain.bias is None else plain.bias.detach()
         )
-        # PyTorch's own layer checks the options and knows how to apply them. It is kept for that
-        # alone: without memory for weights, and hidden from `parameters()` and `children()`.
-        object.__setattr__(self, "_plain", plain.to("meta"))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply one draw of the layer."""
-        weight, bias = self.weights.sample()
-        y: Tensor = self._plain._conv_forward(x, weight, bias)
-        return y
-
-    def extra_repr(self) -> str:
-        """The options, as `torch.nn.Conv2d` shows them."""
-        return str(self._plain.extra_repr())  # type: ignore[no-untyped-call]
+        super().__init__(plain, weights)

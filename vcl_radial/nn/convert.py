@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn.conv import BayesianConv2d
+from vcl_radial.nn.conv import BayesianConv, BayesianConv2d
 from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.linear import BayesianLinear
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
+from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior
 from vcl_radial.posteriors.families import FAMILIES
@@ -114,44 +114,6 @@ def to_bayesian(
     return model
 
 
-class BayesianConv(nn.Module):
-    """A convolution over one or three dimensions, with its weights drawn at every call.
-
-    Shapes and options are those of the layer that it is made from.
-
-    Args:
-        plain: PyTorch's layer.
-        weights: the posterior over its weights.
-    """
-
-    _plain: nn.Conv1d | nn.Conv3d
-
-    def __init__(self, plain: nn.Conv1d | nn.Conv3d, weights: VariationalWeights) -> None:
-        super().__init__()
-        self.weights = weights
-        # As in `BayesianConv2d`: for its options alone, without memory for weights.
-        object.__setattr__(self, "_plain", _on_meta(plain))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Apply one draw of the layer."""
-        y: Tensor = self._plain._conv_forward(x, *self.weights.sample())
-        return y
-
-    def extra_repr(self) -> str:
-        """The options, as PyTorch shows them."""
-        return str(self._plain.extra_repr())  # type: ignore[no-untyped-call]
-
-
-class _Given:
-    """Settings of a layer whose posterior exists already."""
-
-    def __init__(self, weights: VariationalWeights) -> None:
-        self.weights = weights
-
-    def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
-        return self.weights
-
-
 class _BayesianHeads:
     """Makes heads to come as those that are there were converted."""
 
@@ -172,43 +134,15 @@ def _bayesian(layer: nn.Module, settings: LayerSettings) -> nn.Module:
         layer.weight.detach().clone(), None if layer.bias is None else layer.bias.detach().clone()
     )
     made: nn.Module
-    # What the constructors draw for a start is not wanted: on this device it costs nothing.
-    with torch.device("meta"):
-        if isinstance(layer, nn.Linear):
-            made = BayesianLinear(
-                layer.in_features,
-                layer.out_features,
-                layer.bias is not None,
-                posterior=_Given(weights),
-            )
-        elif isinstance(layer, nn.Conv2d):
-            made = BayesianConv2d(
-                layer.in_channels,
-                layer.out_channels,
-                _pair(layer.kernel_size),
-                _pair(layer.stride),
-                layer.padding if isinstance(layer.padding, str) else _pair(layer.padding),
-                _pair(layer.dilation),
-                layer.groups,
-                layer.bias is not None,
-                layer.padding_mode,
-                posterior=_Given(weights),
-            )
-        else:
-            assert isinstance(layer, nn.Conv1d | nn.Conv3d)
-            made = BayesianConv(layer, weights)
+    if isinstance(layer, nn.Linear):
+        # What the constructor draws for a start is not wanted: on this device it costs nothing.
+        with torch.device("meta"):
+            made = BayesianLinear(layer.in_features, layer.out_features, layer.bias is not None)
+        made.weights = weights
+    else:
+        kind = BayesianConv2d if isinstance(layer, nn.Conv2d) else BayesianConv
+        made = kind.of(layer, weights)
     return made.train(layer.training)
-
-
-def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
-    height, width = numbers
-    return height, width
-
-
-def _on_meta(layer: nn.Conv1d | nn.Conv3d) -> nn.Conv1d | nn.Conv3d:
-    """A copy that has no weights but their shapes."""
-    without = {id(p): nn.Parameter(p.detach().to("meta")) for p in layer.parameters()}
-    return copy.deepcopy(layer, without)
 
 
 def _kept(model: nn.Module, keep: Collection[str]) -> set[int]:
