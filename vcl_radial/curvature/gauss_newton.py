@@ -17,8 +17,7 @@ The diagonal of H is `diagonal_fisher` with kind = "predictive".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from vcl_radial.curvature.fisher import Points
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
+from vcl_radial.nn.calls import recorded_calls
 
 HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 """Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
@@ -102,50 +102,31 @@ def layer_passes(
     Raises:
         UserError: a layer is called more than once in a pass, or with more than one vector a point.
     """
+    names = {layer: name for name, layer in layers.items()}
     training = network.training
     network.eval()
     try:
         for arguments, labels in points:
-            with torch.enable_grad(), _listening(layers) as heard:
+            with torch.enable_grad(), recorded_calls(names) as calls:
                 logits = network(*arguments)
-            probes = [probe for _, probe in heard.values()]
+            seen: set[nn.Module] = set()
+            for layer, inputs, _ in calls:
+                if layer in seen or inputs.dim() != 2:
+                    raise UserError(
+                        f"Kronecker factors of {names[cast(nn.Linear, layer)]!r} are known only "
+                        "where it is called once, with one vector for each point: take strategy = "
+                        "'laplace_diagonal'"
+                    )
+                seen.add(layer)
+            outputs = [output for _, _, output in calls]
             pushed_back = [
-                torch.autograd.grad(logits, probes, column, retain_graph=True)
+                torch.autograd.grad(logits, outputs, column, retain_graph=True)
                 for column in hessian_root(logits.detach(), labels)
             ]
-            for (name, (inputs, _)), gradients in zip(
-                heard.items(), zip(*pushed_back, strict=True), strict=True
-            ):
-                yield name, LayerPass(inputs, torch.stack(gradients))
+            for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
+                inputs = x.detach()
+                if layer.bias is not None:
+                    inputs = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1)
+                yield names[cast(nn.Linear, layer)], LayerPass(inputs, torch.stack(gradients))
     finally:
         network.train(training)
-
-
-@contextmanager
-def _listening(layers: Layers) -> Iterator[dict[str, tuple[Tensor, Tensor]]]:
-    """Note each layer's inputs, and zeros added to its outputs, whose gradients are theirs."""
-    heard: dict[str, tuple[Tensor, Tensor]] = {}
-
-    def listener(name: str) -> Callable[..., Tensor]:
-        def listen(layer: nn.Linear, args: tuple[Any, ...], output: Tensor) -> Tensor:
-            inputs: Tensor = args[0].detach()
-            if name in heard or inputs.dim() != 2:
-                raise UserError(
-                    f"Kronecker factors of {name!r} are known only where it is called once, with "
-                    "one vector for each point: take strategy = 'laplace_diagonal'"
-                )
-            if layer.bias is not None:
-                inputs = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1)
-            # Not the output itself: an activation may overwrite it.
-            probe = torch.zeros_like(output, requires_grad=True)
-            heard[name] = inputs, probe
-            return output + probe
-
-        return listen
-
-    handles = [layer.register_forward_hook(listener(name)) for name, layer in layers.items()]
-    try:
-        yield heard
-    finally:
-        for handle in handles:
-            handle.remove()
