@@ -106,10 +106,10 @@ def test_the_resnet_of_the_docs_is_trained_on_photographs(newcomers_folder, caps
     monkeypatch.setenv("XDG_CACHE_HOME", str(newcomers_folder / "cache"))
     write_files(RETINOPATHY, newcomers_folder)
     ((*refer,),) = arguments(RETINOPATHY, "my_eyes")
-    refer.remove("radial")  # one of the two will do
+    refer.remove("radial-vcl")  # one of the two will do
     quick = ["epochs=1", "eval_samples=2", "data.size=16", "data.patients=60"]
     assert main([*refer, *quick]) == 0
-    assert "mfvi seed 0  done in" in capsys.readouterr().out
+    assert "gaussian-vcl seed 0  done in" in capsys.readouterr().out
 
 
 def test_the_fault_that_the_docs_quote_of_eq44_is_the_one_reported():

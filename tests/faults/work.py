@@ -13,13 +13,13 @@ METHODS = ("naive", "radial-vcl")
 TINY = ("epochs=2", "hidden=[8]", "eval_samples=2", "stream.tasks=2")
 OTHERS = {
     "retinopathy-synthetic": (
-        ("deterministic", "radial"),
+        ("naive", "radial-vcl"),
         (
             *("epochs=2", "channels=1", "batch_size=8", "eval_samples=2"),
             *("data.size=8", "data.patients=40", "data.validation=0.2"),
         ),
     ),
-    "diabetes": (("mfvi", "mc-dropout"), ("steps=200", "eval_samples=4")),
+    "diabetes": (("gaussian-vcl", "mc-dropout"), ("steps=200", "eval_samples=4")),
     "bandit-mushroom": (("naive", "radial-vcl"), ("data.rounds=61", "steps=2")),
 }
 """Methods and settings of a benchmark of each of the other tracks."""

@@ -29,7 +29,7 @@ COMMANDS = {
         "--set epochs=2 hidden=[16] batch_size=32 eval_samples=4"
     ),
     "retinopathy": (
-        "run retinopathy-synthetic --method radial deterministic --device cpu --out runs "
+        "run retinopathy-synthetic --method radial-vcl naive --device cpu --out runs "
         "--set epochs=2 channels=2 batch_size=8 learning_rate=3e-3 "
         "data.patients=60 data.validation=0.3 data.size=16"
     ),
@@ -49,7 +49,7 @@ TABLES = {
     },
     "retinopathy": {
         f"{method}-{table}": f"retinopathy-synthetic/{method}/*/{table}.csv"
-        for method in ("radial", "deterministic")
+        for method in ("radial-vcl", "naive")
         for table in ("history", "predictions")
     },
     "regression": {"results": "report/diabetes/results.csv"},

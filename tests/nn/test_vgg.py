@@ -3,7 +3,6 @@ import torch
 from torch import nn
 from torchvision.models.vgg import cfgs, make_layers
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn import PosteriorSettings, consolidate, kl_divergence, variational_weights
 from vcl_radial.nn.vgg import VGG
 
@@ -116,28 +115,6 @@ def test_a_stride_of_two_takes_a_quarter_of_the_work():
         return counter.get_total_flops()
 
     assert work(1) / work(2) == pytest.approx(4, rel=0.02)
-
-
-def test_dropout_draws_in_evaluation_too():
-    dropped, plain = (network(posterior=None, dropout=p).eval() for p in (0.5, 0.0))
-    x = images()
-    assert not torch.equal(dropped(x), dropped(x))
-    assert torch.equal(plain(x), plain(x))
-    assert parameters(dropped) == parameters(plain)
-
-
-def test_dropout_stands_before_every_layer_but_the_first(monkeypatch):
-    made = network(posterior=None, dropout=0.2)
-    calls = []
-    made.dropout.register_forward_hook(lambda module, given, result: calls.append(result))
-    made(images())
-    assert len(calls) == 13
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.0])
-def test_an_impossible_dropout_is_refused(p):
-    with pytest.raises(UserError, match=f"dropout = {p} must be from 0 to below 1"):
-        network(posterior=None, dropout=p)
 
 
 def test_a_head_for_each_task_when_wanted():

@@ -85,14 +85,14 @@ def recipe(**keys):
 
 def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients=40, **keys):
     """A finished run whose predictions are made up: the larger `skill`, the better."""
-    posterior = {"radial": "radial", "mfvi": "gaussian", "deterministic": "none"}[method]
+    posterior = {"radial-vcl": "radial", "gaussian-vcl": "gaussian", "naive": "none"}[method]
     benchmark = "retinopathy-synthetic" + ("" if len(sites) == 1 else "-cameras")
     data = DataSettings(patients=patients, **keys)
     made = recipe(posterior=posterior)
     run = Run(benchmark=benchmark, method=method, seed=seed, data=data, recipe=made)
     photographs = synthetic_photographs(SyntheticSettings(patients=patients))
     rng = np.random.default_rng([seed, *method.encode()])
-    draws = 1 if method == "deterministic" else 4
+    draws = 1 if method == "naive" else 4
     tables = []
     for after, site in enumerate(sites):
         for number, name in enumerate(["test"] if len(sites) == 1 else sites):

@@ -16,6 +16,7 @@ from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy import execute as execute_module
 from vcl_radial.tracks.retinopathy.settings import TABLES, Run
+from vcl_radial.tracks.retinopathy.track import Retinopathy
 
 SYNTHETIC, EYEPACS = "retinopathy-synthetic", "retinopathy-eyepacs"
 
@@ -110,7 +111,7 @@ def test_the_checkpoint_of_an_earlier_version_is_refused_in_one_line(prepared, s
 
 def test_every_shipped_recipe_is_another_one():
     names = catalogue.names("method", "retinopathy")
-    assert {"deterministic", "mc-dropout", "mfvi", "mfvi-tweaked", "radial"} <= set(names)
+    assert {*Retinopathy.methods, *Retinopathy.renamed.values(), "mc-dropout"} <= set(names)
     runs = plan(SYNTHETIC, names, [0], {})
     assert len({run.digest() for run in runs}) == len(names)
     by_name = {run.method: run.recipe for run in runs}
@@ -122,7 +123,7 @@ def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
     path.write_text(
         'track = "retinopathy"\n[data]\ndataset = "synthetic"\nsize = 32\n[recipe]\nepochs = 7\n'
     )
-    (run,) = plan(str(path), ["radial"], [0], {"data.patients": 9})
+    (run,) = plan(str(path), ["radial-vcl"], [0], {"data.patients": 9})
     assert (run.benchmark, run.recipe.epochs, run.data.size, run.data.patients) == (
         "mine",
         7,
@@ -131,43 +132,50 @@ def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
     )
     path.write_text('track = "retinopathy"\n[date]\nsize = 32\n')
     with pytest.raises(UserError, match=r"mine.toml: unknown key 'date'; .* 'data'"):
-        plan(str(path), ["radial"], [0], {})
+        plan(str(path), ["radial-vcl"], [0], {})
 
 
 MISTAKES = [
     (
-        (SYNTHETIC, ["radial"], {"data.sizes": 3}),
+        (SYNTHETIC, ["radial-vcl"], {"data.sizes": 3}),
         "unknown key 'data.sizes'; .*'size'",
     ),
     (
-        (SYNTHETIC, ["radial"], {"truncation": 1.0}),
+        (SYNTHETIC, ["radial-vcl"], {"truncation": 1.0}),
         'truncation needs posterior = "gaussian"',
     ),
-    ((SYNTHETIC, ["mfvi"], {"pretrain_epochs": 100}), "must be below epochs"),
-    ((SYNTHETIC, ["deterministic"], {"pretrain_epochs": 1}), "needs a posterior"),
     (
-        (SYNTHETIC, ["radial"], {"data.dataset": "cats"}),
+        (SYNTHETIC, ["mc-dropout"], {"dropout": 0.2}),
+        'dropout is written options.rate now, with strategy = "mc_dropout"; leave it out',
+    ),
+    ((SYNTHETIC, ["gaussian-vcl"], {"pretrain_epochs": 100}), "must be below epochs"),
+    ((SYNTHETIC, ["naive"], {"pretrain_epochs": 1}), "needs a posterior"),
+    (
+        (SYNTHETIC, ["radial-vcl"], {"data.dataset": "cats"}),
         "data.dataset = 'cats': .*choose from",
     ),
     (
-        (EYEPACS, ["radial"], {"data.shifted": ["eyepacs-subset"]}),
+        (EYEPACS, ["radial-vcl"], {"data.shifted": ["eyepacs-subset"]}),
         "which is trained on",
     ),
-    (("retinopathy-eyepacs-idrid", ["radial"], {"data.shifted": ["idrid"]}), "which is trained on"),
     (
-        (EYEPACS, ["radial"], {"data.shifted": ["kaggle-eyepacs"]}),
+        ("retinopathy-eyepacs-idrid", ["naive"], {"data.shifted": ["idrid"]}),
+        "which is trained on",
+    ),
+    (
+        (EYEPACS, ["radial-vcl"], {"data.shifted": ["kaggle-eyepacs"]}),
         "is a part of kaggle-eyepacs",
     ),
     (
-        (EYEPACS, ["radial"], {"data.then": ["eyepacs-subset"]}),
+        (EYEPACS, ["radial-vcl"], {"data.then": ["eyepacs-subset"]}),
         "which is the dataset",
     ),
-    ((SYNTHETIC, ["radial"], {"data.parts": "eye"}), "data.parts = 'eye'"),
-    ((SYNTHETIC, ["radial"], {"data.validation": 0.0}), 'set select = "last"'),
+    ((SYNTHETIC, ["radial-vcl"], {"data.parts": "eye"}), "data.parts = 'eye'"),
+    ((SYNTHETIC, ["radial-vcl"], {"data.validation": 0.0}), 'set select = "last"'),
     (
         (
             SYNTHETIC,
-            ["radial"],
+            ["radial-vcl"],
             {"data.validation": 0.0, "evaluate_on": "validation"},
         ),
         "needs data.validation above 0",

@@ -26,13 +26,14 @@ from vcl_radial.tracks.retinopathy.training import Training, method_of, trained_
 
 SIZE = 16  # pixels along an edge of the photographs that the helpers draw
 
+DROPOUT = {"strategy": "mc_dropout", "posterior": "none", "options": {"rate": 0.3}}
 RECIPES = {
     "radial": {"posterior": "radial"},
     "two samples": {"posterior": "radial", "train_samples": 2, "optimizer": "amsgrad"},
     "tweaked": {"posterior": "gaussian", "pretrain_epochs": 1, "initial_noise": 1e-3},
     "truncated": {"posterior": "gaussian", "truncation": 1.0, "learning_rate_decay": 0.9},
     "rdp": {"posterior": "rdp", "grouping": "row"},
-    "dropout": {"posterior": "none", "dropout": 0.2, "optimizer": "sgd"},
+    "dropout": {**DROPOUT, "optimizer": "sgd"},
     "points": {"posterior": "none"},
     "ewc": {"posterior": "none", "strategy": "ewc"},
     "si": {"posterior": "none", "strategy": "si"},
@@ -312,7 +313,7 @@ def test_predictions_are_distributions_that_follow_from_the_seed(prepared):
 def test_point_estimates_say_the_same_in_every_draw_and_dropout_does_not(prepared):
     _, points = draws_of(prepared, prepared.split.test, posterior="none")
     assert torch.equal(points[0], points[2])
-    _, dropped = draws_of(prepared, prepared.split.test, posterior="none", dropout=0.3)
+    _, dropped = draws_of(prepared, prepared.split.test, **DROPOUT)
     assert not torch.equal(dropped[0], dropped[2])
 
 

@@ -248,8 +248,8 @@ def test_a_method_without_a_toml_of_a_track_is_trained_by_the_tracks_own_default
     assert run.recipe.learning_rate == fresh.learning_rate != shared.recipe["learning_rate"]
 
 
-def test_the_former_name_of_a_tracks_method_says_the_new_one(monkeypatch):
-    track = type(tracks.find("retinopathy"))
-    monkeypatch.setattr(track, "renamed", {"mfvi-0": "texture"})
-    with pytest.raises(UserError, match="the method 'mfvi-0' is called 'texture' now"):
-        plan("retinopathy-synthetic", ["mfvi-0"], [0])
+@pytest.mark.parametrize("track", tracks.names())
+def test_the_former_name_of_a_tracks_method_says_the_new_one(track):
+    for former, now in tracks.find(track).renamed.items():
+        with pytest.raises(UserError, match=f"the method {former!r} is called {now!r} now"):
+            catalogue.load("method", former, track)

@@ -68,7 +68,7 @@ TINY = {
     ),
     "retinopathy": Tiny(
         "retinopathy-synthetic",
-        "deterministic",
+        "naive",
         {
             "epochs": 2,
             "channels": 1,

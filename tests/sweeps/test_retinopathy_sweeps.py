@@ -31,7 +31,7 @@ from vcl_radial.tracks.retinopathy.track import Retinopathy
 DATA = {"patients": 40, "size": 8, "validation": 0.25}
 TINY = {
     "benchmark": "retinopathy-synthetic",
-    "method": "deterministic",
+    "method": "naive",
     "trials": 2,
     "fixed": {"channels": 1, "epochs": 2, "batch_size": 8, "eval_samples": 3, "data": DATA},
     "search": {"learning_rate": {"low": 1e-4, "high": 1e-1, "log": True}},
@@ -51,10 +51,10 @@ def searched(_cache, tmp_path_factory: pytest.TempPathFactory):
     out = tmp_path_factory.mktemp("searched")
     search = {
         **TINY["search"],
-        "initial_noise": {"choices": [1e-3, 1e-1], "when": {"method": "radial"}},
+        "initial_noise": {"choices": [1e-3, 1e-1], "when": {"method": "radial-vcl"}},
         "data.artefacts": [0.0, 0.5],
     }
-    changes = {"method": ["deterministic", "radial"], "trials": 4, "search": search}
+    changes = {"method": ["naive", "radial-vcl"], "trials": 4, "search": search}
     return swept(out, **{**TINY, **changes}), out / "tiny"
 
 
@@ -73,8 +73,8 @@ def test_the_score_is_the_auc_of_the_best_epoch_on_the_validation_part(searched)
 
 
 def test_a_key_is_searched_with_the_methods_that_it_is_for(searched) -> None:
-    (deterministic, radial), _ = searched
-    assert not any("initial_noise" in trial.parameters for trial in deterministic.trials)
+    (points, radial), _ = searched
+    assert not any("initial_noise" in trial.parameters for trial in points.trials)
     for trial in radial.trials:
         assert trial.runs[0].recipe.initial_noise == trial.parameters["initial_noise"]
         assert trial.runs[0].data.artefacts == trial.parameters["data.artefacts"]
@@ -97,13 +97,14 @@ def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
     original = FundusData.images
     monkeypatch.setattr(prepare, "load_photographs", drawn)
     monkeypatch.setattr(prepare, "_checksum", prepare._checksum.__wrapped__)  # remember nothing
-    (plan,) = plans_of(**{**TINY, "benchmark": "retinopathy-eyepacs", "method": "radial"})
+    (plan,) = plans_of(**{**TINY, "benchmark": "retinopathy-eyepacs", "method": "radial-vcl"})
     sites = prepare.prepare(plan.base.data)
     untouched = set(sites[0].split.test.tolist())
     assert plan.base.data.shifted == ["idrid"]
     monkeypatch.setattr(FundusData, "images", images)
     asked.clear()
-    swept(tmp_path, **{**TINY, "benchmark": "retinopathy-eyepacs", "method": "radial", "trials": 1})
+    keys = {"benchmark": "retinopathy-eyepacs", "method": "radial-vcl", "trials": 1}
+    swept(tmp_path, **{**TINY, **keys})
     assert set(asked) == {"eyepacs-subset"}
     assert set(seen) == set(range(80)) - untouched
     # A run that is scored on test data does look at them.
@@ -156,7 +157,7 @@ def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> No
 @pytest.mark.parametrize("select", ["best", "last"])
 def test_epochs_of_the_means_alone_count_for_nothing(tmp_path: Path, select: str) -> None:
     fixed = {**TINY["fixed"], "epochs": 4, "pretrain_epochs": 2, "select": select}
-    (plan,) = plans_of(**{**TINY, "method": "radial", "fixed": fixed})
+    (plan,) = plans_of(**{**TINY, "method": "radial-vcl", "fixed": fixed})
     steps: list[Step] = []
     attempt(
         Job((plan.base,)),
@@ -196,7 +197,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
         assert runs[0].data == wanted.data
         assert runs[0].recipe == wanted.recipe.model_copy(update={"eval_samples": 16})
     page = (tmp_path / "retinopathy-synthetic" / "summary.md").read_text()
-    for stem in ("distribution", "cost", "parallel-radial", "importance"):
+    for stem in ("distribution", "cost", "parallel-radial-vcl", "importance"):
         assert f"({stem}.png)" in page
     assert "search for validation_auc (maximize it)" in page
     assert "a tenth of the way from chance to best" in page
@@ -213,7 +214,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
             r"head \(continual\) and retinopathy-synthetic \(retinopathy\) cannot be in one",
         ),
         ({"benchmark": "retinopathy-eyepac"}, "the nearest is 'retinopathy-eyepacs'"),
-        ({"method": "radal"}, "'radal'; the nearest is 'radial'"),
+        ({"method": "radal-vcl"}, "'radal-vcl'; the nearest is 'radial-vcl'"),
         ({"objective": "average_accuracy"}, "'average_accuracy'; the nearest known one is 'valid"),
         ({"search": {"data.sizes": [8, 16]}}, "unknown key 'data.sizes'"),
         ({"fixed": {"data": {"validation": 0.0}}}, "needs data.validation above 0"),
@@ -237,7 +238,7 @@ def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
     other.write_text('[stream]\ndataset = "digits"\n[recipe]\nbatch_size = 32\n')
     fixed = {"epochs": 1}
     (plan,) = plans_of(**{**TINY, "benchmark": str(mine), "fixed": fixed})
-    assert (plan.label, plan.base.data.patients) == ("mine/deterministic", 50)
+    assert (plan.label, plan.base.data.patients) == ("mine/naive", 50)
     assert (plan.base.recipe.batch_size, plan.base.evaluate_on) == (4, "validation")
     assert plan.sweep.objective == "validation_auc"
     (plan,) = plans_of(benchmark=str(other), fixed={**fixed, "batch_size": 32})

@@ -66,7 +66,7 @@ def refused(**changes) -> str:
             {
                 "resplit": True,
                 "benchmark": "retinopathy-synthetic",
-                "method": "deterministic",
+                "method": "naive",
                 "fixed": {"channels": 1},
             },
             "resplit: of retinopathy other validation data are other test data too; leave it out",

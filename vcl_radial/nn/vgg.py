@@ -10,7 +10,6 @@ from torch.nn.functional import max_pool2d, relu
 
 from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
 from vcl_radial.nn.convert import layer_settings
-from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
@@ -42,7 +41,6 @@ class VGG(nn.Module):
         multi_head: a head for each task instead of one for all.
         posterior: a variational family for all weights, by its settings or just its name;
             None or "none" for point estimates.
-        dropout: probability of `MCDropout` before every layer of weights but the first.
         first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
             published code 2, at a quarter of the work.
         precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
@@ -57,7 +55,6 @@ class VGG(nn.Module):
         in_channels: int = 3,
         multi_head: bool = False,
         posterior: LayerSettings | str | type[Posterior] | None = "radial",
-        dropout: float = 0.0,
         first_stride: int = 1,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
@@ -78,7 +75,6 @@ class VGG(nn.Module):
                 block.append(convolution(inputs, multiple * channels, stride))
                 inputs, stride = multiple * channels, 1
             self.blocks.append(block)
-        self.dropout = MCDropout(dropout) if dropout else None
         self.head = make_heads(2 * inputs, classes, multi_head=multi_head, posterior=settings)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
@@ -98,6 +94,4 @@ class VGG(nn.Module):
                 x = max_pool2d(x, 2, ceil_mode=True)
             for layer in block:  # type: ignore[attr-defined]
                 x = relu(layer(x), inplace=True)
-                if self.dropout is not None:
-                    x = self.dropout(x)
         return torch.cat([x.mean((2, 3)), x.amax((2, 3))], dim=1)

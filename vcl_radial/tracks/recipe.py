@@ -112,6 +112,10 @@ def check_signature(recipe: Any, signature: Signature) -> None:
             )
 
 
+_FORMER_KEYS = {"dropout": ("mc_dropout", "rate"), "members": ("deep_ensemble", "members")}
+"""Keys of recipes of before, each with the strategy whose option it is, and the option's name."""
+
+
 class MethodRecipe(RecipeSettings):
     """What recipes say of a method, in tracks that train plain methods themselves.
 
@@ -129,6 +133,17 @@ class MethodRecipe(RecipeSettings):
         "predictor": "predicts with networks of its own, which this track does not offer",
         "warm_up": "has epochs of its own before a task, which this track does not offer",
     }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_former_key(cls, table: dict[str, Any]) -> dict[str, Any]:
+        for key, (strategy, option) in _FORMER_KEYS.items():
+            if key in table and key not in cls.model_fields:
+                raise ValueError(
+                    f'{key} is written options.{option} now, with strategy = "{strategy}"; leave '
+                    "it out of other recipes"
+                )
+        return table
 
     @property
     def _usual_strategy(self) -> str:

@@ -102,13 +102,10 @@ class Recipe(StepRecipe, MethodRecipe):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_no_former_key(cls, table: dict[str, Any]) -> dict[str, Any]:
+    def _names_no_former_method(cls, table: dict[str, Any]) -> dict[str, Any]:
         if "method" in table:
             now = _FORMER.get(table["method"], "vcl")
             raise ValueError(f'method = {table["method"]!r} is written strategy = "{now}" now')
-        for key, option in (("dropout", "rate"), ("members", "members")):
-            if key in table:
-                raise ValueError(f"{key} is written options.{option} now")
         return table
 
     @model_validator(mode="after")

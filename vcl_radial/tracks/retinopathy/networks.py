@@ -46,7 +46,6 @@ def make_network(recipe: Recipe, size: int) -> nn.Module:
         recipe.channels,
         CLASSES,
         posterior=posterior,
-        dropout=recipe.dropout,
         first_stride=recipe.first_stride,
         precision=recipe.precision,
     )

@@ -29,9 +29,9 @@ def predict(
 ) -> Tensor:
     """Log-probabilities of both classes under S draws, `[S, N, 2]` float32 on the CPU.
 
-    The draws follow from the seed alone, and each serves all photographs (with dropout: those at
-    one place of their batches). Training's randomness is left as it is, and the network in the mode
-    that it was in. A batch is at most as large as one of training, into whose memory it then fits.
+    The draws follow from the seed alone, and each serves all photographs. Training's randomness is
+    left as it is, and the network in the mode that it was in. A batch is at most as large as one of
+    training, into whose memory it then fits.
     """
     network, was_training = method.network, method.network.training
     network.eval()

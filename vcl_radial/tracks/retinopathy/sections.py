@@ -19,15 +19,15 @@ from vcl_radial.tracks.retinopathy.report.published import CITATION
 
 ORDER: Final = (
     "texture",
-    "deterministic",
+    "naive",
     "ewc",
     "si",
     "laplace-diagonal",
     "mc-dropout",
-    "mfvi",
-    "mfvi-tweaked",
-    "mfvi-truncated",
-    "radial",
+    "gaussian-vcl",
+    "gaussian-vcl-tweaked",
+    "gaussian-vcl-truncated",
+    "radial-vcl",
     "deep-ensemble",
     "radial-ensemble",
 )

@@ -84,7 +84,6 @@ class Recipe(MethodRecipe):
     Attributes:
         pretrain_epochs: of the means alone by their likelihood, at the start; `epochs` counts them.
         truncation: threshold in standard deviations of the noise of training (Appendix F).
-        dropout: probability before every layer but the first, in training and prediction.
         members: of an ensemble, trained apart from their own starts.
         channels: of the VGG's first block.
         first_stride: of its first convolution.
@@ -105,7 +104,6 @@ class Recipe(MethodRecipe):
     posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
     pretrain_epochs: Annotated[int, Field(ge=0)] = 0
     truncation: Positive | None = None
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     members: Count = 1
     channels: Count = 16
     first_stride: Annotated[int, Field(ge=1, le=4)] = 1
@@ -126,8 +124,6 @@ class Recipe(MethodRecipe):
     def _goes_together(self) -> Recipe:
         if self.truncation is not None and self.posterior != "gaussian":
             raise ValueError('truncation needs posterior = "gaussian"')
-        if self.dropout and self.network is not None:
-            raise ValueError("dropout is the VGG's: leave it at 0 with a network of your own")
         if self.pretrain_epochs and self.posterior == "none":
             raise ValueError("pretrain_epochs needs a posterior: without one all epochs are such")
         if self.pretrain_epochs >= self.epochs:

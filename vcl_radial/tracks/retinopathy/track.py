@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.runs.folder import RunFolder
@@ -26,7 +27,16 @@ class Retinopathy(Track[Run]):
     """Photographs, of which the least certain ones are referred to an expert."""
 
     spec = Run
-    methods = ("radial", "mfvi")
+    methods = ("radial-vcl", "gaussian-vcl")
+    renamed = MappingProxyType(
+        {
+            "deterministic": "naive",
+            "mfvi": "gaussian-vcl",
+            "mfvi-tweaked": "gaussian-vcl-tweaked",
+            "mfvi-truncated": "gaussian-vcl-truncated",
+            "radial": "radial-vcl",
+        }
+    )
     step = "epoch"
     objectives: ClassVar = {
         "validation_auc": Objective("maximize", "validation AUC (%)"),

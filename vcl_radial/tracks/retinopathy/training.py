@@ -69,7 +69,7 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
 def draws(recipe: Recipe, method: Method) -> bool:
     """Whether two predictions of a method differ."""
     of_method = "eval_samples" in method.recipe_keys and method.eval_samples > 1
-    return recipe.posterior != "none" or recipe.dropout > 0 or of_method
+    return recipe.posterior != "none" or of_method
 
 
 class Training:
@@ -292,15 +292,10 @@ class Training:
     def _step_of_means(self, batch: Batch) -> Tensor:
         """Step along the gradient of the NLL alone; the NLL of the batch, detached."""
         self.optimizer.zero_grad()
-        # Without dropout every sample would be the same.
-        samples = self.recipe.train_samples if self.recipe.dropout else 1
-        total = torch.zeros((), dtype=torch.float64, device=self.device)
-        for _ in range(samples):
-            nll = self.method.likelihood.nll(self.method.output(batch.x), batch.y) / samples
-            torch.autograd.backward(nll)
-            total += nll.detach()
+        nll = self.method.likelihood.nll(self.method.output(batch.x), batch.y)
+        torch.autograd.backward(nll)
         self.optimizer.step()
-        return total
+        return nll.detach()
 
     @torch.no_grad()
     def _penalty(self) -> Tensor:

@@ -18,6 +18,15 @@ CITATION: Final = (
     'Large-Scale Bayesian Deep Learning" (AISTATS 2020), Table 1'
 )
 
+WORDS: Final = {
+    "naive": "deterministic",
+    "gaussian-vcl": "MFVI",
+    "gaussian-vcl-tweaked": "MFVI with tweaks",
+    "gaussian-vcl-truncated": "truncated MFVI",
+    "radial-vcl": "Radial",
+}
+"""What the paper calls methods that have another name here."""
+
 SHARES: Final = (0.0, 0.1, 0.2, 0.3)
 """Shares referred that the table has."""
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Cell, Column, Table
-from vcl_radial.tracks.retinopathy.report.published import SHARES, Published, published
-from vcl_radial.tracks.retinopathy.settings import Recipe
+from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, Published, published
 
 Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
 """The runs of each method, in order."""
@@ -95,23 +94,26 @@ def cell(rows: pd.DataFrame, decimals: int = 1) -> str:
     return text
 
 
-def tweaks(recipe: Recipe) -> str:
+def tweaks(recipe: Mapping[str, Any]) -> str:
     """What a recipe does beyond the plain objective with the posterior at its first width.
 
     The paper counts all of these among the tweaks that MFVI needs (Sections 4.1.2 and 5): means
     trained first, little noise at first, less of the KL, and epochs chosen by validation data.
+
+    Args:
+        recipe: as a run's spec holds it.
     """
     named = []
-    if recipe.pretrain_epochs:
+    if recipe["pretrain_epochs"]:
         named.append("means first")
-    if recipe.posterior != "none":
-        if recipe.initial_noise is not None:
-            named.append(f"noise {recipe.initial_noise:.2g}")
-        if recipe.kl_weight != 1:
-            named.append(f"KL × {recipe.kl_weight:.2g}")
-    if recipe.truncation is not None:
-        named.append(f"truncated at {recipe.truncation:g}")
-    if recipe.select == "best":
+    if recipe["posterior"] != "none":
+        if "initial_noise" in recipe:
+            named.append(f"noise {recipe['initial_noise']:.2g}")
+        if recipe["kl_weight"] != 1:
+            named.append(f"KL × {recipe['kl_weight']:.2g}")
+    if "truncation" in recipe:
+        named.append(f"truncated at {recipe['truncation']:g}")
+    if recipe["select"] == "best":
         named.append("best epoch")
     return ", ".join(named) or "none"
 
@@ -119,14 +121,15 @@ def tweaks(recipe: Recipe) -> str:
 def _network(runs: Sequence[FinishedRun]) -> list[str]:
     """Architecture, tweaks, parameters, and minutes of an epoch, of all members in turn."""
     spec = runs[0].spec
-    recipe = Recipe.model_validate(spec.recipe)
-    members = f"{recipe.members} x " if recipe.members > 1 else ""
+    # Of recipes of before it is a key of its own.
+    members = spec.recipe.get("members", 1)
+    network = spec.recipe.get("network", f"VGG-16, {spec.recipe['channels']} channels")
     seconds = [run.environment["seconds_per_epoch"] for run in runs]
     return [
-        f"{members}VGG-16, {recipe.channels} channels, {spec.data['size']} px",
-        tweaks(recipe),
+        f"{members} x " * (members > 1) + f"{network}, {spec.data['size']} px",
+        tweaks(spec.recipe),
         f"{runs[0].environment['parameters']:,}",
-        f"{recipe.members * sum(seconds) / len(seconds) / 60:.2g}",
+        f"{members * sum(seconds) / len(seconds) / 60:.2g}",
     ]
 
 
@@ -162,11 +165,18 @@ def table_1(
         of_method = chosen[chosen["method"] == method]
         cells = [cell(of_method[of_method["referred"] == share]) for share in SHARES]
         by = UNCERTAINTY_NAMES.get(main_uncertainty(of_method), "")
-        rows.append([method, by, *(_network(runs) if facts else []), *cells, str(len(runs))])
+        label = _beside_the_paper(method, runs) if beside else method
+        rows.append([label, by, *(_network(runs) if facts else []), *cells, str(len(runs))])
         if beside and (theirs := published().get(runs[0].spec.method)):
             rows.append(_published_row(theirs))
     heads = [*_words("method", "by"), *(of_network if facts else []), *shares, "seeds"]
     return Table(heads, rows, title)
+
+
+def _beside_the_paper(method: str, runs: Sequence[FinishedRun]) -> str:
+    """The label of a method, with the paper's word for it."""
+    word = WORDS.get(runs[0].spec.method)
+    return f"{method} ({word})" if word else method
 
 
 def _words(*headings: str) -> list[Column | str]:
@@ -190,7 +200,8 @@ def gains(methods: Methods, of_set: pd.DataFrame) -> Table | None:
         theirs = published().get(runs[0].spec.method)
         if theirs is not None:
             gain = theirs.auc[last] - theirs.auc[0.0]
-            rows.append([method, f"{value[last] - value[0.0]:+.1f}", f"{gain:+.1f}"])
+            label = _beside_the_paper(method, runs)
+            rows.append([label, f"{value[last] - value[0.0]:+.1f}", f"{gain:+.1f}"])
     heads = [*_words("method"), f"AUC points gained, 0 to {last:.0%}", "in the paper"]
     return Table(heads, rows) if rows else None
 
