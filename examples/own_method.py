@@ -1,16 +1,18 @@
-"""Write a method as one class and run it.
+"""Write a method as one class, and run it on images, on tables and on photographs.
 
 python examples/own_method.py
+
+The command line does the same: vcl-radial run diabetes-sequence --method examples/own-method.toml
 """
 
-import torch
-from avalanche.training.plugins import EvaluationPlugin
-from torch.optim import Adam
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from vcl_radial.data.streams import build_stream, to_avalanche
+import torch
+
+from vcl_radial.cli import main
 from vcl_radial.methods.base import Method
-from vcl_radial.nn import MLP
-from vcl_radial.strategies import Scores, Strategy
 
 
 class PullToOld(Method):
@@ -40,29 +42,17 @@ class PullToOld(Method):
         self.old = state["old"]
 
 
-def average_accuracy(strength):
-    """In per cent, on three permutations of the digits, with one head for all."""
-    torch.manual_seed(0)
-    stream = build_stream({"kind": "permuted", "dataset": "digits", "tasks": 3, "heads": "single"})
-    benchmark, scores = to_avalanche(stream), Scores()
-    strategy = Strategy(
-        PullToOld(MLP(64, 10, hidden=[100], multi_head=False, posterior=None), strength=strength),
-        optimizer=lambda model: Adam(model.parameters(), lr=3e-3),
-        train_mb_size=32,
-        train_epochs=10,
-        eval_mb_size=500,
-        evaluator=EvaluationPlugin(scores, loggers=[]),
-        tensor_stream=stream,
-    )
-    for experience in benchmark.train_stream:
-        strategy.train(experience, eval_streams=[])
-    accuracies = []
-    for experience in benchmark.test_stream:
-        strategy.eval([experience])
-        accuracies.append(scores.values["accuracy"])
-    return sum(accuracies) / len(accuracies)
-
+SETTINGS = {
+    "split-digits-multi-head": ["epochs=5", "hidden=[100]", "batch_size=32"],
+    "diabetes-sequence": ["steps=300"],
+    "retinopathy-synthetic": ["epochs=2", "data.patients=150", "data.size=32"],
+}
+"""A benchmark of each track, and how to make it quick."""
 
 if __name__ == "__main__":
-    for strength in (0.0, 300.0):
-        print(f"strength {strength:5.0f}: {average_accuracy(strength):.1f} % after three tasks")
+    methods = [str(Path(__file__).parent / "own-method.toml"), "naive"]
+    with TemporaryDirectory() as folder:
+        for benchmark, settings in SETTINGS.items():
+            words = ["run", benchmark, "--method", *methods, "--seeds", "1"]
+            if status := main([*words, "--out", f"{folder}/{benchmark}", "--set", *settings]):
+                sys.exit(status)

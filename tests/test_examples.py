@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
-SLOW = {"avalanche_benchmark"}  # it cuts its batches by Avalanche's own loaders
+SLOW = {
+    "avalanche_benchmark",  # it cuts its batches by Avalanche's own loaders
+    "own_method",  # it runs three tracks
+}
 
 
 @pytest.mark.parametrize(
