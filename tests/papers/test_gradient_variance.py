@@ -10,7 +10,7 @@ from vcl_radial.papers.radial.gradient_noise import gradient_variance
 from vcl_radial.papers.radial.gradient_variance import (
     CLASSES,
     DEPTH,
-    ConvNet,
+    convolutional,
     nll_variance,
     of_noise,
     of_sigma,
@@ -19,7 +19,7 @@ from vcl_radial.papers.radial.gradient_variance import (
 
 def measured(family, scale, pairs, channels=4):
     torch.manual_seed(0)
-    network = ConvNet(channels, PosteriorSettings(family))
+    network = convolutional(channels, PosteriorSettings(family))
     x, y = relu(torch.randn(4, channels, 2, 2)), torch.randint(CLASSES, (4,))
     return nll_variance(network, x, y, scale, pairs)
 
@@ -75,7 +75,7 @@ def test_at_equal_sigma_the_wider_network_has_the_more_gaussian_and_no_more_radi
 
 
 def test_the_scales_are_those_asked_for():
-    network = ConvNet(4, PosteriorSettings("radial"))
+    network = convolutional(4, PosteriorSettings("radial"))
     x, y = torch.ones(1, 4, 2, 2), torch.zeros(1, dtype=torch.long)
     nll_variance(network, x, y, of_noise(0.2), 1)
     for block in posterior_blocks(network, [0]):

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch import nn
 
 from vcl_radial.bench import many_tasks, memory
 from vcl_radial.bench.data import noise
@@ -24,16 +22,8 @@ from vcl_radial.bench.pictures import Growth
 from vcl_radial.bench.setting import Images, Result, Row, Setting, Sizes, row
 from vcl_radial.bench.timing import interleaved, ratios
 from vcl_radial.bench.training import TWO_TASKS, Training, epochs_to_fill
-from vcl_radial.data.streams import TensorStream
-from vcl_radial.nn import (
-    BayesianConv2d,
-    BayesianLinear,
-    MultiHead,
-    PointConv2d,
-    PointLinear,
-    PosteriorSettings,
-    kl_divergence,
-)
+from vcl_radial.nn import PointConv2d, WithHeads, kl_divergence
+from vcl_radial.tracks.networks import posterior_of
 
 METHODS = ("radial-vcl", "naive")
 """A Bayesian network, and the same with point estimates on the same machinery."""
@@ -42,54 +32,25 @@ PICTURES = (Growth("growth", "Cost of a training step"),)
 _CONVOLUTIONS = 3
 
 
-class ConvNet(nn.Module):
-    """3x3 convolutions with ReLUs, each of which halves the image, and a head for each task.
+def convolutional(channels: int, training: Training) -> nn.Module:
+    """3x3 convolutions of so many channels with ReLUs, each of which halves the image, and heads.
 
-    Args:
-        channels: of each convolution.
-        stream: square images of one channel, flat or not, and their number of classes.
-        posterior: a variational family for all weights; None for point estimates.
+    For the stream (square images of one channel, flat or not) and the recipe of a training.
     """
-
-    def __init__(
-        self, channels: int, stream: TensorStream, posterior: PosteriorSettings | None
-    ) -> None:
-        super().__init__()
-        conv: Callable[..., nn.Module] = PointConv2d
-        linear: Callable[..., nn.Module] = PointLinear
-        if posterior is not None:
-            conv = partial(BayesianConv2d, posterior=posterior)
-            linear = partial(BayesianLinear, posterior=posterior)
-        self.side = math.isqrt(stream.x[0].numel())
-        features = channels * math.ceil(self.side / 2**_CONVOLUTIONS) ** 2
-        self.body = nn.ModuleList(
-            conv(inputs, outputs, 3, stride=2, padding=1)
-            for inputs, outputs in pairwise([1, *[channels] * _CONVOLUTIONS])
-        )
-        self.head = MultiHead(partial(linear, features, stream.n_classes))
-
-    def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """Logits `[B, classes]` of images `[B, ...]` under one draw of the weights."""
-        x = x.view(-1, 1, self.side, self.side)
-        for layer in self.body:
-            x = relu(layer(x), inplace=True)
-        logits: Tensor = self.head(x.flatten(1), task)
-        return logits
-
-
-def convolutional(channels: int, training: Training) -> ConvNet:
-    """The convolutional network of so many channels for the stream and recipe of a training."""
-    recipe = training.recipe
-    posterior = None
-    if recipe.posterior != "none":
-        posterior = PosteriorSettings(
-            recipe.posterior,
-            recipe.grouping,
-            recipe.initial_rho,
-            recipe.initial_noise,
-            recipe.prior_scale,
-        )
-    return ConvNet(channels, training.run.stream, posterior)
+    stream = training.run.stream
+    side = math.isqrt(stream.x[0].numel())
+    convolutions = [
+        module
+        for inputs, outputs in pairwise([1, *[channels] * _CONVOLUTIONS])
+        for module in (PointConv2d(inputs, outputs, 3, stride=2, padding=1), nn.ReLU(inplace=True))
+    ]
+    body = nn.Sequential(nn.Flatten(), nn.Unflatten(1, (1, side, side)), *convolutions)
+    return WithHeads(
+        body.append(nn.Flatten()),
+        stream.x[0].shape,
+        stream.n_classes,
+        posterior=posterior_of(training.recipe),
+    )
 
 
 class Axis(NamedTuple):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout
 
-from vcl_radial.nn import (
-    BayesianConv2d,
-    BayesianLinear,
-    PointConv2d,
-    PointLinear,
-    PosteriorSettings,
-    posterior_blocks,
-)
+from vcl_radial.nn import PointConv2d, PointLinear, PosteriorSettings, posterior_blocks
+from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.papers.radial.fitting import Recipe, fit
 
 K = 5
@@ -35,31 +30,21 @@ Batches = Sequence[tuple[Tensor, Tensor]]
 
 def perceptron(posterior: PosteriorSettings | None, drop: float = 0.0) -> nn.Module:
     """784-400-400-10, Bayesian where there is a posterior, with dropout where it is asked for."""
-
-    def linear(inputs: int, outputs: int) -> nn.Module:
-        if posterior is None:
-            return PointLinear(inputs, outputs)
-        return BayesianLinear(inputs, outputs, posterior=posterior)
-
     between = [nn.ReLU(), *([nn.Dropout(drop)] if drop else [])]
-    return nn.Sequential(
-        nn.Flatten(), linear(784, 400), *between, linear(400, 400), *between, linear(400, 10)
-    )
+    layers = PointLinear(784, 400), *between, PointLinear(400, 400), *between, PointLinear(400, 10)
+    return to_bayesian(nn.Sequential(nn.Flatten(), *layers), posterior, inplace=True)
 
 
 def convolutions(posterior: PosteriorSettings | None, drop: float = 0.0) -> nn.Module:
     """Three 3x3 convolutions of 32, 64 and 64 channels with pooling, and an output layer."""
-
-    def conv(inputs: int, outputs: int) -> nn.Module:
-        if posterior is None:
-            return PointConv2d(inputs, outputs, 3, padding=1)
-        return BayesianConv2d(inputs, outputs, 3, padding=1, posterior=posterior)
-
     between = [nn.ReLU(), *([nn.Dropout(drop)] if drop else []), nn.MaxPool2d(2)]
-    last = PointLinear(576, 10) if posterior is None else BayesianLinear(576, 10, True, posterior)
-    return nn.Sequential(
-        conv(1, 32), *between, conv(32, 64), *between, conv(64, 64), *between, nn.Flatten(), last
-    )
+    layers = [
+        module
+        for sizes in pairwise((1, 32, 64, 64))
+        for module in (PointConv2d(*sizes, 3, padding=1), *between)
+    ]
+    network = nn.Sequential(*layers, nn.Flatten(), PointLinear(576, 10))
+    return to_bayesian(network, posterior, inplace=True)
 
 
 Architecture = Callable[[PosteriorSettings | None, float], nn.Module]

@@ -15,15 +15,15 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
-from torch.nn.functional import relu
 
 from vcl_radial.nn import (
-    BayesianConv2d,
-    BayesianLinear,
+    PointConv2d,
+    PointLinear,
     PosteriorBlock,
     PosteriorSettings,
     posterior_blocks,
 )
+from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.weights import inverse_softplus
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.papers.analysis import Analysis, Setting
@@ -61,23 +61,15 @@ _PAIRS = {16: 64, 64: 32, 512: 6}
 """Pairs of draws, by channels."""
 
 
-class ConvNet(nn.Module):
+def convolutional(channels: int, posterior: PosteriorSettings) -> nn.Module:
     """3x3 convolutions of C channels with ReLUs, global mean pooling and a linear output layer."""
-
-    def __init__(self, channels: int, posterior: PosteriorSettings) -> None:
-        super().__init__()
-        self.body = nn.ModuleList(
-            BayesianConv2d(channels, channels, 3, padding=1, posterior=posterior)
-            for _ in range(DEPTH)
-        )
-        self.head = BayesianLinear(channels, CLASSES, posterior=posterior)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits `[B, 10]` of features `[B, C, H, W]` under one draw of the weights."""
-        for layer in self.body:
-            x = relu(layer(x))
-        logits: Tensor = self.head(x.mean((2, 3)))
-        return logits
+    layers = [
+        module
+        for _ in range(DEPTH)
+        for module in (PointConv2d(channels, channels, 3, padding=1), nn.ReLU())
+    ]
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), PointLinear(channels, CLASSES)
+    return to_bayesian(nn.Sequential(*layers, *head), posterior, inplace=True)
 
 
 Scale = Callable[[PosteriorBlock], float]
@@ -161,8 +153,8 @@ def _measure(
 ) -> list[tuple[float, float]]:
     # The same network, batch and draws for every family and scale.
     with own_randomness(setting.seed, torch.device("cpu")):
-        network = ConvNet(channels, PosteriorSettings(family))
-        x = relu(torch.randn(IMAGES, channels, SIDE, SIDE))
+        network = convolutional(channels, PosteriorSettings(family))
+        x = torch.randn(IMAGES, channels, SIDE, SIDE).relu()
         y = torch.randint(CLASSES, (IMAGES,))
         return [nll_variance(network, x, y, scale, _PAIRS[channels]) for scale in scales]
 
