@@ -28,7 +28,4 @@ __all__ = [
     "check_family",
     "recipe_for",
 ]
-__getattr__ = attributes(
-    __name__,
-    {"kit": ("CHECKS", "Check", "check", "check_family"), "streams": ("STREAMS", "Stream")},
-)
+__getattr__ = attributes(__name__)

@@ -40,6 +40,4 @@ __all__ = [
     "summary",
 ]
 # Reports read tables alone: without PyTorch, which scores of predictions need.
-__getattr__ = attributes(
-    __name__, {"prediction": ("accuracy", "expected_calibration_error", "nll")}
-)
+__getattr__ = attributes(__name__)

@@ -19,14 +19,7 @@ if TYPE_CHECKING:
     from vcl_radial.strategies.task_model import TaskModel
 
 __all__ = ["ContinualStrategy", "Scores", "Strategy", "TaskModel"]
-__getattr__ = attributes(
-    __name__,
-    {
-        "base": ("ContinualStrategy", "Strategy"),
-        "scores": ("Scores",),
-        "task_model": ("TaskModel",),
-    },
-)
+__getattr__ = attributes(__name__)
 
 
 class _Strategies(MetaPathFinder, Loader):

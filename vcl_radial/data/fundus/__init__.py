@@ -50,19 +50,4 @@ __all__ = [
     "synthetic_photographs",
 ]
 # The names of data sets are read without PyTorch.
-__getattr__ = attributes(
-    __name__,
-    {
-        "augment": ("Augmentation", "Changes", "changed"),
-        "batches": ("Batch", "Normalisation", "TrainingBatches", "evaluation_batches"),
-        "data": ("FundusData", "load_pixels"),
-        "datasets": ("load_photographs",),
-        "faults": ("Fault", "OnFault"),
-        "layouts": ("FUNDUS_DATASETS", "LAYOUTS", "Layout"),
-        "medmnist": ("read_medmnist",),
-        "readers": ("read_folder",),
-        "splits": ("Split", "published_split", "split_by_patient"),
-        "synthetic": ("SyntheticSettings", "synthetic_photographs"),
-        "table": ("REFERABLE_FROM", "Photograph", "Photographs"),
-    },
-)
+__getattr__ = attributes(__name__)

@@ -32,17 +32,4 @@ __all__ = [
     "split_stream",
     "to_avalanche",
 ]
-__getattr__ = attributes(
-    __name__,
-    {
-        "batches": ("TensorBatches", "TensorLoading"),
-        "benchmark": ("to_avalanche",),
-        "build": ("build_stream",),
-        "datasets": ("DATASETS", "checksum", "load_dataset"),
-        "idx": ("read_idx",),
-        "image_data": ("ImageData",),
-        "permuted": ("permuted_stream",),
-        "split": ("split_stream",),
-        "tensors": ("Split", "TensorStream"),
-    },
-)
+__getattr__ = attributes(__name__)
