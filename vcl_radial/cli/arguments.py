@@ -8,7 +8,7 @@ import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from vcl_radial.errors import UserError, visible
 
@@ -71,14 +71,16 @@ def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
     )
 
 
-def add_out(parser: argparse._ActionsContainer, default: str) -> None:
+def add_out(
+    parser: argparse._ActionsContainer, default: str, help: str = "the folder of the results"
+) -> None:
     """The argument `--out DIR`, where results are kept."""
     parser.add_argument(
         "--out",
         metavar="DIR",
         type=Path,
         default=Path(default),
-        help="the folder of the results (default: %(default)s)",
+        help=f"{help} (default: %(default)s)",
     )
 
 
@@ -115,14 +117,13 @@ def add_tuned(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def in_words(command: str, options: argparse.Namespace) -> str:
-    """A command of runs, with what decides the numbers."""
-    words = ["vcl-radial", command, options.benchmark]
-    words += ["--method", *options.methods] if options.methods else []
-    words += ["--seeds", str(options.seeds)] if options.seeds > 1 else []
-    words += ["--lanes", str(options.lanes)] if getattr(options, "lanes", None) else []
-    words += ["--tuned"] if options.tuned else []
-    words += ["--set", *options.settings] if options.settings else []
+def command_line(command: str, *arguments: str, **options: Any) -> str:
+    """A command in words, with what decides its numbers; an option that is not set is left out."""
+    words = ["vcl-radial", command, *arguments]
+    for name, value in options.items():
+        if value is not None and value is not False and value != []:
+            values = value if isinstance(value, list) else [] if value is True else [value]
+            words += [f"--{name.replace('_', '-')}", *map(str, values)]
     return shlex.join(words)
 
 

@@ -16,7 +16,21 @@ if TYPE_CHECKING:
 
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
-    """The options that `executor_of` reads."""
+    """The options of how runs are carried out, those that `executor_of` reads among them."""
+    parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=count,
+        help="runs at a time, each on one thread (default: one per core; for photographs and on a "
+        "GPU 1)",
+    )
+    parser.add_argument(
+        "--lanes",
+        metavar="N",
+        type=count,
+        help="runs of one shape, such as seeds, that train as one program (default: 1; for tables "
+        "40; on a GPU 64)",
+    )
     parser.add_argument(
         "--executor",
         choices=("local", "ray"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from vcl_radial.cli.arguments import (
     add_device,
     add_out,
     add_settings,
+    command_line,
     count,
     seed_number,
     usable_device,
@@ -100,7 +100,15 @@ def _papers(options: argparse.Namespace) -> int:
         quick=options.quick,
         data_dir=options.data_dir,
         say=lambda line: print(f"  {line}", flush=True),
-        command=_in_words(options),
+        command=command_line(
+            "papers",
+            *(word for word, _ in options.names),
+            seed=options.seed or None,
+            method=options.methods,
+            seeds=options.seeds if options.seeds != 3 else None,
+            quick=options.quick,
+            set=options.settings,
+        ),
         seeds=options.seeds,
         methods=options.methods,
         settings=settings,
@@ -126,14 +134,3 @@ def _list() -> int:
         for name, shows in page.figures.items():
             print(f"  {name:19}{shows}")
     return DONE
-
-
-def _in_words(options: argparse.Namespace) -> str:
-    """The command, with what decides the numbers."""
-    words = ["vcl-radial", "papers", *(word for word, _ in options.names)]
-    words += ["--seed", str(options.seed)] if options.seed else []
-    words += ["--method", *options.methods] if options.methods else []
-    words += ["--seeds", str(options.seeds)] if options.seeds != 3 else []
-    words += ["--quick"] if options.quick else []
-    words += ["--set", *options.settings] if options.settings else []
-    return shlex.join(words)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, count
+from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, command_line, count
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
@@ -72,13 +71,15 @@ def add(commands: Commands) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     of_sweep = {name: value for name in _OF_SWEEPS if (value := getattr(options, name)) is not None}
-    words = ["vcl-radial", "report", str(options.folder)]
-    words += ["--to", str(options.to)] if options.to else []
-    words += ["--data-dir", str(options.data_dir)] if options.data_dir else []
-    words += ["--first", *options.first] if tuple(options.first) != MAIN_METHODS else []
-    for name, value in of_sweep.items():
-        words += [f"--{name}", str(value)]
-    to, command = options.to or options.folder / "report", shlex.join(words)
+    command = command_line(
+        "report",
+        str(options.folder),
+        to=options.to,
+        data_dir=options.data_dir,
+        first=options.first if tuple(options.first) != MAIN_METHODS else None,
+        **of_sweep,
+    )
+    to = options.to or options.folder / "report"
     if (options.folder / "sweep.toml").is_file():
         from vcl_radial.sweeps.report import write_sweep_report
 

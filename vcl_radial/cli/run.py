@@ -17,8 +17,8 @@ from vcl_radial.cli.arguments import (
     add_out,
     add_settings,
     add_tuned,
+    command_line,
     count,
-    in_words,
     may_have_cuda,
 )
 from vcl_radial.cli.executors import add_executor, device_of, executor_of
@@ -54,20 +54,6 @@ def add(commands: Commands) -> None:
         default=1,
         help="number of seeds, 0 to N-1; a seed is also a split of a table or a game of a bandit "
         "(default: 1)",
-    )
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=count,
-        help="runs at a time, each on one thread (default: one per core; for photographs and on a "
-        "GPU 1)",
-    )
-    parser.add_argument(
-        "--lanes",
-        metavar="N",
-        type=count,
-        help="runs of one shape, such as seeds, that train as one program (default: 1; for tables "
-        "40; on a GPU 64)",
     )
     add_executor(parser)
     add_tuned(parser)
@@ -119,7 +105,15 @@ def _run(options: argparse.Namespace) -> int:
         options.data_dir,
         device_of(options) if "cuda" in track.devices else "cpu",
         log=tuple(dict.fromkeys(options.log)),
-        command=in_words("run", options),
+        command=command_line(
+            "run",
+            options.benchmark,
+            method=options.methods,
+            seeds=options.seeds if options.seeds > 1 else None,
+            lanes=options.lanes,
+            tuned=options.tuned,
+            set=options.settings,
+        ),
     )
     runs = [track.on_data(run, options.data_dir) for run in runs]
     if _under_torchrun():

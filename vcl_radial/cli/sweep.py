@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, FAILED, add_data_dir, add_device, count
+from vcl_radial.cli.arguments import (
+    DONE,
+    FAILED,
+    add_data_dir,
+    add_device,
+    add_out,
+    command_line,
+    count,
+)
 from vcl_radial.cli.executors import add_executor, device_of, executor_of
 
 if TYPE_CHECKING:
@@ -25,21 +31,7 @@ def add(commands: Commands) -> None:
         "interruption; `report` shows the result and writes the best recipes.",
     )
     parser.add_argument("sweep", metavar="SWEEP", help="a name that `list` prints, or a .toml file")
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=count,
-        help="runs at a time, each on one thread (default: one per core; for photographs and on a "
-        "GPU 1)",
-    )
     add_executor(parser)
-    parser.add_argument(
-        "--lanes",
-        metavar="N",
-        type=count,
-        help="runs of one shape, such as seeds, that train as one program (default: 1; of tables "
-        "40; on a GPU 64)",
-    )
     parser.add_argument(
         "--trials", metavar="N", type=count, help="trials of each method (default: that of SWEEP)"
     )
@@ -49,13 +41,7 @@ def add(commands: Commands) -> None:
         help="also write the trials to this database, with Optuna (default: none)",
     )
     add_data_dir(parser, "; else the data are downloaded once, if that is allowed")
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("runs/sweeps"),
-        help="the folder of the results, with a folder for each sweep (default: runs/sweeps)",
-    )
+    add_out(parser, "runs/sweeps", "the folder of the results, with a folder for each sweep")
     add_device(parser)
     parser.set_defaults(command=_sweep)
 
@@ -72,7 +58,8 @@ def _sweep(options: argparse.Namespace) -> int:
     from vcl_radial.sweeps.command import Means, sweep
 
     means = Means(options.jobs, options.lanes, options.storage, executor_of(options))
-    place = Place(options.out, options.data_dir, device_of(options), command=_in_words(options))
+    command = command_line("sweep", options.sweep, trials=options.trials, lanes=options.lanes)
+    place = Place(options.out, options.data_dir, device_of(options), command=command)
     studies = sweep(plans, place, means)
     print()
     for study in studies:
@@ -86,14 +73,6 @@ def _sweep(options: argparse.Namespace) -> int:
     folder = options.out / plans[0].name
     print(f"  {folder / 'trials.csv'}; vcl-radial report {folder}")
     return DONE if any(study.best() is not None for study in studies) else FAILED
-
-
-def _in_words(options: argparse.Namespace) -> str:
-    """The command, with what decides the numbers."""
-    words = ["vcl-radial", "sweep", options.sweep]
-    words += ["--trials", str(options.trials)] if options.trials else []
-    words += ["--lanes", str(options.lanes)] if options.lanes else []
-    return shlex.join(words)
 
 
 def _counts(outcomes: Sequence[str]) -> str:
