@@ -1,7 +1,7 @@
 """What installed packages offer: found, listed, checked and run by its name."""
 
-import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.installed import offer, offers
 from vcl_radial.report import write as report
 from vcl_radial.runs import catalogue
+from vcl_radial.strategies.registry import find_strategy
 
 CODE = """
 from vcl_radial.strategies import ContinualStrategy
@@ -26,7 +27,6 @@ def command(capsys, tmp_path, monkeypatch):
     """Call the command line; give exit code, output and error lines."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: set())
-    handler = signal.getsignal(signal.SIGTERM)
 
     def call(*arguments):
         capsys.readouterr()
@@ -34,8 +34,7 @@ def command(capsys, tmp_path, monkeypatch):
         out, err = capsys.readouterr()
         return code, out, err.splitlines()
 
-    yield call
-    signal.signal(signal.SIGTERM, handler)
+    return call
 
 
 @pytest.fixture
@@ -154,6 +153,7 @@ def test_the_suites_own_names_stay_its_own(install, command):
     for name in ("naive", "vcl"):
         (folder / f"{name}.toml").write_text(RECIPE)
     assert catalogue.load("method", "naive").path.parent == catalogue.folder("method")
+    assert find_strategy("vcl").__name__ == "VCL"
     with pytest.raises(UserError, match="unknown method 'vcl'; the nearest is"):
         catalogue.load("method", "vcl")
     assert catalogue.installed() == []
@@ -163,9 +163,7 @@ def test_the_suites_own_names_stay_its_own(install, command):
 def test_a_name_that_two_packages_offer_has_to_be_made_plain(install):
     install("first", mine="first_module:Mine")
     install("second", mine="second_module:Mine")
-    words = (
-        r"'mine': several installed packages offer it; write strategy = 'first_module:Mine' \(first"
-        r" 1.0\) or 'second_module:Mine' \(second 1.0\) in a recipe"
-    )
-    with pytest.raises(UserError, match=words):
-        catalogue.load("method", "mine")
+    words = r"write strategy = 'first_module:Mine' \(first 1.0\) or 'second_module:Mine' \(second"
+    for find in (partial(catalogue.load, "method"), find_strategy):
+        with pytest.raises(UserError, match=words):
+            find("mine")

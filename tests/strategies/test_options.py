@@ -172,7 +172,48 @@ Made = type("Made", (Plain,), {})
 
 class Wide(Plain, metaclass=type):
     pass
+
+class MakesNothing(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        self.strength, self.old = strength, {}
+
+class PassesOnByPosition(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(settings)
+
+class PassesNothingOn(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__()
+
+class PassesItsOwnOn(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(strength=strength, **settings)
+
+class PassesItselfOn(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(self, **settings)
+
+class PassesTwice(ContinualStrategy):
+    def __init__(self, **settings):
+        super().__init__(model=None, **settings)
+
+class IsDerived(PassesNothingOn):
+    def __init__(self, *, more=1.0, **settings):
+        super().__init__(**settings)
 """
+PASS_ON = "take **settings and pass them on by super().__init__(**settings)"
+BY_POSITION = f"passes on by position what the class it is derived from takes by name: {PASS_ON}"
+SLIPS = {
+    "MakesNothing": "does not make the strategy: begin it with super().__init__(**settings)",
+    "PassesOnByPosition": BY_POSITION,
+    "PassesItselfOn": BY_POSITION,
+    "PassesNothingOn": f"does not pass 'model' on: {PASS_ON}",
+    "IsDerived": f"does not pass 'model' on: {PASS_ON}",
+    "PassesItsOwnOn": "passes 'strength' on, which the class it is derived from does not take: pass"
+    " on no more than super().__init__(**settings)",
+    "PassesTwice": "passes 'model' on twice: **settings has it already",
+}
+"""What a constructor does wrong with what a run gives to every method, by its class."""
 
 
 @pytest.fixture
@@ -205,6 +246,15 @@ def test_what_a_source_leaves_open_is_left_to_the_class(sources):
 def test_an_option_that_a_class_fixes_for_the_one_it_is_from_is_none_of_its_own(sources):
     with pytest.raises(UserError, match=r"unknown option 'near' .*the nearest is 'far'"):
         check_options("Fixes", sources("Fixes"), {"near": "a"})
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_constructor_that_keeps_settings_to_itself_is_named_with_the_mend(name, sources):
+    with pytest.raises(UserError) as error:
+        check_options("x", sources(name), {})
+    place = {"IsDerived": "PassesNothingOn"}.get(name, name)
+    words = f"{place}.__init__ (theirs_in_a_file.py) {SLIPS[name]}"
+    assert words in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -21,22 +21,20 @@ def test_every_method_is_found_by_the_name_of_its_file():
         assert found.__module__ == f"vcl_radial.strategies.{name}"
 
 
-@pytest.fixture
-def user_module(tmp_path, monkeypatch):
-    (tmp_path / "their_methods.py").write_text(
-        "from vcl_radial.strategies import ContinualStrategy\n"
-        "class Mine(ContinualStrategy): pass\n"
-        "NOT_A_CLASS = 3\n"
-        "class Other: pass\n"
-    )
-    (tmp_path / "their_broken_methods.py").write_text("import a_package_that_is_not_there\n")
-    monkeypatch.syspath_prepend(tmp_path)
+THEIRS = """
+from vcl_radial.strategies import ContinualStrategy
+class Mine(ContinualStrategy): pass
+NOT_A_CLASS = 3
+class Other: pass
+"""
+
+
+@pytest.fixture(autouse=True)
+def _their_methods(user_module):
+    user_module("their_methods", THEIRS)
+    user_module("their_broken_methods", "import a_package_that_is_not_there")
     yield
     sys.modules.pop("their_methods", None)
-
-
-def test_a_users_own_class_is_found(user_module):
-    assert find_strategy("their_methods:Mine").__name__ == "Mine"
 
 
 @pytest.mark.parametrize(
@@ -50,16 +48,16 @@ def test_a_users_own_class_is_found(user_module):
         ("their_broken_methods:Mine", "a_package_that_is_not_there"),
         ("no_such_package:Mine", "cannot import 'no_such_package'"),
         ("vcl_radial.strategies.vcl:", "has no ''"),
+        ("nowhere_at_all:Own", "run the command in the folder"),
+        ("own.py:Own", "without .py: 'own'"),
     ],
 )
-def test_what_is_wrong_with_a_strategy_is_named(name, words, user_module):
+def test_what_is_wrong_with_a_strategy_is_named(name, words):
     with pytest.raises(UserError, match=words):
         find_strategy(name)
 
 
-def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_point(
-    user_module, install
-):
+def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_point(install):
     assert installed() == []
     install("theirs", mine="their_methods:Mine")
     assert installed() == ["mine"]
@@ -67,21 +65,6 @@ def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_poin
     assert find_strategy("mine") is find_strategy("their_methods:Mine")
     with pytest.raises(UserError, match=r"nearest is 'mine' .*; installed: mine; your own"):
         find_strategy("mime")
-
-
-def test_an_installed_package_does_not_take_a_built_in_name(user_module, install):
-    install("theirs", vcl="their_methods:Mine")
-    assert installed() == []
-    assert find_strategy("vcl").__name__ == "VCL"
-
-
-def test_a_name_that_two_packages_offer_is_asked_about(user_module, install):
-    install("theirs", mine="their_methods:Mine")
-    install("others", mine="other_methods:Mine")
-    with pytest.raises(
-        UserError, match=r"write strategy = 'other_methods:Mine' \(others 1.0\) or 'their_m"
-    ):
-        find_strategy("mine")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +75,7 @@ def test_a_name_that_two_packages_offer_is_asked_about(user_module, install):
         ("their_methods", "'their_methods' has no ''"),
     ],
 )
-def test_what_is_wrong_with_an_entry_point_is_named(target, words, user_module, install):
+def test_what_is_wrong_with_an_entry_point_is_named(target, words, install):
     install("theirs", mine=target)
     with pytest.raises(UserError, match=f"strategy = 'mine'.*{words}"):
         find_strategy("mine")
@@ -114,15 +97,6 @@ def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
             file.write("# edited\n")
         found.add(outside.checksum(own))
     assert len(found) == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("nowhere_at_all:Own", "run the command in the folder"), ("own.py:Own", "without .py: 'own'")],
-)
-def test_a_module_that_is_not_found_comes_with_the_mend(name, words):
-    with pytest.raises(UserError, match=words):
-        find_strategy(name)
 
 
 def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
