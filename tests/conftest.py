@@ -100,6 +100,33 @@ def user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Call the command line in an empty folder; give exit code, output and error lines."""
+    from vcl_radial.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, list[str]]:
+        capsys.readouterr()
+        try:
+            code = main(arguments)
+        except SystemExit as end:  # argparse
+            code = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return code, out, err.splitlines()
+
+    return call
+
+
+@pytest.fixture
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the pictures, which take longer than the runs."""
+    from vcl_radial.report import write
+
+    monkeypatch.setattr(write, "write_report", lambda *_args, **_settings: set())
+
+
+@pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a report's time: where the files of pictures are enough, draw none."""
     from vcl_radial.report.figures import style

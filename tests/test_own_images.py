@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vcl_radial.cli import main
 from vcl_radial.data.streams import datasets
 from vcl_radial.data_files import IDX_NAMES
 from vcl_radial.report import files
@@ -18,20 +17,11 @@ TINY = ["--set", "epochs=1", "eval_samples=1"]
 
 
 @pytest.fixture
-def command(capsys, tmp_path, monkeypatch):
-    """Call the command line in an empty folder; give exit code, output and error lines."""
-    monkeypatch.chdir(tmp_path)
-    # Pictures take longer than the runs.
+def run(command, monkeypatch):
+    """Run without pictures, which take longer than the runs."""
     monkeypatch.setattr(files, "draw", lambda *_: b"")
     datasets._checksum.cache_clear()  # as in a process of its own
-
-    def call(*arguments: str) -> tuple[int, str, list[str]]:
-        capsys.readouterr()
-        code = main(["run", *arguments, "--jobs", "1", "--device", "cpu"])
-        out, err = capsys.readouterr()
-        return code, out, err.splitlines()
-
-    return call
+    return lambda *arguments: command("run", *arguments, "--jobs", "1", "--device", "cpu")
 
 
 @pytest.fixture
@@ -50,9 +40,9 @@ def specs() -> list[dict]:
     return [tomllib.loads(path.read_text()) for path in sorted(Path("runs").rglob("spec.toml"))]
 
 
-def test_a_folder_of_colour_images_runs_without_a_line_of_python(command, flowers):
+def test_a_folder_of_colour_images_runs_without_a_line_of_python(run, flowers):
     (flowers / "rose" / "about.txt").touch()
-    code, out, err = command(
+    code, out, err = run(
         *("image-folder-multi-head", "--data-dir", "flowers", "--method", "radial-vcl", "ewc"),
         *TINY,
     )
@@ -70,8 +60,8 @@ def test_a_folder_of_colour_images_runs_without_a_line_of_python(command, flower
     assert "aster, daisy" in page.read_text()
 
 
-def test_any_split_benchmark_takes_an_image_folder_with_the_mlp_too(command, flowers):
-    code, out, err = command(
+def test_any_split_benchmark_takes_an_image_folder_with_the_mlp_too(run, flowers):
+    code, out, err = run(
         *("split-digits-single-head", "--data-dir", "flowers", "--method", "naive", *TINY),
         *("stream.dataset=image-folder", "stream.tasks=2", "stream.image_size=4", "batch_size=8"),
     )
@@ -82,7 +72,7 @@ def test_any_split_benchmark_takes_an_image_folder_with_the_mlp_too(command, flo
     assert spec["stream"]["image_size"] == 4
 
 
-def test_idx_files_are_reported_under_the_name_of_their_folder(command, tmp_path):
+def test_idx_files_are_reported_under_the_name_of_their_folder(run, tmp_path):
     random = np.random.default_rng(0)
     (tmp_path / "letters").mkdir()
     for name, n in zip(IDX_NAMES, (40, 40, 8, 8), strict=True):
@@ -94,11 +84,11 @@ def test_idx_files_are_reported_under_the_name_of_their_folder(command, tmp_path
         *("split-digits-multi-head", "--data-dir", "letters", "--method", "naive", *TINY),
         *("stream.dataset=idx-folder", "stream.tasks=2", "batch_size=8"),
     ]
-    code, out, err = command(*arguments, "network=convnet")
+    code, out, err = run(*arguments, "network=convnet")
     assert (code, err) == (0, [])
     assert "\nsplit-digits-multi-head on letters\n" in out
     (tmp_path / "letters").rename(tmp_path / "renamed")
-    code, out, _ = command(*[a.replace("letters", "renamed") for a in arguments], "network=convnet")
+    code, out, _ = run(*[a.replace("letters", "renamed") for a in arguments], "network=convnet")
     assert "all 1 runs were finished before" in out  # content tells data apart, not the name
 
 
@@ -121,9 +111,9 @@ BAD = ["image-folder-multi-head", "--data-dir", "flowers", "--method", "naive", 
         ),
     ],
 )
-def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(command, flowers, damage, words):
+def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(run, flowers, damage, words):
     damage(Path("flowers"))
-    code, out, err = command(*BAD)
+    code, out, err = run(*BAD)
     assert (code, out, len(err)) == (1, "", 1)
     assert err[0].startswith(f"vcl-radial: {words}")
     assert not Path("runs").exists()
@@ -138,21 +128,21 @@ def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(command, flowers, da
     ],
 )
 def test_tasks_that_do_not_fit_the_folder_are_refused_before_an_image_is_read(
-    command, flowers, monkeypatch, setting, words
+    run, flowers, monkeypatch, setting, words
 ):
     monkeypatch.setattr(datasets, "load_image_folder", None)
     settings = [setting] if "tasks" in setting else [setting, "stream.tasks=2"]
-    code, _, err = command(*BAD, *settings)
+    code, _, err = run(*BAD, *settings)
     assert (code, len(err)) == (1, 1)
     assert err[0].startswith(f"vcl-radial: image-folder-multi-head: {words}")
 
 
-def test_what_is_finished_stays_when_the_folder_goes_bad(command, flowers):
-    assert command(*BAD)[0] == 0
+def test_what_is_finished_stays_when_the_folder_goes_bad(run, flowers):
+    assert run(*BAD)[0] == 0
     before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
     Image.new("RGB", (10, 8)).save("flowers/lily/3.png")
     datasets._checksum.cache_clear()  # as in another process
-    code, _, err = command(*BAD)
+    code, _, err = run(*BAD)
     assert code == 1
     assert err == [
         "vcl-radial: flowers/aster/0.png has 9x8 pixels, but flowers/lily/3.png 10x8: give all "
@@ -161,16 +151,16 @@ def test_what_is_finished_stays_when_the_folder_goes_bad(command, flowers):
     assert {p: p.read_bytes() for p in Path("runs").rglob("*") if p.is_file()} == before
 
 
-def test_keys_of_an_image_folder_are_refused_for_other_data(command):
+def test_keys_of_an_image_folder_are_refused_for_other_data(run):
     for key in ("image_size=8", "test_share=0.3", "test_seed=1"):
-        code, _, err = command("split-digits-multi-head", "--set", f"stream.{key}")
+        code, _, err = run("split-digits-multi-head", "--set", f"stream.{key}")
         assert code == 1
         assert len(err) == 1
         assert "this key is for stream.dataset = 'image-folder' only" in err[0]
 
 
-def test_images_too_small_for_the_convnet_are_said_to_be_before_any_training(command, flowers):
-    code, _, err = command(
+def test_images_too_small_for_the_convnet_are_said_to_be_before_any_training(run, flowers):
+    code, _, err = run(
         *("image-folder-multi-head", "--data-dir", "flowers", "--method", "naive", *TINY),
         "stream.image_size=7",
     )

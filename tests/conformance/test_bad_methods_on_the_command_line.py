@@ -1,14 +1,11 @@
 """A user's faulty method: one line from `run` as from `check`, and the other runs go on."""
 
 import re
-import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from vcl_radial.cli import main
-from vcl_radial.report import write as report
 from vcl_radial.report.gather import gather
 
 METHODS = """
@@ -51,27 +48,16 @@ class NotAStrategy:
 """
 
 
-@pytest.fixture
-def command(capsys, tmp_path, monkeypatch):
-    """Call the command line where `theirs.py` lies; give exit code, output and error lines."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _their_modules(command, no_report, monkeypatch):
+    """Where commands are called lies `theirs.py`, and what cannot be imported."""
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: set())
-    handler = signal.getsignal(signal.SIGTERM)
     Path("theirs.py").write_text(METHODS)
     Path("broken.py").write_text("class Mine(:\n    pass\n")
     mine = "from broken_methods import Good\nclass Mine(Good): pass\n"
     Path("raising.py").write_text(f"import math\n\n\nmath.no_such_thing\n{mine}")
     Path("quitting.py").write_text(f"raise SystemExit('not here')\n{mine}")
-
-    def call(*arguments):
-        capsys.readouterr()
-        code = main(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err.splitlines()
-
-    yield call
-    signal.signal(signal.SIGTERM, handler)
+    yield
     for module in ("theirs", "broken", "raising", "quitting"):
         sys.modules.pop(module, None)
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.cli import main
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer, offers
-from vcl_radial.report import write as report
 from vcl_radial.runs import catalogue
 from vcl_radial.strategies.registry import find_strategy
 
@@ -20,21 +18,6 @@ class Theirs(ContinualStrategy):
     pass
 """
 RECIPE = 'description = "a method of theirs"\nstrategy = "theirs"\nposterior = "none"\n'
-
-
-@pytest.fixture
-def command(capsys, tmp_path, monkeypatch):
-    """Call the command line; give exit code, output and error lines."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(report, "write_report", lambda *_args, **_kwargs: set())
-
-    def call(*arguments):
-        capsys.readouterr()
-        code = main(arguments)
-        out, err = capsys.readouterr()
-        return code, out, err.splitlines()
-
-    return call
 
 
 @pytest.fixture
@@ -118,7 +101,7 @@ def test_a_damaged_recipe_of_theirs_does_not_keep_the_list_from_the_others(packa
     assert "theirs.toml: not valid TOML" in line
 
 
-def test_theirs_is_run_and_checked_by_its_name(package, command):
+def test_theirs_is_run_and_checked_by_its_name(package, command, no_report):
     (package / "theirs.toml").write_text(RECIPE)
     tiny = ["--set", "epochs=1", "hidden=[8]", "stream.tasks=2"]
     run = ["run", "split-digits-multi-head", "--jobs", "1", "--device", "cpu", "--method"]
