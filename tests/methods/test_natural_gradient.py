@@ -168,6 +168,23 @@ def test_badam_reads_the_moment_that_adam_steps_by(amsgrad):
         assert (square > moments["exp_avg_sq"]).any()
 
 
+def test_badam_that_leaves_the_prior_out_of_its_loss_multiplies_it_in_afterwards():
+    """The posterior is the product of the prior and N(w, 1 / (n sqrt(v))) at Adam's end w."""
+    options = {"prior_in_loss": False, "penalty_weight": 0.7, "beta2": 0.9}
+    learner, ends = make("badam", prior_scale=0.1, **options).train(0), {}
+    body = posteriors(learner)
+    priors = {n: (q.prior_mean.clone(), q.prior_precision.clone()) for n, q in body.items()}
+    learner.train(1, after_step=lambda: ends.update({n: q.mean.clone() for n, q in body.items()}))
+    for name, q in body.items():
+        moments, (mean, precision) = learner.optimizer.state[q.mean], priors[name]
+        root = (moments["exp_avg_sq"] / (1 - 0.9 ** float(moments["step"]))).sqrt()
+        data = len(learner.points(1).y) / 0.7 * root
+        torch.testing.assert_close(q.prior_precision, precision + data)
+        product = (precision * mean + data * ends[name]) / (precision + data)
+        torch.testing.assert_close(q.prior_mean, product)
+        assert not torch.equal(q.prior_mean, ends[name])
+
+
 @pytest.mark.parametrize("at_means", [True, False])
 def test_without_accumulation_badam_draws_what_nothing_has_moved_from_the_first_prior(at_means):
     """Eq. 12 gives the inputs of a unit that is dead the precision 0."""

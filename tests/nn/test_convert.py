@@ -149,14 +149,6 @@ def test_the_state_is_saved_without_pickles_and_loaded(family, tmp_path):
     assert kl_divergence(second, []).item() == kl_divergence(first, []).item()
 
 
-@pytest.mark.parametrize("family", ["gaussian", "radial"])
-def test_a_converted_posterior_is_carried(family):
-    bayesian = to_bayesian(small(), family)
-    assert kl_divergence(bayesian, []).item() > 1
-    consolidate(bayesian, [])
-    assert kl_divergence(bayesian, []).item() == pytest.approx(0, abs=1e-4)
-
-
 def test_a_copy_leaves_the_original_alone_and_in_place_does_not():
     model = small()
     before, state = copy.deepcopy(model), copy.deepcopy(model.state_dict())

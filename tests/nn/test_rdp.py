@@ -1,4 +1,3 @@
-import copy
 import math
 
 import pytest
@@ -117,33 +116,6 @@ def test_convolutions_are_grouped_by_output_and_input_channel(grouping):
     assert layer(torch.randn(2, 4, 8, 8)).shape == (2, 6, 6, 6)
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
-def test_after_consolidation_the_kl_is_zero_and_rises_again_with_any_move(grouping):
-    layer = weights(grouping, initial_noise=0.05)
-    assert layer.kl() > 1
-    layer.consolidate()
-    assert layer.kl().item() == 0
-    for parameter in list(layer.parameters()):
-        before = parameter.detach().clone()
-        with torch.no_grad():
-            parameter.add_(0.01 * torch.randn_like(parameter))
-        assert layer.kl() > 1e-4
-        with torch.no_grad():
-            parameter.copy_(before)
-
-
-@pytest.mark.parametrize("grouping", GROUPINGS)
-def test_the_kl_has_no_slope_right_after_consolidation_and_one_before(grouping):
-    layer = weights(grouping, initial_noise=0.05)
-    for has_slope in (True, False):
-        layer.zero_grad()
-        layer.kl().backward()
-        spreads = [p for n, p in layer.named_parameters() if n.endswith(("rho", "concentration"))]
-        assert all(bool((p.grad.abs() > 0.1).all()) == has_slope for p in spreads)
-        layer.consolidate()
-    assert all(not p.grad.any() for p in layer.parameters())
-
-
 def test_the_first_prior_is_half_cauchy_and_the_carried_one_is_the_posterior():
     block = weights(prior_scale=0.3, prior_concentration=2.0).rows
     assert block.prior == HalfCauchyPrior(0.3, 2.0)
@@ -154,43 +126,6 @@ def test_the_first_prior_is_half_cauchy_and_the_carried_one_is_the_posterior():
     assert torch.equal(p.direction.concentration, q.direction.concentration)
     assert torch.equal(p.factors.loc, q.factors.loc)
     assert torch.equal(p.factors.scale, q.factors.scale)
-
-
-def test_consolidation_leaves_the_posterior_as_it_was():
-    layer = weights("double", initial_noise=0.05)
-    with torch.no_grad():
-        layer.rows.direction.mul_(7.0).add_(0.1)
-    before = layer.mean()[0].detach()
-    torch.manual_seed(2)
-    draw = layer.sample()[0].detach()
-    layer.consolidate()
-    torch.testing.assert_close(layer.mean()[0], before)
-    torch.manual_seed(2)
-    torch.testing.assert_close(layer.sample()[0], draw)
-    lengths = layer.rows.direction.norm(dim=1)
-    torch.testing.assert_close(lengths, torch.ones_like(lengths))
-
-
-def test_the_carried_prior_does_not_follow_the_posterior():
-    layer = weights()
-    layer.consolidate()
-    carried = copy.deepcopy(dict(layer.named_buffers()))
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.add_(0.3)
-    assert all(torch.equal(b, carried[name]) for name, b in layer.named_buffers())
-
-
-@pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_saved_prior_is_the_same_prior_again(grouping):
-    first, second = weights(grouping), weights(grouping, seed=1)
-    first.consolidate()
-    with torch.no_grad():
-        for parameter in first.parameters():
-            parameter.add_(0.01)
-    second.load_state_dict(first.state_dict())
-    assert second.kl().item() == first.kl().item()
-    assert all(not isinstance(v, RDP) for v in first.state_dict().values())
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
