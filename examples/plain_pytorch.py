@@ -8,6 +8,7 @@ from torch.optim import Adam
 
 from vcl_radial.data.streams import build_stream
 from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.training import TaskTraining
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
 
@@ -17,16 +18,13 @@ method = VCL(MLP(64, stream.n_classes, hidden=[100], posterior="radial"))
 
 for number in range(stream.n_tasks):
     x, y = stream.inputs(number, "train"), stream.labels(number, "train")
-    task = Task(number, len(y), lambda x=x, y=y, head=number: [Batch(x, y, head)], heads=[number])
-    method.network.train()
-    method.begin_task(task)
-    optimizer = method.make_optimizer(lambda network: Adam(network.parameters(), lr=3e-3))
-    for _ in range(10):
-        for rows in torch.randperm(len(y)).split(32):
-            method.learn(Batch(x[rows], y[rows], number), optimizer)
-    method.end_task(task)
+    points = Batch(x, y, task=number)
+    task = Task(number, len(y), lambda points=points: points.split(500), heads=[number])
+    training = TaskTraining(method, task, lambda network: Adam(network.parameters(), lr=3e-3))
+    for epoch in range(10):
+        training.learn(map(points.at, torch.randperm(len(y)).split(32)), epoch / 10)
+    training.end()
 
-    method.network.eval()
     right = [
         (method.predict(stream.inputs(t, "test"), t).argmax(1) == stream.labels(t, "test"))
         for t in range(number + 1)

@@ -6,13 +6,14 @@ import torch
 from torch.nn.functional import nll_loss
 from torch.optim import Adam
 
-from vcl_radial.data.streams import TensorBatches, build_stream
+from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import UserError
 from vcl_radial.methods.registry import built_in_class
 from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.training import TaskTraining, selected
 from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.schedules import constant, set_rates
+from vcl_radial.schedules import constant
 
 ADAM = partial(Adam, fused=True)
 ALL = 10_000
@@ -56,7 +57,7 @@ def copies(module):
 
 
 class Learner:
-    """Drives a method as `vcl_radial.methods.base` says; a number of the stream is a task.
+    """Trains a method as `TaskTraining` says; a number of the stream is a task.
 
     Args:
         kind: the class of a method, or its name.
@@ -106,67 +107,54 @@ class Learner:
 
     def begin(self, *numbers):
         """Begin a task; several numbers are one task of all their points."""
-        whole = self.points(*numbers)
-        rows = self.method.select(lambda: Batch(whole.x, whole.y, whole.labels))
-        if rows is not None:
-            whole = Batch(whole.x[rows], whole.y[rows], whole.task)
-        self.whole = whole
+        self.whole = whole = selected(self.method, self.points(*numbers))
         task = Task(
             number=numbers[0],
             points=len(whole.y),
-            batches=lambda: [Batch(*part) for part in self.batches(shuffle=False)],
+            batches=lambda: whole.split(self.batch_size),
             heads=sorted(set(whole.labels.tolist())),
-            steps=self.epochs * len(self.batches()),
+            steps=self.epochs * -(-len(whole.y) // self.batch_size),
             epochs=self.epochs,
             batch_size=self.batch_size,
             schedule=self.schedule,
         )
-        self.method.begin_task(task)
-        self.method.network.train()
+        self.training = TaskTraining(self.method, task, self.make)
         self.losses, self.seen = [], []
-        return task
 
-    def batches(self, shuffle=True):
-        return TensorBatches(*self.whole[:2], self.whole.labels, self.batch_size, shuffle)
-
-    def make_optimizer(self):
-        self.optimizer = self.method.make_optimizer(self.make)
-        return self.optimizer
+    def batches(self):
+        """Of an epoch."""
+        return map(self.whole.at, torch.randperm(len(self.whole.y)).split(self.batch_size))
 
     def train(self, *numbers, after_step=lambda: None):
         """Learn tasks one after another, or all together where the method wants that."""
         whole_stream = getattr(self.method, "needs_whole_stream", False)
         for group in [numbers] if whole_stream else [(number,) for number in numbers]:
             torch.manual_seed(group[0])  # the randomness of a task is its own, wherever it comes
-            task = self.begin(*group)
-            if (warm_up := self.method.warm_up()) is not None:
-                with warm_up.inside:
-                    self._epochs(warm_up.epochs)
-            self._epochs(self.epochs, after_step)
-            self.method.end_task(task)
+            self.begin(*group)
+            self.training.warm_up(self._observed)
+            for epoch in range(self.epochs):
+                self.training.learn(self._observed(after_step), epoch / self.epochs)
+            self.training.end()
         return self
 
-    def _epochs(self, epochs, after_step=lambda: None):
-        self.make_optimizer()
-        for epoch in range(epochs):
-            set_rates(self.optimizer, self.schedule, epoch / epochs)
-            for x, y, labels in self.batches():
-                task = labels if isinstance(self.whole.task, torch.Tensor) else self.whole.task
-                self.losses.append(self.method.learn(Batch(x, y, task), self.optimizer).squeeze())
-                self.seen.append(x)
-                after_step()
+    def _observed(self, after_step=lambda: None):
+        """Of an epoch, and what is noted after the step on each."""
+        for batch in self.batches():
+            yield batch
+            self.losses.append(self.training.loss.squeeze())
+            self.seen.append(batch.x)
+            after_step()
 
     def standing_loss(self, number, batch_size=ALL, begin=True):
         """The mean loss of a pass over a task without a step, all under the same draws."""
         self.batch_size = batch_size
         if begin:
             self.begin(number)
-        self.make_optimizer()
         self.method.step = lambda optimizer: None
         total = 0.0
-        for x, y, _ in self.batches():
+        for batch in self.batches():
             torch.manual_seed(5)
-            total += self.method.learn(Batch(x, y, self.whole.task), self.optimizer) * len(y)
+            total += self.method.learn(batch, self.training.optimizer) * len(batch.y)
         del self.method.step
         return total.squeeze() / len(self.whole.y)
 

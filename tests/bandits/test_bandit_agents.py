@@ -1,11 +1,12 @@
 import math
+from contextlib import contextmanager
 
 import pytest
 import torch
 from scipy import stats
 
 from vcl_radial.errors import Diverged
-from vcl_radial.methods.base import Method
+from vcl_radial.methods.base import Method, WarmUp
 from vcl_radial.methods.naive import Naive
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.runs.catalogue import plan
@@ -68,8 +69,7 @@ def played(method, **settings):
 
 def optimizer_state(agent):
     """The state of the optimiser after the last training, by the weight's place."""
-    _, state = agent._middle
-    return state["state"]
+    return agent._middle["optimizer"]["state"]
 
 
 def test_rmsprop_starts_with_a_second_moment_of_one_as_tensorflows_does():
@@ -103,6 +103,33 @@ def test_only_point_estimates_say_the_same_of_a_context_twice(name):
     agent, bandit = trained(name)
     estimates = {float(agent.rewards(bandit.contexts[0])[0]) for _ in range(5)}
     assert (len(estimates) == 1) == (name == "naive")
+
+
+class Patient(Naive):
+    """Has two epochs before a task, and counts the steps that are made in them and in all."""
+
+    def __init__(self, network, **settings):
+        super().__init__(network, **settings)
+        self.early, self.steps, self.is_early = 0, 0, False
+
+    @contextmanager
+    def before(self):
+        self.is_early = True
+        yield
+        self.is_early = False
+
+    def warm_up(self):
+        return WarmUp(2, self.before())
+
+    def step(self, optimizer):
+        super().step(optimizer)
+        self.steps, self.early = self.steps + 1, self.early + self.is_early
+
+
+def test_a_game_has_the_epochs_before_a_task_once(monkeypatch):
+    monkeypatch.setattr("vcl_radial.tracks.methods.find_method", lambda name: Patient)
+    agent, _ = trained("naive", times=3)
+    assert (agent.method.early, agent.method.steps) == (2 * 20, (2 + 3) * 20)
 
 
 class DrawsAlone(Naive):
@@ -218,7 +245,7 @@ def test_badams_posterior_is_the_prior_where_no_gradient_came():
 
 def adams(agent):
     """Adam's weights and second moments before the posterior was read off, by the posterior."""
-    state, optimizer = agent._middle
+    state, optimizer = agent._middle["method"], agent._middle["optimizer"]
     for number, (name, q) in enumerate(agent.method.posterior.posteriors([0]).items()):
         moments = optimizer["state"][number]
         v = moments["exp_avg_sq"] / (1 - 0.999 ** float(moments["step"]))
@@ -284,7 +311,7 @@ def test_the_divergence_counts_once_for_all_that_was_seen(name):
 def test_vcl_without_data_to_speak_of_goes_to_the_first_prior_and_stays_there(name):
     """With one point and no noise in it worth fitting, the KL decides; carried, it would narrow."""
     agent, _ = trained(name, 1, 2, noise=1e3, learning_rate=0.05, decay=0.0, steps=400)
-    agent.method.load_state_dict(agent._middle[0])
+    agent.method.load_state_dict(agent._middle["method"])
     for block in (m for m in agent.method.network.modules() if isinstance(m, PosteriorBlock)):
         assert float(block.mean.detach().abs().max()) < 0.05
         noise = block.scale() / block.family.scale_for_weight_noise(1.0, block.mean.shape[-1])
@@ -298,5 +325,5 @@ class Broken(Method):
 
 def test_a_loss_that_is_no_number_is_said(monkeypatch):
     monkeypatch.setattr("vcl_radial.tracks.methods.find_method", lambda name: Broken)
-    with pytest.raises(Diverged, match="after 60 rounds: choose a smaller learning_rate"):
+    with pytest.raises(Diverged, match="after 60 rounds; lower learning_rate"):
         trained("naive")

@@ -126,7 +126,6 @@ def test_a_method_of_a_users_own_plays(data_dir, tmp_path, monkeypatch, capsys):
     [
         ("joint", "joint: strategy = 'joint' trains once on all tasks together"),
         ("lwf", "lwf: "),
-        ("vcl-ml-init", "vcl-ml-init: strategy = 'ml_init_vcl' has epochs of its own"),
     ],
 )
 def test_a_method_that_makes_no_sense_is_one_line_before_any_game(

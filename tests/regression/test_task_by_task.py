@@ -57,7 +57,7 @@ def test_the_noise_ends_at_its_optimum_for_the_weights():
     """For point estimates: 1 / E tau is the mean square of the residuals, but for a weak prior."""
     naive = training(1, strategy="naive", noise_rate=1e-9, **POINTS)
     list(naive.steps())
-    ((x, y),) = naive.slices
+    ((x, y, _),) = naive.slices
     residuals = naive.network(x).squeeze(1) - y
     shape = 1 + len(y) / 2
     expected = len(y) / 2 * residuals.square().mean() / shape
@@ -67,6 +67,23 @@ def test_the_noise_ends_at_its_optimum_for_the_weights():
 def test_a_run_that_diverges_ends_with_the_mend():
     with pytest.raises(Diverged, match="lower learning_rate"):
         list(training(2, strategy="naive", **(POINTS | {"learning_rate": 1e30})).steps())
+
+
+def test_the_epochs_before_a_slice_are_those_of_the_method():
+    """Without any, a start at the likelihood is none."""
+    recipe = POINTS | {"posterior": "gaussian"}
+    vcl, none, some = (
+        training(1, strategy=name, options=options, **recipe)
+        for name, options in (
+            ("vcl", {}),
+            ("ml_init_vcl", {"ml_epochs": 0}),
+            ("ml_init_vcl", {"ml_epochs": 3}),
+        )
+    )
+    for made in (vcl, none, some):
+        list(made.steps())
+    assert none.after == vcl.after
+    assert some.after != vcl.after
 
 
 def test_a_method_that_lanes_know_trains_alone_with_options_of_its_own():

@@ -41,7 +41,7 @@ CASES = [
     ("joint", "trains once on all tasks together", {*TRACKS}),
     ("single_task", "predicts with networks of its own", {*TRACKS}),
     ("coreset_vcl", "predicts with networks of its own", {*TRACKS}),
-    ("ml_init_vcl", "has epochs of its own before a task", {*TRACKS}),
+    ("ml_init_vcl", "has epochs of its own before a task", {"retinopathy"}),
     ("lwf", "serves a categorical likelihood, and this track has a", {"regression", "bandits"}),
     ("own_unserved:Patient", "trains once on all tasks together", {*TRACKS}),
     ("own_unserved:Chooses", "selects points where a task begins", {"bandits"}),

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import starmap
 from typing import Any, TypeVar, cast
 
 import torch
@@ -18,8 +19,9 @@ from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.training import TaskTraining, selected
 from vcl_radial.nn import MLP
-from vcl_radial.schedules import SCHEDULES, set_rates
+from vcl_radial.schedules import SCHEDULES
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import optimizer_for
 from vcl_radial.tracks.methods import make_method
@@ -105,62 +107,41 @@ class NumbersTrial(Trial):
         return self.method.network
 
     def train(self, tasks: list[int]) -> None:
-        """As the docstring of `vcl_radial.methods.base` has it."""
-        method = self.method
+        """As the docstring of `TaskTraining` has it."""
         self._begin(tasks)
-        if (warm_up := method.warm_up()) is not None:
-            with warm_up.inside:
-                self._make_optimizer()
-                for epoch in range(warm_up.epochs):
-                    self._epoch(epoch / warm_up.epochs)
-            self._make_optimizer()
+        training = self.training
+        training.warm_up(self._epoch)
         for epoch in range(self.epochs):
-            if not torch.isfinite(loss := self._epoch(epoch / self.epochs)):
-                raise Diverged(f"the loss became {loss.item()} in epoch {epoch + 1}")
+            training.learn(self._epoch(), epoch / self.epochs)
+            training.check_loss(f"in epoch {epoch + 1}")
             if self.eval_every and epoch + 1 < self.epochs:
                 self.evaluate()
-        points = method.task.batches()
-        method.likelihood.settle((method.draws(batch.x), batch.y) for batch in points)
-        method.end_task(method.task)
+        training.end()
 
     def _begin(self, tasks: list[int], rows: Rows = Tensor.clone) -> None:
         """Begin a task of the points of these."""
-        method, size = self.method, self.recipe.batch_size
-        method.network.train()
-        self.data = tuple(rows(t[tasks, :TRAIN].flatten(0, 1)) for t in (self.x, self.y))
-        chosen = method.select(lambda: Batch(*self.data))
-        if chosen is not None:
-            self.data = tuple(column[chosen] for column in self.data)
+        size = self.recipe.batch_size
+        whole = Batch(*(rows(t[tasks, :TRAIN].flatten(0, 1)) for t in (self.x, self.y)))
+        self.data = data = selected(self.method, whole)
         self.loader = self._loader(size, self.recipe.drop_last)
         task = Task(
             number=tasks[0],
             points=self.points,
-            batches=self._in_order(self.data, size),
+            batches=lambda: data.split(size),
             steps=self.epochs * len(self.loader),
             epochs=self.epochs,
             batch_size=size,
             schedule=SCHEDULES[self.recipe.schedule],
         )
-        method.begin_task(task)
-        self._make_optimizer()
-
-    def _make_optimizer(self) -> None:
-        self.optimizer = self.method.make_optimizer(optimizer_for(self.recipe))
+        self.training = TaskTraining(self.method, task, optimizer_for(self.recipe))
 
     def _loader(self, size: int, drop_last: bool) -> TensorBatches:
-        x, y = self.data
-        head = torch.zeros(len(y), dtype=torch.int64)
-        return TensorBatches(x, y, head, size, shuffle=True, drop_last=drop_last)
+        x, y, labels = self.data.x, self.data.y, self.data.labels
+        return TensorBatches(x, y, labels, size, shuffle=True, drop_last=drop_last)
 
-    def _in_order(self, data: tuple[Tensor, ...], size: int) -> Callable[[], Iterator[Batch]]:
-        return lambda: map(Batch, *(torch.split(column, size) for column in data))
-
-    def _epoch(self, share: float) -> Tensor:
-        """Train on every batch; the last loss."""
-        set_rates(self.optimizer, self.method.task.schedule, share)
-        for x, y, _ in self.loader:
-            loss = self.method.learn(Batch(x, y), self.optimizer)
-        return loss
+    def _epoch(self) -> Iterator[Batch]:
+        """Every batch once."""
+        return starmap(Batch, self.loader)
 
     def evaluate(self) -> Tensor:
         """The mean and the log density of all tasks' test targets, `[n, 2]`."""
@@ -199,19 +180,19 @@ class NumbersTrial(Trial):
     @property
     def points(self) -> int:
         """Of the task that has begun."""
-        return len(self.data[0])
+        return len(self.data.y)
 
     def batches(self, size: int, *, only_full: bool) -> Iterator[int]:
         """Those of a step."""
-        for x, y, _ in self._loader(size, only_full):
-            self.batch = self.method.extend(Batch(x, y))
+        for batch in self._loader(size, only_full):
+            self.batch = self.method.extend(Batch(*batch))
             yield len(self.batch.y)
 
     def look(self, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
         """As `Method.learn` does it, but for the step."""
         method = self.method
         seed(1)
-        self.optimizer.zero_grad()
+        self.training.optimizer.zero_grad()
         outputs = method.outputs(self.batch)
         seed(drawn_from)
         found = look(method.penalty())
@@ -222,8 +203,8 @@ class NumbersTrial(Trial):
     def given(self, rows: Rows, batch: int) -> Iterator[Any]:
         """Another task at hand."""
         method, task = self.method, self.method.task
-        data = tuple(rows(t[task.number, :TRAIN]) for t in (self.x, self.y))
-        method.task = dataclasses.replace(task, batches=self._in_order(data, batch))
+        points = Batch(*(rows(t[task.number, :TRAIN]) for t in (self.x, self.y)))
+        method.task = dataclasses.replace(task, batches=lambda: points.split(batch))
         try:
             yield method.task
         finally:

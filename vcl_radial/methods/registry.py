@@ -19,7 +19,10 @@ from vcl_radial.source import Absent, NotReadable, classes_of, find_class
 if TYPE_CHECKING:
     from vcl_radial.methods.base import Method
 
-_NOT_METHODS = {"base", "laplace", "natural_gradient", "options", "quadratic", "registry", "tasks"}
+_NOT_METHODS = {
+    *("base", "laplace", "natural_gradient", "options", "quadratic", "registry", "tasks"),
+    "training",
+}
 """What is in the folder beside the methods."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +29,15 @@ class Batch(NamedTuple):
     def labels(self) -> Tensor:
         """The label of the head of each row, `[B]`."""
         return torch.as_tensor(self.task, device=self.y.device).expand(len(self.y))
+
+    def at(self, rows: Tensor) -> Batch:
+        """Some of the points, by their numbers `[b]`."""
+        task = self.task[rows] if isinstance(self.task, Tensor) else self.task
+        return Batch(self.x[rows], self.y[rows], task)
+
+    def split(self, size: int) -> Iterator[Batch]:
+        """All points in their order, so many at a time."""
+        return map(self.at, torch.split(torch.arange(len(self.y)), size))
 
 
 @dataclass(frozen=True)

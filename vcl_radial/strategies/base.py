@@ -25,6 +25,7 @@ from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task, columns
+from vcl_radial.methods.training import warm_up
 from vcl_radial.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, listens
 from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
@@ -302,14 +303,12 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         super().make_train_dataloader(shuffle=shuffle, drop_last=drop_last, **kwargs)
 
     def _train_exp(self, experience: Any, eval_streams: Any = None, **kwargs: Any) -> None:
-        if (warm_up := self.method.warm_up()) is not None:
-            with warm_up.inside:
-                self.make_optimizer()
-                for epoch in range(warm_up.epochs):
-                    self.set_rates(self.optimizer, epoch / warm_up.epochs)
-                    self.training_epoch()
-            self.make_optimizer()
+        warm_up(self.method, self.make_optimizer, self._warm_up_epoch)
         super()._train_exp(experience, eval_streams, **kwargs)
+
+    def _warm_up_epoch(self, share: float) -> None:
+        self.set_rates(self.optimizer, share)
+        self.training_epoch()
 
     def _before_training_epoch(self, **kwargs: Any) -> None:
         super()._before_training_epoch(**kwargs)

@@ -131,7 +131,6 @@ class MethodRecipe(RecipeSettings):
     unserved: ClassVar[dict[str, str]] = {
         "needs_whole_stream": "trains once on all tasks together, which this track does not offer",
         "predictor": "predicts with networks of its own, which this track does not offer",
-        "warm_up": "has epochs of its own before a task, which this track does not offer",
     }
 
     @model_validator(mode="before")

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 from torch.optim import Adam, Optimizer, RMSprop
 
-from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Task
-from vcl_radial.schedules import set_rates
+from vcl_radial.methods.training import TaskTraining
 from vcl_radial.tracks.bandits.environment import Memory
 from vcl_radial.tracks.bandits.likelihood import ChosenReward
 from vcl_radial.tracks.bandits.settings import UNIFORM, Recipe
@@ -78,8 +77,8 @@ class MethodAgent(Agent):
         self.recipe = recipe
         self.method = method_of(recipe, inputs, actions)
         self._start = copy.deepcopy(self.method.state_dict())
-        self._middle: tuple[dict[str, Any], dict[str, Any]] | None = None
-        """Of the method and of the optimiser after the last step, before the task was ended."""
+        self._middle: dict[str, Any] | None = None
+        """Of the training after its last step, before the task was ended."""
 
     def choose(self, context: Tensor) -> int:
         """The best action under one draw of the weights."""
@@ -100,7 +99,7 @@ class MethodAgent(Agent):
         Raises:
             Diverged: the loss is no longer a finite number.
         """
-        recipe, method = self.recipe, self.method
+        recipe = self.recipe
         task = Task(
             number=0,
             points=memory.points,
@@ -109,40 +108,23 @@ class MethodAgent(Agent):
             batch_size=recipe.batch_size,
             schedule=lambda done: 1 / (1 + recipe.decay * round(done * recipe.steps)),
         )
-        optimizer = self._resumed(task)
-        loss = torch.zeros(())
-        for step in range(recipe.steps):
-            set_rates(optimizer, task.schedule, step / recipe.steps)
-            loss = method.learn(memory.batch(recipe.batch_size), optimizer)
-        if not torch.isfinite(loss):
-            raise Diverged(
-                f"the loss is {loss.item()} after {memory.points} rounds: choose a smaller "
-                "learning_rate"
-            )
-        self._middle = copy.deepcopy((method.state_dict(), optimizer.state_dict()))
-        method.end_task(task)
-
-    def _resumed(self, task: Task) -> Optimizer:
-        """The optimiser of a task that is taken up again where the last training left it."""
-        recipe, method = self.recipe, self.method
-        method.network.train()
         # Copies: a method may go on in the tensors that it is given.
-        method.load_state_dict(copy.deepcopy(self._start))
-        method.begin_task(task)
-        optimizer = method.make_optimizer(lambda network: make_optimizer(recipe, network))
-        if self._middle is not None:
-            state, of_optimizer = copy.deepcopy(self._middle)
-            method.load_state_dict(state)
-            optimizer.load_state_dict(of_optimizer)
-        method.forget_caches()
-        if recipe.posterior == "none":
-            weights = list(method.network.parameters())
-            optimizer.register_step_pre_hook(lambda *_: _clip(weights, recipe.clip))
-        return optimizer
-
-
-def _clip(weights: list[nn.Parameter], norm: float) -> None:
-    clip_grad_norm_(weights, norm)
+        self.method.load_state_dict(copy.deepcopy(self._start))
+        training = TaskTraining(
+            self.method,
+            task,
+            partial(make_optimizer, recipe),
+            clip=recipe.clip if recipe.posterior == "none" else None,
+        )
+        if self._middle is None:
+            training.warm_up(lambda: (memory.batch(recipe.batch_size) for _ in range(recipe.steps)))
+        else:
+            training.load_state_dict(copy.deepcopy(self._middle))
+        for step in range(recipe.steps):
+            training.learn([memory.batch(recipe.batch_size)], step / recipe.steps)
+        training.check_loss(f"after {memory.points} rounds")
+        self._middle = copy.deepcopy(training.state_dict())
+        training.end()
 
 
 def make_agent(recipe: Recipe, inputs: int, actions: int) -> Agent:

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.optim import Adam
 
 from vcl_radial.data.tables import RegressionData
-from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.training import TaskTraining, selected
 from vcl_radial.mixture import Mixture
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.track import Step
-from vcl_radial.schedules import linear_tail, set_rates
+from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression.batches import LaneBatches
@@ -63,7 +62,8 @@ class SliceTraining(Scored):
         self.seed = split_seed(run.seed)
         count = run.data.slices or 1
         x, y = split.train.x[0], split.train.y[0]
-        self.slices = [(x[rows], y[rows]) for rows in slices(x, count)] if count > 1 else [(x, y)]
+        whole = Batch(x, y)
+        self.slices = [whole.at(rows) for rows in slices(x, count)] if count > 1 else [whole]
         with own_randomness(derived(self.seed, "start"), _CPU):
             self.method = _make_method(run, x.shape[1], data.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
@@ -119,49 +119,37 @@ class SliceTraining(Scored):
         Raises:
             Diverged: the loss stopped being a finite number.
         """
-        recipe, method = self.run.recipe, self.method
-        x, y = self.slices[number]
-        whole = Batch(x, y)
-        if (chosen := method.select(lambda: whole)) is not None:
-            whole = Batch(x[chosen], y[chosen])
-        batches = LaneBatches(
-            torch.tensor([len(whole.y)]), recipe.batch_size, [self._generator("batches", number)]
-        )
-        task = Task(
-            number=number,
-            points=len(whole.y),
-            batches=lambda: (Batch(*rows) for rows in zip(*_in_parts(whole), strict=True)),
-            steps=recipe.steps,
-            epochs=max(1, math.ceil(recipe.steps * batches.batch_size / len(whole.y))),
-            batch_size=batches.batch_size,
-            schedule=linear_tail,
-        )
-        report = reports([self])
+        recipe, report = self.run.recipe, reports([self])
         with own_randomness(self._seed("training", number), _CPU):
-            method.begin_task(task)
-            optimizer = method.make_optimizer(
-                lambda network: Adam(network.parameters(), lr=recipe.learning_rate)
+            points = selected(self.method, self.slices[number])
+            batches = LaneBatches(
+                torch.tensor([len(points.y)]),
+                recipe.batch_size,
+                [self._generator("batches", number)],
             )
-            self.network.train()
+            of_epoch = math.ceil(len(points.y) / batches.batch_size)
+            task = Task(
+                number=number,
+                points=len(points.y),
+                batches=lambda: points.split(_ROWS),
+                steps=recipe.steps,
+                epochs=max(1, math.ceil(recipe.steps * batches.batch_size / len(points.y))),
+                batch_size=batches.batch_size,
+                schedule=linear_tail,
+            )
+            training = TaskTraining(
+                self.method,
+                task,
+                lambda network: Adam(network.parameters(), lr=recipe.learning_rate),
+            )
+            training.warm_up(lambda: map(points.at, batches.take(of_epoch)[:, 0]))
             for at in range(0, recipe.steps, _CHUNK):
-                loss = torch.zeros(())
                 # A whole chunk always: what a shorter run draws is the start of a longer one.
                 for k, rows in enumerate(batches.take(_CHUNK)[: recipe.steps - at, 0], start=at):
-                    set_rates(optimizer, task.schedule, k / recipe.steps)
-                    loss = method.learn(Batch(whole.x[rows], whole.y[rows]), optimizer)
-                if not torch.isfinite(loss):
-                    raise Diverged(
-                        f"training diverged: the loss is {loss.item()} in slice {number + 1}; "
-                        "lower learning_rate"
-                    )
+                    training.learn([points.at(rows)], k / recipe.steps)
+                training.check_loss(f"in slice {number + 1}")
                 report(number * recipe.steps + min(at + _CHUNK, recipe.steps))
-            self.network.eval()
-            seed = self._seed("noise", number)
-            method.likelihood.settle(
-                (method.draws(x, samples=FINAL_DRAWS, seed=seed), y)
-                for x, y in zip(*_in_parts(whole), strict=True)
-            )
-            method.end_task(task)
+            training.end(samples=FINAL_DRAWS, seed=self._seed("noise", number))
 
     def _scores(self) -> Scores:
         self.network.eval()
@@ -175,10 +163,6 @@ class SliceTraining(Scored):
 
     def _generator(self, *purpose: str | int) -> torch.Generator:
         return torch.Generator().manual_seed(self._seed(*purpose))
-
-
-def _in_parts(points: Batch) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-    return torch.split(points.x, _ROWS), torch.split(points.y, _ROWS)
 
 
 def _make_method(run: Run, inputs: int, hidden: int) -> Method:

@@ -120,6 +120,10 @@ class Recipe(MethodRecipe):
     eval_samples: Count = 16
     precision: Literal["float32", "bfloat16"] = "float32"
 
+    unserved: ClassVar = MethodRecipe.unserved | {
+        "warm_up": "has epochs of its own before a task, which this track does not offer"
+    }
+
     @model_validator(mode="after")
     def _goes_together(self) -> Recipe:
         if self.truncation is not None and self.posterior != "gaussian":

@@ -1,0 +1,132 @@
+"""The loop over a method in plain PyTorch: one task from its beginning to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+from vcl_radial.errors import Diverged
+from vcl_radial.methods.base import MakeOptimizer, Method
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.schedules import set_rates
+
+
+def selected(method: Method, points: Batch) -> Batch:
+    """Those of all points of a task that a method trains on; asked before the task begins."""
+    rows = method.select(lambda: points)
+    return points if rows is None else points.at(rows)
+
+
+def warm_up(method: Method, start: Callable[[], object], train: Callable[[float], object]) -> None:
+    """Train for the epochs that a method has before those of a task that has begun, if any.
+
+    Args:
+        method: whose `warm_up` says how many, and what holds while they last.
+        start: makes the optimiser, for these epochs and after them.
+        train: an epoch, given the share of these epochs that is done.
+    """
+    if (epochs := method.warm_up()) is None:
+        return
+    with epochs.inside:
+        start()
+        for number in range(epochs.epochs):
+            train(number / epochs.epochs)
+    start()
+
+
+class TaskTraining:
+    """The training of a method on one task, which begins where this is made.
+
+        training = TaskTraining(method, task, make)
+        training.warm_up(epoch)
+        for number in range(task.epochs):
+            training.learn(epoch(), number / task.epochs)
+        training.end()
+
+    Between two calls of `learn` it can be stored, and another one of the same task goes on from
+    there with the same numbers.
+
+    Args:
+        method: that learns.
+        task: its data and its size.
+        make: makes the optimiser that is asked for, over the parameters of a network.
+        clip: the most that the norm of a step's gradient is; None for any.
+    """
+
+    def __init__(
+        self, method: Method, task: Task, make: MakeOptimizer, *, clip: float | None = None
+    ) -> None:
+        self.method, self.task = method, task
+        self._make, self._clip = make, clip
+        self.loss = torch.zeros(())
+        """Of the last step, in nats per point."""
+        method.network.train()
+        method.begin_task(task)
+        self._start()
+
+    def _start(self) -> None:
+        """Make the optimiser."""
+        self.optimizer = self.method.make_optimizer(self._make)
+        if self._clip is not None:
+            self.optimizer.register_step_pre_hook(self._clip_gradients)
+
+    def _clip_gradients(self, *_: Any) -> None:
+        assert self._clip is not None
+        clip_grad_norm_(self.method.network.parameters(), self._clip)
+
+    def warm_up(self, epoch: Callable[[], Iterable[Batch]]) -> None:
+        """Train for the method's epochs before the task's own, if it has any.
+
+        Args:
+            epoch: gives the batches of an epoch.
+        """
+        warm_up(self.method, self._start, lambda done: self.learn(epoch(), done))
+
+    def learn(self, batches: Iterable[Batch], done: float) -> None:
+        """Make a step on each batch.
+
+        Args:
+            batches: of the task.
+            done: the share of the epochs that is done, which sets the learning rate.
+        """
+        set_rates(self.optimizer, self.task.schedule, done)
+        for batch in batches:
+            self.loss = self.method.learn(batch, self.optimizer)
+
+    def check_loss(self, where: str) -> None:
+        """See that the last step's loss is a finite number.
+
+        Args:
+            where: of the training, for what is said if it is not.
+
+        Raises:
+            Diverged: it is not.
+        """
+        if not torch.isfinite(self.loss):
+            raise Diverged(f"the loss became {self.loss.item()} {where}; lower learning_rate")
+
+    def end(self, **draws: Any) -> None:
+        """Let the likelihood learn from all points, and carry the task forward.
+
+        Args:
+            draws: `samples` and `seed` of the outputs that it learns from, if not the method's.
+        """
+        method = self.method
+        method.network.eval()
+        points = self.task.batches()
+        method.likelihood.settle((method.draws(p.x, p.task, **draws), p.y) for p in points)
+        method.end_task(self.task)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of the method and of its optimiser."""
+        self.method.forget_caches()
+        return {"method": self.method.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave."""
+        self.method.load_state_dict(state["method"])
+        self.method.forget_caches()
+        self.optimizer.load_state_dict(state["optimizer"])
