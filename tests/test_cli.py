@@ -1,4 +1,3 @@
-import hashlib
 import io
 import json
 import os
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from vcl_radial import __version__, atomic
+from vcl_radial import __version__
 from vcl_radial.data.streams import DATA_VARIABLE
 from vcl_radial.runs import catalogue
 
@@ -270,35 +269,6 @@ def test_a_data_folder_of_the_environment_that_is_not_there_is_named(command, mo
     code, _, err = command("run", "split-fashion-multi-head", "--device", "cpu", "--jobs", "1")
     assert (code, len(err)) == (1, 1)
     assert f"nowhere-else, the data folder of {DATA_VARIABLE}, is not a folder" in err[0]
-
-
-def test_a_disk_that_fills_up_is_one_line_and_finished_results_stay(command, monkeypatch):
-    command(*run("--method", "naive", *TINY))
-    done = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
-
-    def full(*_args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(atomic.os, "fsync", full)
-    code, _, err = command(*run("--method", "joint", *TINY))
-    assert (code, len(err)) == (1, 1)
-    assert "spec.toml: cannot be written: No space left on device; free space" in err[0]
-    assert {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()} == done
-
-
-def test_a_checkpoint_that_cannot_be_used_is_one_line_with_its_path(command):
-    arguments = run("--method", "naive", *TINY)
-    command(*arguments)
-    (done,) = Path("runs").rglob("done")
-    done.unlink()
-    checkpoint = done.with_name("checkpoint.pt")
-    content = b"no checkpoint at all"
-    checkpoint.write_bytes(hashlib.sha256(content).digest() + content)
-    code, _, err = command(*arguments)
-    assert (code, len(err)) == (1, 1)
-    assert f"{checkpoint}: holds more than plain tensors; delete it" in err[0]
-    checkpoint.unlink()
-    assert command(*arguments)[0] == 0
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

@@ -76,19 +76,6 @@ def test_the_page_says_what_stands_behind_the_numbers(tmp_path: Path, no_picture
     assert "- finished: 2026-01-31;" in page
 
 
-def test_the_page_names_every_version_where_there_are_several(tmp_path: Path, no_pictures):
-    for seed, commit in enumerate((None, None, "abc")):
-        packages = {"torch": "2", "vcl-radial": f"0.{seed}"}
-        environment = ENVIRONMENT | {"commit": commit, "packages": packages}
-        finished(tmp_path, tiny_run(seed=seed), environment=environment)
-    write_report(tmp_path, tmp_path / "report")
-    page = (tmp_path / "report" / MULTI_HEAD / "summary.md").read_text()
-    assert (
-        "- commit: abc of vcl-radial 0.2, none (no checkout) of vcl-radial 0.0, none (no "
-        "checkout) of vcl-radial 0.1\n"
-    ) in page
-
-
 def test_a_report_goes_on_past_runs_that_cannot_be_used_and_names_them(
     tmp_path: Path, no_pictures, capsys
 ):

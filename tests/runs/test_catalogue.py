@@ -56,13 +56,12 @@ def test_tuned_settings_of_a_benchmark_come_before_set_and_after_all_else(tmp_pa
 def test_a_method_that_was_not_tuned_on_the_benchmark_is_named(tmp_path: Path):
     method = tmp_path / "mine.toml"
     method.write_text("[tuned.another-benchmark]\nepochs = 3\n")
-    with pytest.raises(UserError, match=rf"mine\.toml: was not tuned on {DIGITS} .*vcl-radial"):
-        plan(DIGITS, [str(method)], [0], tuned=True)
-
-
-def test_a_shipped_method_that_was_not_tuned_is_named():
-    with pytest.raises(UserError, match=r"naive\.toml: was not tuned on permuted-mnist"):
-        plan("permuted-mnist", ["naive"], [0], tuned=True)
+    for benchmark, name, file in (
+        (DIGITS, str(method), "mine"),
+        ("permuted-mnist", "naive", "naive"),
+    ):
+        with pytest.raises(UserError, match=rf"{file}\.toml: was not tuned on {benchmark}"):
+            plan(benchmark, [name], [0], tuned=True)
 
 
 def test_a_file_of_ones_own_without_tuned_tables_is_taken_as_it_stands(tmp_path: Path):
@@ -185,6 +184,9 @@ def test_any_text_after_set_gives_a_spec_or_one_line(text):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        ("epoch = 5\n", "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        ("options = 1\n", r"'options' must be a table"),
+        ("epochs\n", "not valid TOML"),
         ("[stream]\ndataset = 'digits'\n[recipes]\n", "unknown key 'recipes'.*nearest.*'recipe'"),
         ("[stream]\ndataset = 'digits'\ntask = 5\n", "unknown key 'stream.task'.*'tasks'"),
         ("[stream]\ndataset = 'digits'\n[recipe]\nepoch = 5\n", "unknown key 'epoch'.*'epochs'"),
@@ -196,29 +198,16 @@ def test_any_text_after_set_gives_a_spec_or_one_line(text):
         ("evaluate_on = 'train'\n[stream]\ndataset = 'digits'\n", "evaluate_on = 'train'"),
     ],
 )
-def test_a_faulty_benchmark_file_is_named_with_its_fault(tmp_path: Path, content, words):
-    path = tmp_path / "bench.toml"
-    path.write_text(content)
-    with pytest.raises(UserError, match=words) as caught:
-        plan(str(path), ["naive"], [0])
-    assert "bench" in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("epoch = 5\n", "unknown key 'epoch'; the nearest known one is 'epochs'"),
-        ("options = 1\n", r"'options' must be a table"),
-        ("epochs = 2.5\n", "epochs = 2.5: input should be a valid integer"),
-        ("epochs\n", "not valid TOML"),
-    ],
-)
-def test_a_faulty_method_file_is_named_with_its_fault(tmp_path: Path, content, words):
+def test_a_faulty_file_is_named_with_its_fault(tmp_path: Path, content, words):
+    """Of a benchmark where it has a stream, else of a method."""
     path = tmp_path / "mine.toml"
     path.write_text(content)
-    with pytest.raises(UserError, match=f"mine.*{words}"):
-        plan(DIGITS, [str(path)], [0])
+    of_benchmark = "stream" in content or "x = " in content
+    pair = (str(path), "naive") if of_benchmark else (DIGITS, str(path))
+    with pytest.raises(UserError, match=words) as caught:
+        plan(pair[0], [pair[1]], [0])
+    assert "mine" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_file_that_is_missing_a_folder_or_not_text_is_named(tmp_path: Path):

@@ -213,13 +213,9 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
             {"benchmark": ["split-digits-multi-head", "retinopathy-synthetic"]},
             r"head \(continual\) and retinopathy-synthetic \(retinopathy\) cannot be in one",
         ),
-        ({"benchmark": "retinopathy-eyepac"}, "the nearest is 'retinopathy-eyepacs'"),
-        ({"method": "radal-vcl"}, "'radal-vcl'; the nearest is 'radial-vcl'"),
         ({"objective": "average_accuracy"}, "'average_accuracy'; the nearest known one is 'valid"),
         ({"search": {"data.sizes": [8, 16]}}, "unknown key 'data.sizes'"),
         ({"fixed": {"data": {"validation": 0.0}}}, "needs data.validation above 0"),
-        ({"fixed": {"evaluate_on": "test"}}, "evaluate_on = 'test': .* validation data only"),
-        ({"search": {"evaluate_on": ["test"]}}, "validation data only"),
     ],
 )
 def test_a_mistake_gets_one_line_that_names_the_file(changes, words) -> None:

@@ -51,19 +51,9 @@ def test_a_sweep_in_which_nothing_finished_has_failed(tmp_path: Path) -> None:
     assert call("sweep", path, "--jobs", 1, "--device", "cpu", "--out", tmp_path) == FAILED
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["sweep", "tune-radia"], "unknown sweep 'tune-radia'; the nearest is 'tune-radial'"),
-        (["sweep", "nowhere.toml"], "nowhere.toml"),
-        (["report", "nowhere", "--top", 2], "--top: nowhere is not a sweep's folder"),
-    ],
-)
-def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
-    with pytest.raises(UserError) as error:
-        call(*words)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
+def test_a_count_of_trials_is_asked_of_a_sweeps_folder_alone() -> None:
+    with pytest.raises(UserError, match="--top: nowhere is not a sweep's folder"):
+        call("report", "nowhere", "--top", 2)
 
 
 @pytest.mark.parametrize(

@@ -364,12 +364,6 @@ def test_a_search_that_only_its_hours_end_stops_where_nothing_new_is_left(tmp_pa
     assert len(study.trials) < 100
 
 
-def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="file"):
-        made_up(tmp_path / "file")
-
-
 def test_lanes_and_pruning_do_not_go_together() -> None:
     from tiny_sweeps import swept
 

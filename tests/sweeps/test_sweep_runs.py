@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 from tiny_sweeps import plans_of, swept, trials_bytes
 
-from vcl_radial import atomic
 from vcl_radial.data.streams import build_stream, datasets
 from vcl_radial.errors import UserError
-from vcl_radial.runs import folder as run_folder
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import read_spec
 from vcl_radial.runs.place import Place
@@ -112,25 +110,6 @@ def test_stopped_within_a_run_it_goes_on_to_the_same_bytes(
     assert trials_bytes(tmp_path / "disturbed") == trials_bytes(tmp_path / "undisturbed")
 
 
-def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    swept(tmp_path / "undisturbed", trials=1)
-    swept_until(1, monkeypatch, tmp_path / "disturbed", trials=1)
-    (checkpoint,) = tmp_path.glob("disturbed/**/checkpoint.pt")
-    content = checkpoint.read_bytes()
-    checkpoint.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
-    swept(tmp_path / "disturbed", trials=1)
-    assert f"{checkpoint}: damaged" in capsys.readouterr().out
-    assert trials_bytes(tmp_path / "disturbed") == trials_bytes(tmp_path / "undisturbed")
-
-
-def test_a_batch_that_no_trial_could_fill_is_refused_before_the_first(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="batch_size = 5000 is more than"):
-        swept(tmp_path, kind="grid", trials=None, search={"batch_size": [16, 5000]})
-    assert not (tmp_path / "tiny" / "trials.csv").exists()
-
-
 PICKY = """
 from vcl_radial.errors import UserError
 from vcl_radial.strategies.naive import Naive
@@ -180,26 +159,6 @@ def test_hopeless_trials_are_given_up_after_a_task(tmp_path: Path) -> None:
     folder = SweepFolder(tmp_path / "tiny")
     assert folder.run(given_up).checkpoint.exists()
     assert not folder.run(other_seed).path.exists()
-
-
-def test_a_full_disk_stops_the_sweep_and_is_no_fault_of_a_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    def save_checkpoint(self, state):
-        with monkeypatch.context() as patch:
-            patch.setattr(atomic.os, "fsync", full)
-            original(self, state)
-
-    original = run_folder.RunFolder.save_checkpoint
-    with monkeypatch.context() as patch:
-        patch.setattr(run_folder.RunFolder, "save_checkpoint", save_checkpoint)
-        with pytest.raises(UserError, match="No space left on device"):
-            swept(tmp_path, trials=1)
-    (study,) = swept(tmp_path, trials=1)
-    assert study.results[0].outcome == "finished"
 
 
 def test_lanes_do_what_single_runs_do(tmp_path: Path) -> None:

@@ -56,11 +56,6 @@ def test_data_are_those_that_the_settings_are_of(idx_folder: Path) -> None:
         build_stream({**settings, "checksum": "0123"}, idx_folder)
 
 
-def test_the_data_folder_is_handed_on(idx_folder: Path) -> None:
-    stream = build_stream({"kind": "split", "dataset": "idx-folder"}, idx_folder)
-    assert len(stream.x) == 240
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

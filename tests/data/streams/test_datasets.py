@@ -8,7 +8,7 @@ from idx_files import write_idx
 
 from vcl_radial.data.streams import ImageData, checksum, load_dataset
 from vcl_radial.data_files import IDX_NAMES
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,3 @@ def test_files_of_a_user_that_do_not_fit_each_other_are_reported(
     with pytest.raises(DataError, match=f"{idx_folder}: .*{words}") as error:
         load_dataset("idx-folder", idx_folder)
     assert "\n" not in str(error.value)
-
-
-def test_a_users_data_set_without_a_folder_is_reported(no_user_data: Path) -> None:
-    with pytest.raises(UserError, match=r"idx-folder.*needs a data folder"):
-        load_dataset("idx-folder")
-
-
-def test_an_unknown_data_set_is_reported_with_the_nearest_name() -> None:
-    with pytest.raises(UserError, match=r'dataset = "fashionmnist".*did you mean "fashion-mnist"'):
-        load_dataset("fashionmnist")

@@ -75,19 +75,6 @@ def test_a_folder_below_the_home_of_nobody_is_reported(
         user_root(None if by_variable else named)
 
 
-def test_a_named_folder_that_does_not_exist_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=str(tmp_path / "absent")):
-        load_dataset("fashion-mnist", tmp_path / "absent")
-
-
-def test_a_folder_of_the_variable_that_does_not_exist_is_reported(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "absent"))
-    with pytest.raises(UserError, match=f"absent, the data folder of {DATA_VARIABLE}"):
-        load_dataset("mnist")
-
-
 @pytest.mark.parametrize("place", ["", "raw", "FashionMNIST/raw"])
 def test_files_are_found_in_each_of_the_three_places(
     tmp_path: Path, idx_folder: Path, place: str
