@@ -7,8 +7,8 @@ import torch
 from torch.optim import Adam
 
 from vcl_radial.data.streams import build_stream
+from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.methods.training import TaskTraining
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
 
@@ -20,10 +20,10 @@ for number in range(stream.n_tasks):
     x, y = stream.inputs(number, "train"), stream.labels(number, "train")
     points = Batch(x, y, task=number)
     task = Task(number, len(y), lambda points=points: points.split(500), heads=[number])
-    training = TaskTraining(method, task, lambda network: Adam(network.parameters(), lr=3e-3))
+    loop = TaskLoop(method, task, lambda network: Adam(network.parameters(), lr=3e-3))
     for epoch in range(10):
-        training.learn(map(points.at, torch.randperm(len(y)).split(32)), epoch / 10)
-    training.end()
+        loop.learn(map(points.at, torch.randperm(len(y)).split(32)), epoch / 10)
+    loop.end()
 
     right = [
         (method.predict(stream.inputs(t, "test"), t).argmax(1) == stream.labels(t, "test"))

@@ -8,9 +8,9 @@ from torch.optim import Adam
 
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import UserError
+from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.registry import built_in_class
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.methods.training import TaskTraining, selected
 from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.schedules import constant
@@ -57,7 +57,7 @@ def copies(module):
 
 
 class Learner:
-    """Trains a method as `TaskTraining` says; a number of the stream is a task.
+    """Trains a method as `TaskLoop` says; a number of the stream is a task.
 
     Args:
         kind: the class of a method, or its name.
@@ -118,7 +118,7 @@ class Learner:
             batch_size=self.batch_size,
             schedule=self.schedule,
         )
-        self.training = TaskTraining(self.method, task, self.make)
+        self.loop = TaskLoop(self.method, task, self.make)
         self.losses, self.seen = [], []
 
     def batches(self):
@@ -131,17 +131,17 @@ class Learner:
         for group in [numbers] if whole_stream else [(number,) for number in numbers]:
             torch.manual_seed(group[0])  # the randomness of a task is its own, wherever it comes
             self.begin(*group)
-            self.training.warm_up(self._observed)
+            self.loop.warm_up(self._observed)
             for epoch in range(self.epochs):
-                self.training.learn(self._observed(after_step), epoch / self.epochs)
-            self.training.end()
+                self.loop.learn(self._observed(after_step), epoch / self.epochs)
+            self.loop.end()
         return self
 
     def _observed(self, after_step=lambda: None):
         """Of an epoch, and what is noted after the step on each."""
         for batch in self.batches():
             yield batch
-            self.losses.append(self.training.loss.squeeze())
+            self.losses.append(self.loop.loss.squeeze())
             self.seen.append(batch.x)
             after_step()
 
@@ -154,7 +154,7 @@ class Learner:
         total = 0.0
         for batch in self.batches():
             torch.manual_seed(5)
-            total += self.method.learn(batch, self.training.optimizer) * len(batch.y)
+            total += self.method.learn(batch, self.loop.optimizer) * len(batch.y)
         del self.method.step
         return total.squeeze() / len(self.whole.y)
 

@@ -17,9 +17,9 @@ from vcl_radial.data.streams import TensorBatches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.methods.training import TaskTraining, selected
 from vcl_radial.nn import MLP
 from vcl_radial.schedules import SCHEDULES
 from vcl_radial.tracks.continual.settings import Recipe
@@ -107,16 +107,16 @@ class NumbersTrial(Trial):
         return self.method.network
 
     def train(self, tasks: list[int]) -> None:
-        """As the docstring of `TaskTraining` has it."""
+        """As the docstring of `TaskLoop` has it."""
         self._begin(tasks)
-        training = self.training
-        training.warm_up(self._epoch)
+        loop = self.loop
+        loop.warm_up(self._epoch)
         for epoch in range(self.epochs):
-            training.learn(self._epoch(), epoch / self.epochs)
-            training.check_loss(f"in epoch {epoch + 1}")
+            loop.learn(self._epoch(), epoch / self.epochs)
+            loop.check_loss(f"in epoch {epoch + 1}")
             if self.eval_every and epoch + 1 < self.epochs:
                 self.evaluate()
-        training.end()
+        loop.end()
 
     def _begin(self, tasks: list[int], rows: Rows = Tensor.clone) -> None:
         """Begin a task of the points of these."""
@@ -133,7 +133,7 @@ class NumbersTrial(Trial):
             batch_size=size,
             schedule=SCHEDULES[self.recipe.schedule],
         )
-        self.training = TaskTraining(self.method, task, optimizer_for(self.recipe))
+        self.loop = TaskLoop(self.method, task, optimizer_for(self.recipe))
 
     def _loader(self, size: int, drop_last: bool) -> TensorBatches:
         x, y, labels = self.data.x, self.data.y, self.data.labels
@@ -192,7 +192,7 @@ class NumbersTrial(Trial):
         """As `Method.learn` does it, but for the step."""
         method = self.method
         seed(1)
-        self.training.optimizer.zero_grad()
+        self.loop.optimizer.zero_grad()
         outputs = method.outputs(self.batch)
         seed(drawn_from)
         found = look(method.penalty())

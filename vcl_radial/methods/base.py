@@ -1,7 +1,7 @@
 """What every method is: how a network learns tasks one after another, in plain PyTorch.
 
 A method knows a network, a likelihood and the size of a task; it knows no Avalanche, no track and
-no file. Whoever trains it calls, for every task, as `vcl_radial.methods.training` does,
+no file. Whoever trains it calls, for every task, as `vcl_radial.methods.loop` does,
 
     method.begin_task(task)
     optimizer = method.make_optimizer(make)

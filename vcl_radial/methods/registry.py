@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from vcl_radial.methods.base import Method
 
 _NOT_METHODS = {
-    *("base", "laplace", "natural_gradient", "options", "quadratic", "registry", "tasks"),
-    "training",
+    *("base", "laplace", "loop", "natural_gradient", "options", "quadratic", "registry", "tasks")
 }
 """What is in the folder beside the methods."""
 

@@ -23,9 +23,9 @@ from torch.optim import Optimizer
 from vcl_radial.data.streams import TensorLoading, TensorStream
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task, columns
-from vcl_radial.methods.training import warm_up
 from vcl_radial.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, listens
 from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh

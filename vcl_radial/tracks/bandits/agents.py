@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, RMSprop
 
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.tasks import Task
-from vcl_radial.methods.training import TaskTraining
 from vcl_radial.tracks.bandits.environment import Memory
 from vcl_radial.tracks.bandits.likelihood import ChosenReward
 from vcl_radial.tracks.bandits.settings import UNIFORM, Recipe
@@ -110,21 +110,21 @@ class MethodAgent(Agent):
         )
         # Copies: a method may go on in the tensors that it is given.
         self.method.load_state_dict(copy.deepcopy(self._start))
-        training = TaskTraining(
+        loop = TaskLoop(
             self.method,
             task,
             partial(make_optimizer, recipe),
             clip=recipe.clip if recipe.posterior == "none" else None,
         )
         if self._middle is None:
-            training.warm_up(lambda: (memory.batch(recipe.batch_size) for _ in range(recipe.steps)))
+            loop.warm_up(lambda: (memory.batch(recipe.batch_size) for _ in range(recipe.steps)))
         else:
-            training.load_state_dict(copy.deepcopy(self._middle))
+            loop.load_state_dict(copy.deepcopy(self._middle))
         for step in range(recipe.steps):
-            training.learn([memory.batch(recipe.batch_size)], step / recipe.steps)
-        training.check_loss(f"after {memory.points} rounds")
-        self._middle = copy.deepcopy(training.state_dict())
-        training.end()
+            loop.learn([memory.batch(recipe.batch_size)], step / recipe.steps)
+        loop.check_loss(f"after {memory.points} rounds")
+        self._middle = copy.deepcopy(loop.state_dict())
+        loop.end()
 
 
 def make_agent(recipe: Recipe, inputs: int, actions: int) -> Agent:

@@ -17,8 +17,8 @@ from torch.optim import Adam
 from vcl_radial.data.tables import RegressionData
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.methods.training import TaskTraining, selected
 from vcl_radial.mixture import Mixture
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.track import Step
@@ -137,19 +137,19 @@ class SliceTraining(Scored):
                 batch_size=batches.batch_size,
                 schedule=linear_tail,
             )
-            training = TaskTraining(
+            loop = TaskLoop(
                 self.method,
                 task,
                 lambda network: Adam(network.parameters(), lr=recipe.learning_rate),
             )
-            training.warm_up(lambda: map(points.at, batches.take(of_epoch)[:, 0]))
+            loop.warm_up(lambda: map(points.at, batches.take(of_epoch)[:, 0]))
             for at in range(0, recipe.steps, _CHUNK):
                 # A whole chunk always: what a shorter run draws is the start of a longer one.
                 for k, rows in enumerate(batches.take(_CHUNK)[: recipe.steps - at, 0], start=at):
-                    training.learn([points.at(rows)], k / recipe.steps)
-                training.check_loss(f"in slice {number + 1}")
+                    loop.learn([points.at(rows)], k / recipe.steps)
+                loop.check_loss(f"in slice {number + 1}")
                 report(number * recipe.steps + min(at + _CHUNK, recipe.steps))
-            training.end(samples=FINAL_DRAWS, seed=self._seed("noise", number))
+            loop.end(samples=FINAL_DRAWS, seed=self._seed("noise", number))
 
     def _scores(self) -> Scores:
         self.network.eval()

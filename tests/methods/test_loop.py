@@ -12,11 +12,11 @@ from torch.optim import SGD, Adam
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import WarmUp
+from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.ml_init_vcl import MLInitVCL
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.si import SI
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.methods.training import TaskTraining, selected
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
 from vcl_radial.nn.weights import PosteriorBlock
@@ -40,7 +40,7 @@ def training(kind=Naive, posterior=None, make=adam, clip=None, **settings):
     whole = points()
     method = kind(network(posterior, multi_head=False), **settings)
     task = Task(0, 40, lambda: whole.split(7), epochs=4, steps=24, schedule=lambda d: 1 - d / 2)
-    return TaskTraining(method, task, make, clip=clip)
+    return TaskLoop(method, task, make, clip=clip)
 
 
 def epochs(made, *numbers):
@@ -147,7 +147,7 @@ def test_the_likelihood_ends_with_what_all_points_say():
     likelihood = Gaussian(noise_rate=1e-9)
     net = MLP(64, 1, hidden=[8], multi_head=False, posterior=None)
     task = Task(0, 200, lambda: whole.split(64))
-    made = TaskTraining(Naive(net, likelihood=likelihood), task, sgd)
+    made = TaskLoop(Naive(net, likelihood=likelihood), task, sgd)
     made.end(samples=3, seed=1)
     squares = (net(whole.x).squeeze(1) - whole.y).square().mean().detach()
     torch.testing.assert_close(1 / likelihood.noise.mean, 100 / 101 * squares)

@@ -37,14 +37,14 @@ def warm_up(method: Method, start: Callable[[], object], train: Callable[[float]
     start()
 
 
-class TaskTraining:
+class TaskLoop:
     """The training of a method on one task, which begins where this is made.
 
-        training = TaskTraining(method, task, make)
-        training.warm_up(epoch)
+        loop = TaskLoop(method, task, make)
+        loop.warm_up(epoch)
         for number in range(task.epochs):
-            training.learn(epoch(), number / task.epochs)
-        training.end()
+            loop.learn(epoch(), number / task.epochs)
+        loop.end()
 
     Between two calls of `learn` it can be stored, and another one of the same task goes on from
     there with the same numbers.
