@@ -79,9 +79,6 @@ def to_bayesian(
         keep: names of modules that stay as they are, with all that is inside them.
         inplace: whether the model itself is changed, or a copy.
 
-    Returns:
-        The network.
-
     Raises:
         UserError: the posterior or a name in `keep` is not known, there is nothing to convert, or
             a layer cannot be converted: its weights are shared with another layer, parametrised,

@@ -48,14 +48,6 @@ def test_a_joint_run_has_no_newest_task(many):
     assert "newest" not in " ".join(text.get_text() for text in figure.texts)
 
 
-def test_bars_that_do_not_start_at_zero_end_at_the_accuracy_and_say_so(two_seeds):
-    figure = final_bars(two_seeds, baseline=50.0)
-    (axes,) = figure.axes
-    assert [low + height for low, height, _ in bars(axes)] == [92.0, 97.5]
-    assert axes.get_ylim()[0] == 50.0
-    assert "bars start at 50 %" in " ".join(text.get_text() for text in figure.texts)
-
-
 def test_one_seed_has_no_error_bars(many):
     (axes,) = final_bars(many(3, ("naive",), seeds=1)).axes
     assert list(axes.collections) == []
@@ -69,8 +61,3 @@ def test_there_is_a_bar_for_each_task(many, T):
 
 def test_all_panels_have_the_same_axis(many):
     assert len({axes.get_ylim() for axes in final_bars(many(3)).axes}) == 1
-
-
-def test_panels_come_in_the_order_asked_for(many):
-    figure = final_bars(many(3), methods=["joint", "radial-vcl"])
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["joint", "radial-vcl"]

@@ -4,8 +4,9 @@ import math
 
 import pandas as pd
 import pytest
+from leaderboards import summary_of, to_markdown, to_text
 
-from vcl_radial.report.figures import summary_table, to_csv, to_markdown, to_text
+from vcl_radial.report.figures import to_csv
 from vcl_radial.report.figures.marks import best_methods, legend
 
 
@@ -103,7 +104,7 @@ def results(make_run):
 
 
 def test_marks_are_bold_in_markdown_and_stars_on_a_terminal(results):
-    table = summary_table(results, multi_head=True)
+    table = summary_of(results, multi_head=True)
     good, worse, idle = to_markdown(table).splitlines()[2:5]
     assert good.startswith("| good | 6 | **89.12 ± 0.04** |")
     assert "**" not in worse
@@ -117,13 +118,13 @@ def test_marks_are_bold_in_markdown_and_stars_on_a_terminal(results):
 
 
 def test_marks_stand_in_the_csv_by_the_names_of_the_scores(results):
-    best = dict(zip(*summary_table(results)[["method", "best"]].to_numpy().T, strict=True))
+    best = dict(zip(*summary_of(results)[["method", "best"]].to_numpy().T, strict=True))
     assert {"average_accuracy", "minimum_accuracy"} <= set(best["good"].split())
     assert "average_accuracy" not in best["worse"]
-    assert to_csv(summary_table(results)).splitlines()[0].endswith(",best")
+    assert to_csv(summary_of(results)).splitlines()[0].endswith(",best")
 
 
 def test_a_table_of_one_method_has_no_line_about_marks(results):
-    alone = summary_table(results[results["method"] == "good"])
+    alone = summary_of(results[results["method"] == "good"])
     assert legend(alone) == ""
     assert to_markdown(alone).count("\n") == 3

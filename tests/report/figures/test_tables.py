@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from leaderboards import summary_of, to_markdown, to_text
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import summary
-from vcl_radial.report.figures import summary_table, to_csv, to_markdown, to_text
+from vcl_radial.report.figures import to_csv
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def results(two_seeds, make_run):
 
 
 def test_means_and_standard_errors_by_hand(results):
-    row = summary_table(results).iloc[0]
+    row = summary_of(results).iloc[0]
     assert (row["benchmark"], row["method"], row["seeds"]) == ("split-fashion", "radial-vcl", 2)
     # Seed 0: ACC 93.5, forgetting 98 - 90 = 8, FWT 51 - 48. Seed 1: 96, 5, 53 - 48.
     expected = {
@@ -40,7 +41,7 @@ def test_means_and_standard_errors_by_hand(results):
 
 
 def test_every_score_of_a_run_has_its_column(results):
-    columns = summary_table(results).columns.tolist()
+    columns = summary_of(results).columns.tolist()
     scores = list(summary(results[(results["method"] == "radial-vcl") & (results["seed"] == 0)]))
     assert columns[:3] == ["benchmark", "method", "seeds"]
     assert columns[3:-1:2] == scores
@@ -49,7 +50,7 @@ def test_every_score_of_a_run_has_its_column(results):
 
 
 def test_markdown_by_hand(results):
-    assert to_markdown(summary_table(results)) == (
+    assert to_markdown(summary_of(results)) == (
         "| method | seeds | accuracy (%) ↑ | forgetting ↓ | learnt (%) ↑ | BWT ↑ | FWT ↑ "
         "| min-ACC (%) ↑ | NLL (nats) ↓ | ECE (%) ↓ |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
@@ -61,13 +62,13 @@ def test_markdown_by_hand(results):
 
 
 def test_with_a_head_for_each_task_there_is_no_forward_transfer(results):
-    table = summary_table(results, multi_head=True)
+    table = summary_of(results, multi_head=True)
     assert table["forward_transfer"].isna().all()
     assert "FWT" not in to_markdown(table) + to_text(table)
 
 
 def test_the_text_for_a_terminal_is_aligned(results):
-    *lines, legend = to_text(summary_table(results)).splitlines()
+    *lines, legend = to_text(summary_of(results)).splitlines()
     assert legend == "Nothing is marked as best: that takes at least 6 seeds in pairs."
     assert len(lines) == 4
     assert len({len(line) for line in lines}) == 1
@@ -77,13 +78,13 @@ def test_the_text_for_a_terminal_is_aligned(results):
 
 def test_the_benchmark_is_shown_only_where_there_are_several(results):
     both = pd.concat([results, results.assign(benchmark="permuted-mnist")])
-    assert "split-fashion" not in to_markdown(summary_table(results))
-    text = to_markdown(summary_table(both))
+    assert "split-fashion" not in to_markdown(summary_of(results))
+    text = to_markdown(summary_of(both))
     assert text.count("| split-fashion |") == text.count("| permuted-mnist |") == 2
 
 
 def test_csv_gives_the_table_back_in_full_precision(results):
-    table = summary_table(results)
+    table = summary_of(results)
     header, *rows = csv.reader(io.StringIO(to_csv(table)))
     assert header == table.columns.tolist()
     for cells, (_, row) in zip(rows, table.iterrows(), strict=True):
@@ -94,22 +95,22 @@ def test_csv_gives_the_table_back_in_full_precision(results):
 
 def test_methods_keep_the_order_in_which_they_appear(make_run):
     R = [[50.0], [99.0]]
-    table = summary_table(pd.concat([make_run(name, 0, R) for name in ("b", "c", "a")]))
+    table = summary_of(pd.concat([make_run(name, 0, R) for name in ("b", "c", "a")]))
     assert table["method"].tolist() == ["b", "c", "a"]
 
 
 def test_a_bar_in_a_name_does_not_break_the_markdown(make_run):
-    text = to_markdown(summary_table(make_run("a|b", 0, [[50.0], [99.0]])))
+    text = to_markdown(summary_of(make_run("a|b", 0, [[50.0], [99.0]])))
     assert "| a\\|b |" in text
 
 
 def test_a_negative_zero_is_printed_as_zero(make_run):
     R = [[50.0, 50.0], [99.0, 50.0], [98.999, 99.0]]
-    line = to_markdown(summary_table(make_run("m", 0, R))).splitlines()[2]
+    line = to_markdown(summary_of(make_run("m", 0, R))).splitlines()[2]
     assert line.startswith("| m | 1 | 99.00 | 0.00 | 99.00 | 0.00 | 0.00 |")
 
 
 def test_an_unfinished_run_is_named(results, make_run):
     stopped = make_run("naive", 7, [[50.0, 50.0], [99.0, 50.0]])
     with pytest.raises(DataError, match=r"split-fashion, naive, seed 7: .* not finished"):
-        summary_table(pd.concat([results, stopped]))
+        summary_of(pd.concat([results, stopped]))

@@ -19,7 +19,7 @@ from vcl_radial.report.figures.style import (
     method_styles,
     save,
 )
-from vcl_radial.report.figures.tables import board, summary_table, to_csv, to_markdown, to_text
+from vcl_radial.report.figures.tables import board, summary_table, to_csv
 
 __all__ = [
     "ENDINGS",
@@ -42,6 +42,4 @@ __all__ = [
     "save",
     "summary_table",
     "to_csv",
-    "to_markdown",
-    "to_text",
 ]

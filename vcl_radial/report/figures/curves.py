@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT = 4.2, 2.9  # of the axes, in inches
 _STRETCHED_TICKS = (0.0, 50.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.5, 100.0)
 
 
-def accuracy_curves(results: pd.DataFrame, *, methods: Sequence[str] | None = None) -> Figure:
+def accuracy_curves(results: pd.DataFrame) -> Figure:
     """The average accuracy over the tasks seen so far, after every task.
 
     The band is the mean over the seeds plus and minus its standard error. A joint run, which sees
@@ -28,15 +28,11 @@ def accuracy_curves(results: pd.DataFrame, *, methods: Sequence[str] | None = No
 
     Args:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
-        methods: The methods to draw, in order; by default all, as they first appear.
-
-    Returns:
-        The figure.
 
     Raises:
-        DataError: The results do not hold a method, or more than one benchmark.
+        DataError: The results hold more than one benchmark.
     """
-    summaries = all_over_seeds(results, methods)
+    summaries = all_over_seeds(results)
     T = max(summary.tasks for summary in summaries)
     notes = ["average over the tasks seen so far", seeds_text(summaries)]
     names = [s.method for s in summaries]

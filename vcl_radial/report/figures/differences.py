@@ -57,9 +57,6 @@ def in_words(seeds: int, difference: float, p: float) -> str:
         seeds: How many differences it was made of.
         difference: Their mean.
         p: The p-value; nan above 40 seeds.
-
-    Returns:
-        A few words.
     """
     smallest = 2.0 / 2.0**seeds
     if smallest >= LEVEL:

@@ -33,13 +33,7 @@ _HEIGHT = 1.7
 _MOST_LABELLED = 12  # with more tasks the bars are too thin for numbers above them
 
 
-def final_bars(
-    results: pd.DataFrame,
-    *,
-    methods: Sequence[str] | None = None,
-    tasks: Sequence[str] | None = None,
-    baseline: float = 0.0,
-) -> Figure:
+def final_bars(results: pd.DataFrame, *, tasks: Sequence[str] | None = None) -> Figure:
     """One panel per method, one bar per task: the accuracy of the final network.
 
     The view of Farquhar et al., "Radial Bayesian neural networks" (AISTATS 2020), Figs. 5 and 10.
@@ -47,18 +41,12 @@ def final_bars(
 
     Args:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
-        methods: The methods to draw, in order; by default all, as they first appear.
         tasks: Names of the tasks; by default their numbers.
-        baseline: Accuracy in per cent at which the bars start, for instance the chance level. The
-            figure says so where it is not 0.
-
-    Returns:
-        The figure.
 
     Raises:
-        DataError: The results do not hold a method, or more than one benchmark.
+        DataError: The results hold more than one benchmark.
     """
-    summaries = all_over_seeds(results, methods)
+    summaries = all_over_seeds(results)
     T = max(summary.tasks for summary in summaries)
     pitch = 0.4 if T <= 6 else 0.34 if T <= _MOST_LABELLED else 0.2
     width = (T + 0.4) * pitch
@@ -68,7 +56,7 @@ def final_bars(
     with house_style():
         figure, grid = panels(len(summaries), per_line)
         for place, (axes, summary) in enumerate(zip(grid, summaries, strict=True)):
-            _bars(axes, summary, styles[summary.method], baseline)
+            _bars(axes, summary, styles[summary.method])
             panel_title(axes, summary.method, width)
             axes.set_xlim(0.3, T + 0.7)
             axes.tick_params(axis="x", length=0)
@@ -77,17 +65,15 @@ def final_bars(
                 axes.set_ylabel("accuracy (%)")
             if place + per_line >= len(summaries):
                 axes.set_xlabel("task", labelpad=3)
-        notes = _explanation(summaries, baseline)
+        notes = _explanation(summaries)
         finish(figure, (width, _HEIGHT), summaries[0].benchmark, notes)
     return figure
 
 
-def _explanation(summaries: Sequence[AccuracyOverSeeds], baseline: float) -> list[str]:
+def _explanation(summaries: Sequence[AccuracyOverSeeds]) -> list[str]:
     parts = ["final network, " + seeds_text(summaries), "dotted: average over tasks"]
     if any(summary.tasks > 1 and not summary.joint for summary in summaries):
         parts.append("pale: newest task")
-    if baseline != 0.0:
-        parts.append(f"bars start at {baseline:g} %")
     return parts
 
 
@@ -96,18 +82,18 @@ def _paler(colour: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle, baseline: float) -> None:
+def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle) -> None:
     """Draws the bars of one method; bar j stands at j."""
     T = summary.tasks
     mean, error = summary.mean[-1], np.nan_to_num(summary.error[-1])
     average = float(summary.seen_mean[-1])
     labelled = T <= _MOST_LABELLED
-    top = baseline + (1.1 if labelled else 1.01) * (100.0 - baseline)  # room above full bars
+    top = 110.0 if labelled else 101.0  # room above full bars
     colours = [to_rgb(style.colour)] * T
     if T > 1 and not summary.joint:
         colours[-1] = _paler(style.colour)
     tasks = np.arange(1, T + 1)
-    axes.bar(tasks, mean - baseline, bottom=baseline, width=0.72, color=colours)
+    axes.bar(tasks, mean, width=0.72, color=colours)
     if error.any():
         axes.errorbar(
             tasks, mean, error, color=INK, fmt="none", elinewidth=0.8, capsize=1.8, capthick=0.8
@@ -116,7 +102,7 @@ def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle, baseline: 
         if labelled and not np.isnan(height):
             axes.annotate(
                 number(height),
-                (j, max(height, baseline) + error[j - 1]),
+                (j, height + error[j - 1]),
                 (0.0, 2.0),
                 textcoords="offset points",
                 ha="center",
@@ -136,7 +122,7 @@ def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle, baseline: 
         fontsize=SMALL_SIZE,
         fontweight="bold",
     )
-    axes.set_ylim(baseline, top)
-    axes.set_yticks(np.linspace(baseline, 100.0, 6))
-    axes.spines["left"].set_bounds(baseline, 100.0)
+    axes.set_ylim(0.0, top)
+    axes.set_yticks(np.linspace(0.0, 100.0, 6))
+    axes.spines["left"].set_bounds(0.0, 100.0)
     axes.grid(axis="y", color=FAINT, linewidth=0.4)

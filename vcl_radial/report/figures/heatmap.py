@@ -71,9 +71,6 @@ def heatmap(
         limits: Accuracies in per cent at the ends of the colour scale; by default 50 to 100, or
             0 to 100 as soon as a task that was trained scores below 50.
 
-    Returns:
-        The figure.
-
     Raises:
         DataError: The results do not hold the method, or more than one benchmark.
     """
@@ -95,9 +92,6 @@ def heatmap_sheet(
         methods: The methods to draw, in order; by default all, as they first appear.
         tasks: Names of the tasks; by default their numbers.
         limits: Accuracies in per cent at the ends of the colour scale, as in `heatmap`.
-
-    Returns:
-        The figure.
 
     Raises:
         DataError: The results do not hold a method, or more than one benchmark.

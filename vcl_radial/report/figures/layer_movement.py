@@ -45,9 +45,6 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
     Args:
         layers: The `layers.csv` of runs of one benchmark, with `benchmark, method, seed`.
 
-    Returns:
-        The figure.
-
     Raises:
         DataError: A column is missing, or the table holds more than one benchmark.
     """

@@ -137,9 +137,6 @@ def text_colour(background: tuple[float, float, float]) -> str:
 
     Args:
         background: sRGB components from 0 to 1.
-
-    Returns:
-        The colour of the text.
     """
     below, ink = relative_luminance(background), relative_luminance(to_rgb(INK))
     return INK if (below + 0.05) / (ink + 0.05) > 1.05 / (below + 0.05) else "white"
@@ -181,9 +178,6 @@ def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
     Args:
         figure: The figure.
         path_without_suffix: Where to write; `.png` and `.svg` are appended.
-
-    Returns:
-        The two paths.
     """
     stem = Path(path_without_suffix)
     stem.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error, summary
-from vcl_radial.report import markdown
 from vcl_radial.report.figures.marks import best_methods, legend
 from vcl_radial.report.figures.over_seeds import check_columns
 from vcl_radial.report.figures.scores import COSTS, SCORES
@@ -51,15 +50,11 @@ def seed_table(
     return table.merge(costs[[*keys, *COSTS]], on=keys, how="left", validate="one_to_one")
 
 
-def summary_table(
-    results: pd.DataFrame, costs: pd.DataFrame | None = None, *, multi_head: bool = False
-) -> pd.DataFrame:
+def summary_table(by_seed: pd.DataFrame) -> pd.DataFrame:
     """Every score of every method, over its seeds.
 
     Args:
-        results: Tidy tables of many finished runs, with `benchmark, method, seed`.
-        costs: As in `seed_table`.
-        multi_head: As in `seed_table`.
+        by_seed: What `seed_table` returned.
 
     Returns:
         One row per benchmark and method, in the order in which they first appear, with the
@@ -67,15 +62,7 @@ def summary_table(
         that name and its standard error under `<name>_se`. Undefined scores are nan. The last
         column, `best`, names the scores in which no method is shown to be better
         (`marks.best_methods`), with spaces between them.
-
-    Raises:
-        DataError: A table is damaged or a run is not finished; the message names the run.
     """
-    return summarised(seed_table(results, costs, multi_head=multi_head))
-
-
-def summarised(by_seed: pd.DataFrame) -> pd.DataFrame:
-    """`summary_table` of what `seed_table` returned."""
     names = [name for name in SCORES if name in by_seed]
     rows: list[dict[str, object]] = []
     for benchmark, all_runs in by_seed.groupby("benchmark", sort=False):
@@ -130,16 +117,6 @@ def column(name: str) -> Column:
     return Column(score.heading, False, score.meaning, score.better, aside=name in COSTS)
 
 
-def to_markdown(table: pd.DataFrame) -> str:
-    """The leaderboard as Markdown; marked cells are bold. It ends with a line break."""
-    return markdown.table(board(table))
-
-
-def to_text(table: pd.DataFrame) -> str:
-    """The leaderboard for a terminal; marked cells have a star. It ends with a line break."""
-    return markdown.aligned(board(table))
-
-
 def to_csv(table: pd.DataFrame) -> str:
     """The table as comma-separated values in full precision; undefined scores are empty.
 
@@ -159,9 +136,6 @@ def printed(name: str, mean: float, error: float = math.nan) -> str:
         name: One of `SCORES`.
         mean: Its value, or its mean over seeds.
         error: The standard error of that mean.
-
-    Returns:
-        The text.
     """
     score = SCORES[name]
     text = (

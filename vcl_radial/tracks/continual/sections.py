@@ -42,13 +42,13 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
         DataError: tables do not fit together.
     """
     from vcl_radial.report import figures
-    from vcl_radial.report.figures.tables import seed_table, summarised
+    from vcl_radial.report.figures.tables import seed_table
 
     results, layers = results_table(runs), layers_table(runs)
     tasks = runs[0].environment["tasks"]
     multi_head = runs[0].spec.stream.get("heads", "multi") == "multi"
     by_seed = seed_table(results, runs_costs(runs), multi_head=multi_head)
-    summary = summarised(by_seed)
+    summary = figures.summary_table(by_seed)
     summaries = figures.all_over_seeds(results)
     methods = [of_method.method for of_method in summaries]
     csv = figures.to_csv
