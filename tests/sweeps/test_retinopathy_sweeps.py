@@ -21,7 +21,6 @@ from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
-from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
@@ -245,7 +244,7 @@ def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
 
 def test_networks_of_this_track_train_one_by_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="retinopathy-synthetic train one by one; use --lanes 1"):
-        swept(tmp_path, Means(jobs=1, lanes=2), **TINY)
+        swept(tmp_path, lanes=2, **TINY)
 
 
 def test_a_job_can_be_sent_to_another_process() -> None:

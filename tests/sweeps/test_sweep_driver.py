@@ -367,7 +367,5 @@ def test_a_search_that_only_its_hours_end_stops_where_nothing_new_is_left(tmp_pa
 def test_lanes_and_pruning_do_not_go_together() -> None:
     from tiny_sweeps import swept
 
-    from vcl_radial.sweeps.command import Means
-
     with pytest.raises(UserError, match="--lanes 1"):
-        swept(Path("nowhere"), Means(jobs=1, lanes=2), **PRUNED)
+        swept(Path("nowhere"), lanes=2, **PRUNED)

@@ -13,7 +13,6 @@ from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import read_spec
 from vcl_radial.runs.place import Place
 from vcl_radial.sweeps import driver
-from vcl_radial.sweeps.command import Means
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.tracks.continual.track import Continual
@@ -164,7 +163,7 @@ def test_hopeless_trials_are_given_up_after_a_task(tmp_path: Path) -> None:
 def test_lanes_do_what_single_runs_do(tmp_path: Path) -> None:
     changes = {"trials": 2, "seeds": 2, "fixed__epochs": 5}
     (alone,) = swept(tmp_path / "alone", **changes)
-    (together,) = swept(tmp_path / "lanes", Means(jobs=1, lanes=4), **changes)
+    (together,) = swept(tmp_path / "lanes", lanes=4, **changes)
     for number, result in alone.results.items():
         # One of the 29 images of a task, in one task of one seed, is 0.9.
         assert together.results[number].score == pytest.approx(result.score, abs=2.0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.runs.place import Place
-from vcl_radial.sweeps.command import Means, sweep
+from vcl_radial.sweeps.command import sweep
 from vcl_radial.sweeps.specification import Plan, parsed, plans
 from vcl_radial.sweeps.study import Study
 
@@ -37,8 +37,10 @@ def plans_of(name: str = "tiny", **changes: Any) -> list[Plan]:
     return plans(name, parsed(table_of(**changes), FILE), FILE)
 
 
-def swept(out: Path, means: Means = Means(jobs=1), **changes: Any) -> list[Study]:  # noqa: B008
-    return sweep(plans_of(**changes), Place(out), means)
+def swept(
+    out: Path, lanes: int | None = None, storage: str | None = None, **changes: Any
+) -> list[Study]:
+    return sweep(plans_of(**changes), Place(out), jobs=1, lanes=lanes, storage=storage)
 
 
 def trials_bytes(out: Path, name: str = "tiny") -> bytes:

@@ -55,12 +55,18 @@ def _sweep(options: argparse.Namespace) -> int:
     plans[0].track.check_files([plan.base for plan in plans], options.data_dir)
 
     from vcl_radial.runs.place import Place
-    from vcl_radial.sweeps.command import Means, sweep
+    from vcl_radial.sweeps.command import sweep
 
-    means = Means(options.jobs, options.lanes, options.storage, executor_of(options))
     command = command_line("sweep", options.sweep, trials=options.trials, lanes=options.lanes)
     place = Place(options.out, options.data_dir, device_of(options), command=command)
-    studies = sweep(plans, place, means)
+    studies = sweep(
+        plans,
+        place,
+        jobs=options.jobs,
+        lanes=options.lanes,
+        storage=options.storage,
+        executor=executor_of(options),
+    )
     print()
     for study in studies:
         best = study.best()

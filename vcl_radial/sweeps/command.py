@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from vcl_radial.errors import UserError
@@ -19,34 +19,33 @@ from vcl_radial.sweeps.storage import opened
 from vcl_radial.sweeps.study import Study
 
 
-@dataclass(frozen=True)
-class Means:
-    """With what a sweep is carried out.
+def sweep(
+    plans: Sequence[Plan],
+    place: Place,
+    *,
+    jobs: int | None = None,
+    lanes: int | None = None,
+    storage: str | None = None,
+    executor: MakeExecutor | None = None,
+) -> list[Study]:
+    """Carry a sweep out in `<place.out>/<name>`, going on where it was left.
 
-    Attributes:
+    Args:
+        plans: what is searched.
+        place: where runs compute, read and write.
         jobs: runs (or batches of lanes) at a time; None for one per core, but one on a GPU.
         lanes: runs of one shape that go together; None for the track's number,
             but 1 with pruning.
         storage: the URL of a database to show the trials in; or None.
         executor: what makes another executor than the local one.
-    """
-
-    jobs: int | None = None
-    lanes: int | None = None
-    storage: str | None = None
-    executor: MakeExecutor | None = None
-
-
-def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
-    """Carry a sweep out in `<place.out>/<name>`, going on where it was left.
 
     Raises:
         UserError: something the user can mend; what was finished stays.
     """
     track, prunes = plans[0].track, plans[0].sweep.pruning is not None
     on_gpu = place.device == "cuda"
-    lanes = means.lanes or (1 if prunes else default_lanes(track, place.device))
-    jobs = means.jobs or (1 if on_gpu else available_cores())
+    lanes = lanes or (1 if prunes else default_lanes(track, place.device))
+    jobs = jobs or (1 if on_gpu else available_cores())
     if lanes > 1 and not track.has_lanes:
         raise UserError(
             f"--lanes: runs of {plans[0].base.benchmark} train one by one; use --lanes 1"
@@ -59,15 +58,15 @@ def sweep(plans: Sequence[Plan], place: Place, means: Means) -> list[Study]:
         # Once before all runs: one message for all.
         track.check_data([plan.base for plan in plans], place.data_dir)
         owner = folder.claim(plans)
-        with opened(means.storage) as storage:
-            studies = [Study(plan, storage, owner) for plan in plans]
-            how = f"{jobs} at a time" if means.executor is None else "on a cluster"
+        with opened(storage) as database:
+            studies = [Study(plan, database, owner) for plan in plans]
+            how = f"{jobs} at a time" if executor is None else "on a cluster"
             with Progress(studies, str(folder.path), how) as progress:
                 driver = Driver(studies, folder, lanes, progress)
                 runs_at = replace(place, out=folder.runs)
-                workers = jobs if jobs > 1 and means.executor is None else 0
+                workers = jobs if jobs > 1 and executor is None else 0
                 if workers:
                     start_server(place.device, *track.worker_modules)
-                make = means.executor or partial(LocalExecutor, workers=workers)
+                make = executor or partial(LocalExecutor, workers=workers)
                 driver.carry_out(make(track, runs_at, on_step=driver.on_step))
     return studies
