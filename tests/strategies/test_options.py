@@ -143,6 +143,7 @@ def test_the_source_of_a_method_says_of_its_options_what_the_class_says(name):
 SOURCES = """
 from typing import Any, Literal, Optional
 import vcl_radial.strategies as suite
+from vcl_radial.methods.base import Method
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF as Base
 
@@ -200,6 +201,14 @@ class PassesTwice(ContinualStrategy):
 class IsDerived(PassesNothingOn):
     def __init__(self, *, more=1.0, **settings):
         super().__init__(**settings)
+
+class TakesNoSettings(ContinualStrategy):
+    def __init__(self, *, strength=1.0):
+        super().__init__(strength=strength)
+
+class Bare(Method):
+    def __init__(self, network, *, likelihood=None, penalty_weight=1.0, loss_value=True):
+        super().__init__(network)
 """
 PASS_ON = "take **settings and pass them on by super().__init__(**settings)"
 BY_POSITION = f"passes on by position what the class it is derived from takes by name: {PASS_ON}"
@@ -207,6 +216,9 @@ SLIPS = {
     "MakesNothing": "does not make the strategy: begin it with super().__init__(**settings)",
     "PassesOnByPosition": BY_POSITION,
     "PassesItselfOn": BY_POSITION,
+    "TakesNoSettings": f"takes no 'model': {PASS_ON}",
+    "Bare": "takes no 'eval_samples': take **settings and pass them on by "
+    "super().__init__(network, **settings)",
     "PassesNothingOn": f"does not pass 'model' on: {PASS_ON}",
     "IsDerived": f"does not pass 'model' on: {PASS_ON}",
     "PassesItsOwnOn": "passes 'strength' on, which the class it is derived from does not take: pass"
