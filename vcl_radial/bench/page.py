@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import pandas as pd
 
 from vcl_radial.bench.pictures import Picture
 from vcl_radial.bench.setting import Record, Row
@@ -32,12 +32,8 @@ class Measured(NamedTuple):
 
 def to_csv(records: Mapping[str, Record]) -> str:
     """All numbers, tidy and in full precision."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Row._fields)
-    for record in records.values():
-        writer.writerows(record.rows)
-    return text.getvalue()
+    rows = [row for record in records.values() for row in record.rows]
+    return pd.DataFrame(rows, columns=Row._fields, dtype=object).to_csv(index=False)
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -14,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import tomli_w
 
 from vcl_radial.errors import UserError
@@ -120,7 +119,7 @@ def report_of(
         blocks.append(Figure("importance", draw, "How much each key matters for the score"))
     files = {
         "trials.csv": _trials(results, searched),
-        "summary.csv": _csv([list(rows[0]), *(list(row.values()) for row in rows)]),
+        "summary.csv": pd.DataFrame(rows).to_csv(index=False),
         "importance.csv": table.to_csv(index=False),
     }
     facts = behind(
@@ -317,7 +316,7 @@ def _trials(results: SweepResults, searched: Sequence[Searched]) -> str:
             values["chosen_for"] = one.chosen_for
             parameters = [trial.parameters.get(key) for key in results.keys]
             rows.append([cell(value) for value in (*(values[c] for c in columns), *parameters)])
-    return _csv([[*columns, *results.keys], *rows])
+    return pd.DataFrame(rows, columns=[*columns, *results.keys]).to_csv(index=False)
 
 
 def _rows(
@@ -363,9 +362,3 @@ def _aim(results: SweepResults) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _csv(rows: Sequence[Sequence[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()

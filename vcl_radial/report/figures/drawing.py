@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -26,8 +25,6 @@ EQ44 = _STYLES["radial-vcl-eq44"].colour
 OTHER = _STYLES["other"].colour
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.5))
-
-COLUMNS = ("panel", "curve", "x", "y", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -62,15 +59,8 @@ def find(curves: Sequence[Curve], panel: str, name: str) -> Curve:
 
 def to_csv(curves: Sequence[Curve]) -> str:
     """The numbers of a picture, tidy and in full precision."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for curve in curves:
-        empty = [""] * len(curve.x)
-        low, high = curve.low or empty, curve.high or empty
-        for row in zip(curve.x, curve.y, low, high, strict=True):
-            writer.writerow((curve.panel, curve.name, *row))
-    return text.getvalue()
+    tables = [pd.DataFrame(vars(curve), dtype=object) for curve in curves]
+    return pd.concat(tables).rename(columns={"name": "curve"}).to_csv(index=False)
 
 
 @contextmanager
