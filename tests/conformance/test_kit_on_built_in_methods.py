@@ -19,7 +19,7 @@ AT_MOST = {"coreset_epochs": 2}
 """Sizes that some methods have of their own."""
 
 
-BARE = {"ewc", "gaussian-vcl", "lwf", "naive", "replay"}
+BARE = {"gaussian-vcl", "lwf", "naive"}
 """Methods whose checks take two seconds or so; `make test-all` runs those of the others."""
 
 NOT_SERVED = {

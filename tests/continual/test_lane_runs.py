@@ -11,12 +11,12 @@ from vcl_radial.tracks.continual.lane_runs import LaneRuns, shape
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import ContinualRun
 
-MULTI_HEAD = StreamSettings(dataset="digits", tasks=5)
-SINGLE_HEAD = StreamSettings(dataset="digits", tasks=5, heads="single")
+MULTI_HEAD = StreamSettings(dataset="digits", tasks=2)
+SINGLE_HEAD = StreamSettings(dataset="digits", tasks=2, heads="single")
 
 
 def recipe(posterior="radial", **settings):
-    known = {"epochs": 2, "hidden": [16, 8], "eval_samples": 4, "batch_size": 32}
+    known = {"epochs": 2, "hidden": [16, 8], "eval_samples": 4, "batch_size": 64}
     strategy = "naive" if posterior == "none" else "vcl"
     return Recipe(**known | {"strategy": strategy, "posterior": posterior} | settings)
 

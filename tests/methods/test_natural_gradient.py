@@ -5,6 +5,7 @@ import sys
 import pytest
 import torch
 from scenarios import ADAM, ALL, Learner, network
+from torch.nn.functional import cross_entropy
 from torch.optim import SGD
 
 from vcl_radial.errors import UserError
@@ -130,6 +131,32 @@ def test_several_draws_in_a_step_quieten_ivons_gradient():
         return torch.stack(gradients).var(0).mean()
 
     assert (spread(4) / spread(1)).item() == pytest.approx(1 / 4, rel=0.3)
+
+
+def test_ivon_steps_as_its_package_does_where_one_weight_decay_serves():
+    """In the first task: its prior is the same for every weight, and its mean is 0."""
+    package, settings = pytest.importorskip("ivon"), {"batch_size": ALL, "epochs": 5, "lr": 0.1}
+    ours = make("ivon", initial_noise=0.5, beta2=0.9, **settings).train(0)
+    x, y, _ = ours.points(0)
+    net = network(None)
+    net.head.adapt([0])
+    start = net.body[0].weight.detach().clone()
+    theirs = package.IVON(
+        *([*net.parameters()], 0.1, len(y)),
+        hess_init=4 / len(y),
+        weight_decay=1 / len(y),
+        beta2=0.9,
+    )
+    torch.manual_seed(0)
+    for _ in range(5):
+        torch.randperm(len(y))  # as the batches are shuffled
+        with theirs.sampled_params(train=True):
+            theirs.zero_grad()
+            cross_entropy(net(x, 0), y).backward()
+        theirs.step()
+    assert not torch.allclose(start, net.body[0].weight, atol=0.01)
+    ends = torch.cat([weight.detach().flatten() for weight in net.parameters()])
+    torch.testing.assert_close(ours.weights(), ends, rtol=1e-3, atol=1e-4)
 
 
 def test_ivon_names_the_package_that_is_missing(monkeypatch):
