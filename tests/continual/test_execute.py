@@ -141,7 +141,7 @@ def test_a_run_that_goes_on_on_another_device_names_both(tmp_path: Path, monkeyp
     run = tiny_run("naive")
     folder = RunFolder(tmp_path, run)
     with monkeypatch.context() as patch:
-        patch.setattr(ContinualRun, "device_name", "a GPU")
+        patch.setattr("vcl_radial.runs.environment.device_name", lambda device: "a GPU")
         carried_out(run, tmp_path, interrupt_at=("task", 2))
     carried_out(run, tmp_path)
     assert f"{folder.checkpoint}: was computed on a GPU with" in capsys.readouterr().out

@@ -31,8 +31,6 @@ class Run(RunSpec):
 
 
 class Learning:
-    device_name = "cpu"
-
     def __init__(self, run):
         self.run, self.guess, self.scores = run, 0.0, []
 

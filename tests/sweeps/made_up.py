@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tiny_runs import ENVIRONMENT
 from tiny_sweeps import plans_of
 
 from vcl_radial.metrics import summary
@@ -18,18 +19,10 @@ from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.tables import COLUMNS
 
-ENVIRONMENT = {
-    "commit": "0123456789ab",
-    "device": "cpu",
-    "processor": "a processor",
-    "threads": 1,
-    "packages": {"torch": "2"},
+FACTS = {
     "seconds": {"training": 3.0, "evaluation": 1.0},
-    "finished": "2026-01-31T12:00:00Z",
-    "tasks": ["0, 1", "2, 3"],
     "command": "vcl-radial sweep tiny.toml",
 }
-
 TASKS = 2
 Accuracy = Callable[[Run, int], float]
 
@@ -79,7 +72,7 @@ class MadeUp:
             {
                 "accuracy.csv": tidy.to_csv(index=False),
                 "metrics.json": json.dumps(summary(tidy)),
-                "environment.json": json.dumps(ENVIRONMENT),
+                "environment.json": json.dumps(ENVIRONMENT | FACTS),
             }
         )
         return Ended(run, "finished")

@@ -101,8 +101,7 @@ def _module(section: str) -> Any:
 
 
 def _environment(device: str) -> dict[str, Any]:
-    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
-    described = environment.describe(name, torch.get_num_threads())
+    described = environment.describe(environment.device_name(device), torch.get_num_threads())
     for package in _PEERS:
         try:
             described["packages"][package] = version(package)

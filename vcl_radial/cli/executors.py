@@ -78,8 +78,10 @@ def executor_of(options: argparse.Namespace) -> MakeExecutor | None:
     return make
 
 
-def device_of(options: argparse.Namespace) -> str:
-    """The device of the runs: "cpu" or "cuda"."""
+def device_of(options: argparse.Namespace, track: AnyTrack) -> str:
+    """The device of a track's runs: "cpu" or "cuda"."""
+    if "cuda" not in track.devices:
+        return "cpu"
     if options.executor == "local":
         return usable_device(options.device)
     return "cuda" if options.gpus_per_trial else "cpu"

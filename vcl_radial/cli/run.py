@@ -103,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
     place = Place(
         options.out,
         options.data_dir,
-        device_of(options) if "cuda" in track.devices else "cpu",
+        device_of(options, track),
         log=tuple(dict.fromkeys(options.log)),
         command=command_line(
             "run",

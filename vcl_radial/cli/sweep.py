@@ -58,7 +58,8 @@ def _sweep(options: argparse.Namespace) -> int:
     from vcl_radial.sweeps.command import sweep
 
     command = command_line("sweep", options.sweep, trials=options.trials, lanes=options.lanes)
-    place = Place(options.out, options.data_dir, device_of(options), command=command)
+    device = device_of(options, plans[0].track)
+    place = Place(options.out, options.data_dir, device, command=command)
     studies = sweep(
         plans,
         place,

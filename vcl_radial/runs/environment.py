@@ -68,11 +68,18 @@ def describe(device: str, threads: int, commits: Iterable[str | None] = ()) -> d
     }
 
 
+def device_name(device: str) -> str:
+    """A device in words: "cpu", or the model of the GPU."""
+    import torch
+
+    return torch.cuda.get_device_name() if device == "cuda" else "cpu"
+
+
 def engines_with(known: Iterable[Engine], device: str) -> list[Engine]:
     """Those that a checkpoint names, each once, and that of this process on a device."""
     from vcl_radial import native
 
-    here = device, native.unavailable() is None
+    here = device_name(device), native.unavailable() is None
     return list(dict.fromkeys([*((name, there) for name, there in known), here]))
 
 

@@ -51,7 +51,7 @@ def execute(
     # Nobody reads while the first process still writes what another run left to be done.
     peers.wait()
     state = _state(folder, place)
-    folder.engines = environment.engines_with(folder.engines, training.device_name)
+    folder.engines = environment.engines_with(folder.engines, place.device)
     if state is not None:
         _load(folder, training, state, place)
     peers.wait()
@@ -94,7 +94,7 @@ def execute_together(
         folder.start()
         try:
             state = _state(folder, place)
-            folder.engines = environment.engines_with(folder.engines, training.device_name)
+            folder.engines = environment.engines_with(folder.engines, place.device)
             if state is not None:
                 _load(folder, training, state, place)
         except UserError as error:  # a matter of this run; the others go on

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 class Training(Protocol):
     """A run in progress. Whatever it draws comes from the seed of its run."""
 
-    @property
-    def device_name(self) -> str:
-        """The device that its numbers are made on, in words."""
-
     def position(self) -> Step:
         """How far it is, before it goes on."""
 
@@ -68,8 +64,6 @@ class InOnePiece(ABC):
     Args:
         epochs: of it, for the progress bar.
     """
-
-    device_name = "cpu"
 
     def __init__(self, epochs: int) -> None:
         self.epochs = epochs

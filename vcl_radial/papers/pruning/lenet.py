@@ -162,12 +162,6 @@ class LeNetTraining:
         self.epoch, self.seconds = 0, 0.0
         self.numbers: dict[str, Any] = {}
 
-    @property
-    def device_name(self) -> str:
-        """The device, in words."""
-        is_gpu = self.device.type == "cuda"
-        return torch.cuda.get_device_name(self.device) if is_gpu else "cpu"
-
     def position(self) -> Step:
         """After the last epoch that is done."""
         return self._step(f"goes on after epoch {self.epoch}" if self.epoch else None)

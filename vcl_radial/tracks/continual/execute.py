@@ -56,15 +56,11 @@ class TaskTraining:
         run: it in progress.
         names: of the tasks.
         trainings: how often the method trains: once a task, or once for all.
-        device_name: in words.
     """
 
-    def __init__(
-        self, spec: Run, run: InProgress, names: Sequence[str], trainings: int, device_name: str
-    ) -> None:
+    def __init__(self, spec: Run, run: InProgress, names: Sequence[str], trainings: int) -> None:
         self._spec, self._run, self._names = spec, run, names
         self._total = spec.recipe.epochs_until(trainings)
-        self.device_name = device_name
 
     def position(self) -> Step:
         """After the last task that is done."""
@@ -164,7 +160,7 @@ def open_run(spec: Run, place: Place, report: Callable[[Step], None]) -> TaskTra
         on_epoch=on_epoch,
         watched=bool(place.log),
     )
-    training = TaskTraining(spec, run, run.stream.task_names, run.trainings, run.device_name)
+    training = TaskTraining(spec, run, run.stream.task_names, run.trainings)
     return training
 
 
@@ -192,9 +188,9 @@ class TaskLanes:
             device=place.device,
             on_epoch=on_epoch,
         )
-        names, device = self._runs.stream.task_names, self._runs.device_name
+        names = self._runs.stream.task_names
         self.lanes = [
-            TaskTraining(spec, lane, names, self._runs.tasks, device)
+            TaskTraining(spec, lane, names, self._runs.tasks)
             for spec, lane in zip(specs, self._runs.lanes, strict=True)
         ]
 

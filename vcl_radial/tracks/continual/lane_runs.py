@@ -153,11 +153,6 @@ class LaneRuns:
         """The number of tasks, T."""
         return self.stream.n_tasks
 
-    @property
-    def device_name(self) -> str:
-        """The device, in words."""
-        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
-
     def leave_out(self, lane: int) -> None:
         """Do nothing more in a lane."""
         self.lanes[lane].left_out = True

@@ -142,12 +142,6 @@ class ContinualRun(Scored):
         """How many numbers the network trains; a Gaussian weight has two."""
         return sum(p.numel() for p in self.strategy.network.parameters())
 
-    @property
-    def device_name(self) -> str:
-        """The device, in words."""
-        device = self.strategy.device
-        return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-
     def finish_tasks(self) -> Iterator[int]:
         """Train and score what is left, and yield the number of tasks done after each step."""
         if not self.rows:

@@ -70,11 +70,6 @@ class SliceTraining(Scored):
         self.network = self.method.network
         self.done = 0
 
-    @property
-    def device_name(self) -> str:
-        """The processor: networks are small."""
-        return "cpu"
-
     def position(self) -> Step:
         """How many slices are learned."""
         steps = self.run.recipe.steps * self.done

@@ -56,12 +56,6 @@ class EpochTraining:
         self._training: Training | None = None
 
     @property
-    def device_name(self) -> str:
-        """The device, in words."""
-        is_gpu = self.device.type == "cuda"
-        return torch.cuda.get_device_name(self.device) if is_gpu else "cpu"
-
-    @property
     def history(self) -> History:
         """All epochs so far."""
         return [*self._history, *(self._training.history if self._training else [])]
