@@ -117,14 +117,6 @@ def test_a_stride_of_two_takes_a_quarter_of_the_work():
     assert work(1) / work(2) == pytest.approx(4, rel=0.02)
 
 
-def test_a_head_for_each_task_when_wanted():
-    made = network(multi_head=True)
-    x = images()
-    assert made(x, 3).shape == (2, 2)
-    one = kl_divergence(made, []).item()
-    assert kl_divergence(made, [3]).item() > one
-
-
 def test_bfloat16_is_close_to_float32():
     exact, rough = (network(posterior=None, precision=p) for p in ("float32", "bfloat16"))
     x = images()

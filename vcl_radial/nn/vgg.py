@@ -37,8 +37,6 @@ class VGG(nn.Module):
     Args:
         channels: C.
         classes: outputs of a head.
-        in_channels: channels of an image.
-        multi_head: a head for each task instead of one for all.
         posterior: a variational family for all weights, by its settings or just its name;
             None or "none" for point estimates.
         first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
@@ -52,8 +50,6 @@ class VGG(nn.Module):
         channels: int = 46,
         classes: int = 2,
         *,
-        in_channels: int = 3,
-        multi_head: bool = False,
         posterior: LayerSettings | str | type[Posterior] | None = "radial",
         first_stride: int = 1,
         precision: Literal["float32", "bfloat16"] = "float32",
@@ -67,7 +63,7 @@ class VGG(nn.Module):
                 return PointConv2d(inputs, outputs, 3, stride, padding=1)
             return BayesianConv2d(inputs, outputs, 3, stride, padding=1, posterior=settings)
 
-        inputs, stride = in_channels, first_stride
+        inputs, stride = 3, first_stride
         self.blocks = nn.ModuleList()
         for multiple, count in _BLOCKS:
             block = nn.ModuleList()
@@ -75,10 +71,10 @@ class VGG(nn.Module):
                 block.append(convolution(inputs, multiple * channels, stride))
                 inputs, stride = multiple * channels, 1
             self.blocks.append(block)
-        self.head = make_heads(2 * inputs, classes, multi_head=multi_head, posterior=settings)
+        self.head = make_heads(2 * inputs, classes, multi_head=False, posterior=settings)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """Logits `[B, classes]` of images `[B, channels, H, W]` under one draw of the weights."""
+        """Logits `[B, classes]` of images `[B, 3, H, W]` under one draw of the weights."""
         features = features_in(self.features, x, bfloat16=self.in_bfloat16)
         logits: Tensor = self.head(features, task)
         return logits

@@ -67,8 +67,8 @@ class Batch(NamedTuple):
 class TrainingBatches:
     """Batches for training: every epoch in a new order, every image changed anew.
 
-    An epoch depends on the seed and its number alone, and so does each of its batches: a run that
-    goes on at any of them sees what it would have seen.
+    An epoch depends on the seed and its number alone, so that a run that goes on sees what it would
+    have seen. Its last batch is left out if it is smaller than the others.
 
     Args:
         data: the photographs.
@@ -77,8 +77,6 @@ class TrainingBatches:
         normalisation: by the training set.
         augmentation: None leaves images as they are.
         seed: of order and changes.
-        drop_last: whether a smaller batch at the end is left out; one of fewer images than there
-            are processes always is.
         share: `(rank, world)`; each process sees its part of every batch, changed as one process
             would have changed it.
         device: where the batches are to be.
@@ -93,13 +91,12 @@ class TrainingBatches:
         normalisation: Normalisation,
         augmentation: Augmentation | None = None,
         seed: int = 0,
-        drop_last: bool = True,
         share: tuple[int, int] = (0, 1),
         device: torch.device | str = "cpu",
     ) -> None:
         self.data, self.rows = data, np.asarray(rows, np.int64)
         self.batch_size, self.normalisation = batch_size, normalisation
-        self.augmentation, self.seed, self.drop_last = augmentation, seed, drop_last
+        self.augmentation, self.seed = augmentation, seed
         self.share, self.device = share, torch.device(device)
         self._classes = data.classes()
         if batch_size < share[1]:
@@ -114,13 +111,12 @@ class TrainingBatches:
 
     def __len__(self) -> int:
         """The batches of an epoch."""
-        whole, rest = divmod(len(self.rows), self.batch_size)
-        return whole if self.drop_last or rest < self.share[1] else whole + 1
+        return len(self.rows) // self.batch_size
 
-    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
-        """The batches of an epoch, from 0, from the batch `first` on."""
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch; the first one is number 0."""
         order = np.random.default_rng([self.seed, 1, number]).permutation(self.rows)
-        for batch in range(first, len(self)):
+        for batch in range(len(self)):
             rows = order[batch * self.batch_size : (batch + 1) * self.batch_size]
             rank, world = self.share
             mine = slice(rank * len(rows) // world, (rank + 1) * len(rows) // world)
