@@ -100,10 +100,10 @@ def test_a_group_stays_where_it_was_until_it_is_pulled_harder_than_it_is_held():
 
 @pytest.mark.parametrize("amsgrad", [True, False])
 def test_the_metric_is_the_one_in_which_adam_has_stepped(amsgrad):
-    """A first step of Adam is of the length lr: gradient and rate give it back."""
+    """Gradient and length of a first step give back what it was made with, eps included."""
     block = carried("radial")
     gradient = torch.rand(block.mean.shape, dtype=torch.float64) + 0.1
-    optimizer = Adam([block.mean], lr=0.01, amsgrad=amsgrad)
+    optimizer = Adam([block.mean], lr=0.01, eps=0.05, amsgrad=amsgrad)
     block.mean.grad = gradient.clone()
     optimizer.step()
     step = block.prior_mean - block.mean.detach()
