@@ -10,7 +10,7 @@ Gaussian, half-normal under a radial posterior:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -67,10 +67,19 @@ def radial_density(r: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def distances(family: type[Posterior], D: int, draws: int) -> Tensor:
     """||w - mean|| / sigma of draws of the suite's own posterior over D weights, `[draws]`."""
     posterior = family(torch.zeros(D), torch.ones(D))
-    # In blocks that fit into memory: one draw of the largest layer is 9 MB.
+    return in_blocks(lambda n: posterior.sample(n).norm(dim=-1), D, draws)
+
+
+def distances_between(family: type[Posterior], D: int, pairs: int) -> Tensor:
+    """||w - w'|| / sigma of independent draws w and w', `[pairs]`."""
+    posterior = family(torch.zeros(D), torch.ones(D))
+    return in_blocks(lambda n: (posterior.sample(n) - posterior.sample(n)).norm(dim=-1), D, pairs)
+
+
+def in_blocks(numbers: Callable[[int], Tensor], D: int, draws: int) -> Tensor:
+    """Numbers `[draws]` of draws of D weights, made as many at a time as memory holds."""
     block = max(1, int(2e6 / D))
-    parts = [posterior.sample(min(block, draws - i)) for i in range(0, draws, block)]
-    return torch.cat([part.norm(dim=-1) for part in parts])
+    return torch.cat([numbers(min(block, draws - i)) for i in range(0, draws, block)]).double()
 
 
 def analyse(setting: Setting) -> Analysis:
@@ -83,7 +92,7 @@ def analyse(setting: Setting) -> Analysis:
     for D in sizes:
         draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, int(numbers / D)))
         for name, family in (("Gaussian", Gaussian), ("radial", Radial)):
-            r = distances(family, D, draws).double()
+            r = distances(family, D, draws)
             summaries.setdefault((_GROWTH, name), []).append(_quantiles(r))
             between = distances_between(family, D, draws // 2)
             summaries.setdefault((_PAIRS, name), []).append(_quantiles(between))
@@ -123,8 +132,8 @@ def _densities(draws: int) -> list[Curve]:
     """Fig. 1, by closed form and by draws, at equal sigma and at equal noise per weight."""
     D, root = CONV_64, math.sqrt(CONV_64)
     near, shell = np.linspace(0, 6, _GRID), np.linspace(root - 4, root + 4, _GRID)
-    gaussian = distances(Gaussian, D, draws).double().numpy()
-    radial = distances(Radial, D, draws).double().numpy()
+    gaussian = distances(Gaussian, D, draws).numpy()
+    radial = distances(Radial, D, draws).numpy()
     wide = np.linspace(0, 3, _GRID)
     fine = np.unique(np.concatenate([wide, np.linspace(0.97, 1.03, _GRID)]))
     return [
@@ -160,17 +169,6 @@ def _parts() -> list[Curve]:
         Curve(_PARTS, "1 / exp(−r²/2)", r.tolist(), inverse.tolist()),
         Curve(_PARTS, "density of r", r.tolist(), gaussian_density(r, FIG_8).tolist()),
     ]
-
-
-def distances_between(family: type[Posterior], D: int, pairs: int) -> Tensor:
-    """||w - w'|| / sigma of independent draws w and w', `[pairs]`."""
-    posterior = family(torch.zeros(D), torch.ones(D))
-    block = max(1, int(2e6 / D))
-    parts = []
-    for i in range(0, pairs, block):
-        n = min(block, pairs - i)
-        parts.append((posterior.sample(n) - posterior.sample(n)).norm(dim=-1))
-    return torch.cat(parts).double()
 
 
 def _quantiles(values: Tensor) -> tuple[float, float, float]:

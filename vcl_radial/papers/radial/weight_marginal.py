@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 from scipy import integrate, stats
 
 from vcl_radial.papers.analysis import Analysis, Setting
+from vcl_radial.papers.radial.soap_bubble import in_blocks
 from vcl_radial.posteriors import Radial
 from vcl_radial.report.figures.drawing import (
     DASHED,
@@ -92,9 +93,7 @@ def _integral(w: float, D: int, of_radius: Callable[[float], float], per_radius:
 def draws(D: int, n: int) -> npt.NDArray[np.float64]:
     """Draw n times the first weight of a group of the suite's own `Radial`, sigma = 1."""
     posterior = Radial(torch.zeros(D), torch.ones(D))
-    block = max(1, int(2e6 / D))
-    parts = [posterior.sample(min(block, n - i))[:, 0] for i in range(0, n, block)]
-    return torch.cat(parts).double().numpy()
+    return in_blocks(lambda count: posterior.sample(count)[:, 0], D, n).numpy()
 
 
 def analyse(setting: Setting) -> Analysis:
