@@ -63,10 +63,3 @@ def test_an_impossible_argument_is_refused(words: list[str]) -> None:
     with pytest.raises(SystemExit) as end:
         call("sweep", "d2-grid", *words)
     assert end.value.code == 2
-
-
-@pytest.mark.parametrize("option", ["--nothing", "--good"])
-def test_a_level_that_is_no_finite_number_is_refused(option: str, capsys) -> None:
-    with pytest.raises(SystemExit):
-        call("report", "d2-grid", option, "nan")
-    assert f"{option}: 'nan' is not a finite number" in capsys.readouterr().err

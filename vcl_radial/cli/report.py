@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from vcl_radial.errors import UserError
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
 
-_OF_SWEEPS = ("nothing", "good", "top", "by")
+_OF_SWEEPS = ("top", "by")
 
 
 def add(commands: Commands) -> None:
@@ -52,20 +51,6 @@ def add(commands: Commands) -> None:
         help="rank the configurations by this score of their runs, such as average_nll (default: "
         "the objective of the sweep)",
     )
-    sweeps.add_argument(
-        "--nothing",
-        metavar="SCORE",
-        type=_number,
-        help="score in per cent below which a configuration learned nothing (default: a tenth of "
-        "the way from chance to the best)",
-    )
-    sweeps.add_argument(
-        "--good",
-        metavar="SCORE",
-        type=_number,
-        help="score in per cent from which a configuration is good (default: nine tenths of the "
-        "way)",
-    )
     parser.set_defaults(command=_report)
 
 
@@ -95,14 +80,3 @@ def _report(options: argparse.Namespace) -> int:
     data_dir = options.data_dir
     write_report(options.folder, to, first=options.first, command=command, data_dir=data_dir)
     return DONE
-
-
-def _number(text: str) -> float:
-    """A finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
-    return number

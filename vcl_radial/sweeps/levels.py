@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vcl_radial.errors import UserError
 from vcl_radial.sweeps.results import Searched
 
 
@@ -33,61 +32,41 @@ class Shares:
     A diverged trial has learnt nothing; those given up or failed have no score and do not count.
     """
 
-    tried: int
     nothing: float
     good: float
 
 
-def levels(
-    searched: Sequence[Searched], nothing: float | None = None, good: float | None = None
-) -> Levels | None:
+def levels(searched: Sequence[Searched]) -> Levels | None:
     """The levels for a score: a tenth and nine tenths of the way from chance to the best.
 
     Chance is the mean score without training, the best that of all methods.
 
     Args:
         searched: the methods on one benchmark.
-        nothing: instead, in per cent.
-        good: instead, in per cent.
 
     Returns:
         None where no trial finished.
-
-    Raises:
-        UserError: one was given that does not leave `nothing` below `good`.
     """
-    given = nothing is not None or good is not None
     chances = [s.chance for s in searched if s.chance is not None]
     scores = [t.score for s in searched for t in s.trials if t.score is not None]
     if not chances or not scores:
         return None
     chance, best = float(np.mean(chances)), max(scores)
-    words = []
-    if nothing is None:
-        nothing = chance + 0.1 * (best - chance)
-        words.append(f"nothing learnt: below {nothing:.1f}, a tenth of the way from chance to best")
-    else:
-        words.append(f"nothing learnt: below {nothing:g}")
-    if good is None:
-        good = chance + 0.9 * (best - chance)
-        words.append(f"good: from {good:.1f}, nine tenths of that way")
-    else:
-        words.append(f"good: from {good:g}")
-    if given and not nothing < good:
-        raise UserError(
-            f"--nothing must be less than --good, but they are {nothing:g} and {good:g}; "
-            "give both, in this order"
-        )
-    return Levels(nothing, good, "; ".join(words))
+    nothing, good = (chance + part * (best - chance) for part in (0.1, 0.9))
+    words = (
+        f"nothing learnt: below {nothing:.1f}, a tenth of the way from chance to best; good: from "
+        f"{good:.1f}, nine tenths of that way"
+    )
+    return Levels(nothing, good, words)
 
 
 def shares(searched: Searched, level: Levels) -> Shares:
     """How many configurations of a method learn nothing, and how many are good."""
     scores = np.array(counted(searched))
     if len(scores) == 0:
-        return Shares(0, 0.0, 0.0)
+        return Shares(0.0, 0.0)
     nothing = 100.0 * float(np.mean(~(scores >= level.nothing)))
-    return Shares(len(scores), nothing, 100.0 * float(np.mean(scores >= level.good)))
+    return Shares(nothing, 100.0 * float(np.mean(scores >= level.good)))
 
 
 def counted(searched: Searched) -> list[float]:

@@ -32,8 +32,6 @@ from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_result
 def write_sweep_report(
     path: Path,
     to: Path,
-    nothing: float | None = None,
-    good: float | None = None,
     top: int = 1,
     by: str | None = None,
     command: str | None = None,
@@ -43,16 +41,12 @@ def write_sweep_report(
     Args:
         path: the sweep's folder.
         to: where to write.
-        nothing: the score in per cent below which nothing was learnt; None for a tenth of the way
-            from chance to the best.
-        good: the score from which a configuration is good; None for nine tenths of that way.
         top: configurations of each method that are written down as recipes.
         by: the score to rank configurations by; None for the one that was searched for.
         command: what made the report, in words.
 
     Raises:
-        UserError: there is nothing to report or no such score, the levels are the wrong way round,
-            or a file cannot be written.
+        UserError: there is nothing to report or no such score, or a file cannot be written.
     """
     results = read_results(path, by)
     of_benchmarks: dict[str, list[Searched]] = {}
@@ -61,10 +55,6 @@ def write_sweep_report(
             of_benchmarks.setdefault(one.benchmark, []).append(one)
     per_seed = results.table.get("per_seed", False)
     leveled = results.objective == results.track.objective and not per_seed
-    found = {  # of all benchmarks before anything is written, for a level may be refused
-        benchmark: levels(searched, nothing, good) if leveled else None
-        for benchmark, searched in of_benchmarks.items()
-    }
     drawn = []
     for benchmark, searched in of_benchmarks.items():
         place = to / benchmark
@@ -72,7 +62,8 @@ def write_sweep_report(
             report = per_seed_report(results, benchmark, searched, place)
         else:
             _write_recipes(results, searched, top, place)
-            report = report_of(results, benchmark, searched, place, found[benchmark])
+            level = levels(searched) if leveled else None
+            report = report_of(results, benchmark, searched, place, level)
         drawn.append(write_files(report, place, benchmark=benchmark, runs=path))
         for block in report.sections[0].blocks:
             if isinstance(block, Text) and block.style == "code":
