@@ -105,7 +105,7 @@ def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients
     predictions = pd.concat(tables, ignore_index=True)
     folder = RunFolder(out, run)
     folder.start()
-    folder.save("weights.pt", {"members": []})
+    folder.save("weights.pt", {"states": []})
     facts = {
         "device": "cpu",
         "processor": "a processor",

@@ -285,7 +285,7 @@ def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys)
     place = tmp_path / "retinopathy-synthetic"
     page = (place / "summary.md").read_text()
     assert "> SYNTHETIC" in page or "SYNTHETIC" in page
-    for stem in ("referral-test", "calibration-test", "sheet-test-radial"):
+    for stem in ("referral-test", "calibration-test", "sheet-test-radial-vcl"):
         assert f"({stem}.png)" in page
         assert all((place / f"{stem}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
     scores = pd.read_csv(place / "scores.csv")

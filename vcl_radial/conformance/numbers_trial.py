@@ -24,7 +24,7 @@ from vcl_radial.nn import MLP
 from vcl_radial.schedules import SCHEDULES
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import optimizer_for
-from vcl_radial.tracks.methods import make_method
+from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.networks import posterior_of
 
 T = TypeVar("T")
@@ -90,14 +90,13 @@ class NumbersTrial(Trial):
             point_heads=recipe.point_heads,
             precision=recipe.precision,
         )
-        draws = recipe.posterior != "none" or "eval_samples" in cls.recipe_keys
         self.learner = self.method = make_method(
             cast(Any, recipe),
             network,
             likelihood=Gaussian(),
             penalty_weight=recipe.kl_weight,
             train_samples=recipe.train_samples,
-            eval_samples=recipe.eval_samples if draws else 1,
+            eval_samples=recipe.eval_samples if draws(recipe, cls) else 1,
             loss_value=False,
         )
 

@@ -25,9 +25,7 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
         UserError: the class is no `Method`, does not take these options, or does not serve the
             network.
     """
-    cls: Any = find_method(recipe.strategy)
-    if not issubclass(cls, Method):
-        raise recipe.no_plain_method()
+    cls: Any = method_class(recipe)
     of_recipe = settings_of(recipe, cls)
     try:
         method: Method = cls(network, **settings, **of_recipe)
@@ -35,6 +33,28 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
     return method
+
+
+def method_class(recipe: MethodRecipe) -> type[Method]:
+    """The class of a recipe's method.
+
+    Raises:
+        UserError: there is none of this name, or it is no `Method`.
+    """
+    cls = find_method(recipe.strategy)
+    if not issubclass(cls, Method):
+        raise recipe.no_plain_method()
+    return cls
+
+
+def draws(recipe: Any, cls: type[Any]) -> bool:
+    """Whether predictions draw weights, so that the recipe's numbers of samples count.
+
+    Args:
+        recipe: with the key `posterior`.
+        cls: of a method, or of an Avalanche strategy.
+    """
+    return recipe.posterior != "none" or "eval_samples" in cls.recipe_keys
 
 
 def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:

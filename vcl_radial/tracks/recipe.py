@@ -137,7 +137,7 @@ class MethodRecipe(RecipeSettings):
     @classmethod
     def _has_no_former_key(cls, table: dict[str, Any]) -> dict[str, Any]:
         for key, (strategy, option) in _FORMER_KEYS.items():
-            if key in table and key not in cls.model_fields:
+            if key in table:
                 raise ValueError(
                     f'{key} is written options.{option} now, with strategy = "{strategy}"; leave '
                     "it out of other recipes"

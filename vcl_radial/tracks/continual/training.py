@@ -35,7 +35,7 @@ from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.methods import settings_of
+from vcl_radial.tracks.methods import draws, settings_of
 
 EVAL_BATCH = 16_384
 """Rows of an evaluation batch at most; predictions do not depend on it."""
@@ -274,7 +274,6 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     """
     strategy: type[ContinualStrategy] = find_strategy(recipe.strategy)
     of_recipe = settings_of(recipe, strategy)
-    draws = recipe.posterior != "none" or "eval_samples" in strategy.recipe_keys
     try:
         made = strategy(
             model=network,
@@ -284,7 +283,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
             eval_mb_size=_eval_batch(settings.get("tensor_stream")),
             penalty_weight=recipe.kl_weight,
             train_samples=recipe.train_samples,
-            eval_samples=recipe.eval_samples if draws else 1,
+            eval_samples=recipe.eval_samples if draws(recipe, strategy) else 1,
             drop_last=recipe.drop_last,
             loss_value=False,
             schedule=SCHEDULES[recipe.schedule],

@@ -1,4 +1,4 @@
-"""A run on photographs as the run machine sees it: a step is an epoch of a member on a site."""
+"""A run on photographs as the run machine sees it: a step is an epoch on a site."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -16,7 +15,7 @@ from vcl_radial.errors import Diverged, UserError, is_out_of_memory
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.runs.track import Step
-from vcl_radial.tracks.retinopathy.prediction import predict, together
+from vcl_radial.tracks.retinopathy.prediction import predict
 from vcl_radial.tracks.retinopathy.prepare import Prepared, all_test_sets, all_validation_sets
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.tracks.retinopathy.settings import Run
@@ -24,7 +23,6 @@ from vcl_radial.tracks.retinopathy.training import (
     HISTORY,
     Training,
     derived,
-    draws,
     method_of,
     trained_method,
 )
@@ -37,7 +35,7 @@ History = list[dict[str, float]]
 
 
 class EpochTraining:
-    """All members of a run, trained on one site after another.
+    """The method of a run, trained on one site after another.
 
     Args:
         run: its spec.
@@ -50,8 +48,8 @@ class EpochTraining:
         self, run: Run, sites: Sequence[Prepared], device: str = "cpu", peers: Peers = ALONE
     ) -> None:
         self.run, self.sites, self.device, self.peers = run, sites, torch.device(device), peers
-        self.members: list[list[State]] = []
-        """Of each member the method's state after each site."""
+        self.states: list[State] = []
+        """The method's state after each site."""
         self._history: History = []
         self._training: Training | None = None
 
@@ -70,9 +68,9 @@ class EpochTraining:
         return step(self.run, [site.name for site in self.sites], self.history)
 
     def state_dict(self) -> dict[str, Any]:
-        """States of the methods that are trained, the one at work, and the history."""
+        """The states after the sites, the training at work, and the history."""
         return {
-            "members": self.members,
+            "states": self.states,
             "history": self._history,
             "processes": self.peers.world,
             "training": self._training.state_dict() if self._training else None,
@@ -82,22 +80,16 @@ class EpochTraining:
         """Go on from what `state_dict` gave.
 
         Raises:
-            UserError: other processes than these have left it, or an earlier version has.
+            UserError: other processes than these have left it.
         """
         if state["processes"] != self.peers.world:
             raise UserError(
                 f"the checkpoint was left by {state['processes']} processes; go on with as many, "
                 "or delete it"
             )
-        if any("network" not in after for member in state["members"] for after in member) or (
-            state["training"] is not None and "method" not in state["training"]
-        ):
-            raise UserError("the checkpoint is an earlier version's: delete it to start anew")
-        self.members, self._history = state["members"], state["history"]
+        self.states, self._history = state["states"], state["history"]
         if state["training"] is not None:
-            member = len(self.members) - 1 if self.members else 0
-            site = len(self.members[-1]) if self.members else 0
-            self._training = self._begin(member, site)
+            self._training = self._begin()
             self._training.load_state_dict(state["training"])
 
     def steps(self) -> Iterator[Step]:
@@ -105,22 +97,16 @@ class EpochTraining:
 
         Raises:
             UserError: a step does not fit into memory.
-            Diverged: the loss of a member stopped being a finite number.
+            Diverged: the loss stopped being a finite number.
         """
-        for member, site in product(range(self.run.recipe.members), range(len(self.sites))):
-            if member == len(self.members):
-                self.members.append([])
-            if site < len(self.members[member]):
-                continue
-            if self._training is None:
-                self._training = self._begin(member, site)
-            training = self._training
+        while len(self.states) < len(self.sites):
+            training = self._training = self._training or self._begin()
             while not training.finished:
                 with _memory_named(self.run.recipe.batch_size):
                     training.run_epoch()
                     if training.finished:
                         # With the last epoch: a method may want the gradients of its last step.
-                        self._end(training, self.members[member])
+                        self._end(training)
                 yield self._step()
 
     def files(self) -> dict[str, str]:
@@ -129,7 +115,7 @@ class EpochTraining:
         Raises:
             Diverged: predictions are not numbers.
         """
-        predictions = _predictions(self.run, self.sites, self.members, self.device)
+        predictions = _predictions(self.run, self.sites, self.states, self.device)
         tables = {
             "predictions": predictions,
             "scores": score_table(predictions),
@@ -141,17 +127,16 @@ class EpochTraining:
         return {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
 
     def kept(self) -> dict[str, Any]:
-        """The states of all members after all sites, of a run that is scored on test data."""
-        return {"weights.pt": {"members": self.members}} if self.run.evaluate_on == "test" else {}
+        """The states after all sites, of a run that is scored on test data."""
+        return {"weights.pt": {"states": self.states}} if self.run.evaluate_on == "test" else {}
 
     def facts(self) -> dict[str, Any]:
         """Parameters, seconds, photographs, sites, and what has to be said with the results."""
         recipe, sites, history = self.run.recipe, self.sites, self._history
         network = method_of(recipe, sites[0].data.size).network
-        parameters = sum(p.numel() for p in network.parameters())
         seconds = sum(line["seconds"] for line in history)
         return {
-            "parameters": recipe.members * parameters,
+            "parameters": sum(p.numel() for p in network.parameters()),
             "seconds": seconds,
             "seconds_per_epoch": seconds / len(history),
             "photographs": {
@@ -163,47 +148,45 @@ class EpochTraining:
             "processes": self.peers.world,
         }
 
-    def _begin(self, member: int, site: int) -> Training:
-        after = self.members[member] if member < len(self.members) else []
+    def _begin(self) -> Training:
+        site = len(self.states)
         return Training(
             self.run.recipe,
             self.sites[site],
             self.run.seed,
-            member,
             self.device,
             site=site,
-            start=after[-1] if after else None,
+            start=self.states[-1] if site else None,
             peers=self.peers,
         )
 
-    def _end(self, training: Training, after: list[State]) -> None:
+    def _end(self, training: Training) -> None:
         self._history += [
             {**line, "selected": _is_selected(training, line)} for line in training.history
         ]
-        after.append(training.carried())
+        self.states.append(training.carried())
         self._training = None
 
 
 def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
     """How far a run has come, from the names of its sites and the lines of its history."""
-    epochs = run.recipe.members * len(sites) * run.recipe.epochs
+    epochs = len(sites) * run.recipe.epochs
     if not history:
         return Step(0, f"epoch 1 of {epochs}", epochs=epochs)
     line = history[-1]
-    member, site, epoch = (int(line[key]) for key in ("member", "site", "epoch"))
+    site, epoch = int(line["site"]), int(line["epoch"])
     # Training that ended early leaves a gap.
-    done = (member * len(sites) + site) * run.recipe.epochs + epoch
-    name = f"{sites[site]}  " if len(sites) > 1 else ""
-    whose = f"member-{member + 1}" + (f"/{sites[site]}" if len(sites) > 1 else "")
+    done = site * run.recipe.epochs + epoch
+    before, behind = (f"{sites[site]}  ", f"/{sites[site]}") if len(sites) > 1 else ("", "")
     return Step(
         done=len(history),
         words=f"epoch {done} of {epochs}",
         score=worth(run, history).get(len(history)),
         epoch=done,
         epochs=epochs,
-        news=f"member {member + 1}  {name}epoch {epoch}: NLL {line['nll']:.4f} nats, "
+        news=f"{before}epoch {epoch}: NLL {line['nll']:.4f} nats, "
         f"validation AUC {line['validation_auc']:.2f} %",
-        scalars={f"{key}/{whose}": line[key] for key in ("loss", "nll", "kl", "validation_auc")},
+        scalars={f"{key}{behind}": line[key] for key in ("loss", "nll", "kl", "validation_auc")},
         at=len(history),
     )
 
@@ -214,14 +197,14 @@ def worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
     Nothing of epochs of the means alone: they are no posterior, and are not kept.
     """
     recipe = run.recipe
-    best: dict[tuple[float, float], float] = {}
+    best: dict[float, float] = {}
     values = {}
     for number, line in enumerate(lines, start=1):
         if not line["site"] and line["epoch"] <= recipe.pretrain_epochs:
             continue
-        network = line["member"], line["site"]
-        best[network] = max(line["validation_auc"], best.get(network, 0.0))
-        values[number] = best[network] if recipe.select == "best" else line["validation_auc"]
+        site = line["site"]
+        best[site] = max(line["validation_auc"], best.get(site, 0.0))
+        values[number] = best[site] if recipe.select == "best" else line["validation_auc"]
     return values
 
 
@@ -254,35 +237,32 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
 def _predictions(
     run: Run,
     sites: Sequence[Prepared],
-    members: Sequence[Sequence[State]],
+    states: Sequence[State],
     device: torch.device,
 ) -> pd.DataFrame:
-    """What the members say together about all that is scored on, after every site."""
+    """What the method says about all that is scored on, after every site."""
     recipe, seed = run.recipe, run.seed
     scored = all_test_sets if run.evaluate_on == "test" else all_validation_sets
     tables = []
-    for k, site in enumerate(sites):
-        methods = [trained_method(recipe, site.data.size, after[k], device) for after in members]
+    for site, state in zip(sites, states, strict=True):
+        method = trained_method(recipe, site.data.size, state, device)
         for name, data, rows in scored(sites):
-            log_draws = [
-                predict(
-                    method,
-                    data,
-                    rows,
-                    normalisation=site.normalisation,
-                    samples=recipe.eval_samples if draws(recipe, method) else 1,
-                    seed=derived(seed, "prediction", member),
-                    batch_size=recipe.batch_size,
-                    device=device,
-                )
-                for member, method in enumerate(methods)
-            ]
-            if not all(draw.isfinite().all() for draw in log_draws):
+            log_draws = predict(
+                method,
+                data,
+                rows,
+                normalisation=site.normalisation,
+                samples=method.eval_samples,
+                seed=derived(seed, "prediction", 0),
+                batch_size=recipe.batch_size,
+                device=device,
+            )
+            if not log_draws.isfinite().all():
                 raise Diverged(
                     f"predictions on {name} are not numbers: choose a smaller learning_rate"
                 )
             photographs = data.photographs.select(rows)
-            tables.append(prediction_table(site.name, name, photographs, together(log_draws)))
+            tables.append(prediction_table(site.name, name, photographs, log_draws))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -49,8 +49,3 @@ def predict(
 def probability(log_draws: Tensor) -> Tensor:
     """Mean probability of class 1 over the draws, `[N]`, double precision."""
     return log_draws[..., 1].double().exp().mean(0)
-
-
-def together(members: Sequence[Tensor]) -> Tensor:
-    """All draws of an ensemble's members, `[S, N, C]` each, as draws of one mixture."""
-    return torch.cat(list(members))

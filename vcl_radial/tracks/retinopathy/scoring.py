@@ -158,7 +158,7 @@ def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFram
 def validation_scores(path: Path) -> dict[str, float]:
     """AUC (per cent) and NLL (nats per photograph) of a run that was scored on validation data.
 
-    Of what the selected weights of all members say together after the last site; the mean over the
+    Of what the selected weights say after the last site; the mean over the
     sites.
 
     Args:

@@ -84,7 +84,6 @@ class Recipe(MethodRecipe):
     Attributes:
         pretrain_epochs: of the means alone by their likelihood, at the start; `epochs` counts them.
         truncation: threshold in standard deviations of the noise of training (Appendix F).
-        members: of an ensemble, trained apart from their own starts.
         channels: of the VGG's first block.
         first_stride: of its first convolution.
         optimizer: "sgd" has Nesterov's momentum of 0.9.
@@ -97,14 +96,13 @@ class Recipe(MethodRecipe):
         augment: whether training images are changed at random (Appendix D.1).
         train_samples: weight samples of a step.
         validation_samples: weight samples of a prediction on the validation part.
-        eval_samples: weight samples of a prediction that is scored, for each member.
+        eval_samples: weight samples of a prediction that is scored.
         precision: of the products of a forward pass.
     """
 
     posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
     pretrain_epochs: Annotated[int, Field(ge=0)] = 0
     truncation: Positive | None = None
-    members: Count = 1
     channels: Count = 16
     first_stride: Annotated[int, Field(ge=1, le=4)] = 1
     optimizer: Literal["amsgrad", "adam", "sgd"] = "adam"
@@ -172,8 +170,8 @@ class Run(RunSpec):
     def result_files(self) -> tuple[str, ...]:
         """What its folder holds in the end.
 
-        Weights, those of every member after every site, are not kept of a run that is scored on
-        validation data: of such there are many, for its score alone.
+        Weights, those after every site, are not kept of a run that is scored on validation data: of
+        such there are many, for its score alone.
         """
         weights = ("weights.pt",) if self.evaluate_on == "test" else ()
         tables = (f"{name}.csv" for name in TABLES)

@@ -111,8 +111,8 @@ class Retinopathy(Track[Run]):
         return 50.0
 
     def epochs(self, run: Run) -> int:
-        """Of all members and sites; photographs say how many sites there are."""
-        return run.recipe.members * run.recipe.epochs
+        """Of a site; photographs say how many sites there are."""
+        return run.recipe.epochs
 
 
 @lru_cache(maxsize=1)  # a process carries out many runs, all of the same photographs

@@ -1,6 +1,6 @@
 """The training of one network, epoch by epoch, so that it can be left and taken up again.
 
-All randomness of an epoch comes from the seed, the member and the epoch's number alone: a run that
+All randomness of an epoch comes from the seed, the site and the epoch's number alone: a run that
 goes on from the state after an epoch ends with the same numbers as one that was never left.
 """
 
@@ -26,7 +26,7 @@ from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.schedules import set_rates
-from vcl_radial.tracks.methods import make_method
+from vcl_radial.tracks.methods import draws, make_method, method_class
 from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
@@ -35,11 +35,12 @@ from vcl_radial.tracks.retinopathy.settings import Recipe
 OnBatch = Callable[[], None]
 
 HISTORY = ("member", "site", "epoch", "loss", "nll", "kl", "validation_auc", "seconds")
-"""Columns of the history; member and site count from 0, epochs from 1.
+"""Columns of the history; sites count from 0, epochs from 1.
 
-Loss and NLL are in nats per photograph, the AUC in per cent. The KL is the method's penalty,
-whichever that is, in nats. The NLL is the mean over the epoch; the KL, and its share of the loss,
-are those at its end.
+The member is 0: an ensemble trains its members together. Loss and NLL are in nats per photograph,
+the AUC in per cent; the loss of an ensemble is the sum over its members, and the NLL their mean.
+The KL is the method's penalty, whichever that is, in nats. The NLL is the mean over the epoch; the
+KL, and its share of the loss, are those at its end.
 """
 
 
@@ -62,14 +63,9 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
         network,
         penalty_weight=recipe.kl_weight,
         train_samples=recipe.train_samples,
+        eval_samples=recipe.eval_samples if draws(recipe, method_class(recipe)) else 1,
         loss_value=False,
     )
-
-
-def draws(recipe: Recipe, method: Method) -> bool:
-    """Whether two predictions of a method differ."""
-    of_method = "eval_samples" in method.recipe_keys and method.eval_samples > 1
-    return recipe.posterior != "none" or of_method
 
 
 class Training:
@@ -79,7 +75,6 @@ class Training:
         recipe: how.
         prepared: on what.
         seed: of the run.
-        member: of the ensemble, from 0.
         device: of the network.
         site: of a sequence, from 0.
         start: what the method carries from the site before.
@@ -96,7 +91,6 @@ class Training:
         recipe: Recipe,
         prepared: Prepared,
         seed: int,
-        member: int = 0,
         device: torch.device | str = "cpu",
         *,
         site: int = 0,
@@ -112,11 +106,11 @@ class Training:
             # The means have their start from the site before.
             recipe = recipe.model_copy(update={"pretrain_epochs": 0})
         self.recipe, self.prepared = recipe, prepared
-        self.seed, self.member, self.site = seed, member, site
+        self.seed, self.site = seed, site
         self.device, self.peers = torch.device(device), peers
         # What a later site draws has seeds of its own.
-        self._whose = (member, "site", site) if site else (member,)
-        with own_randomness(derived(seed, "start", member), torch.device("cpu")):
+        self._whose = (0, "site", site) if site else (0,)
+        with own_randomness(derived(seed, "start", 0), torch.device("cpu")):
             self.method = method_of(recipe, prepared.data.size, device)
         self.network = self.method.network
         self._samples = 1
@@ -192,8 +186,9 @@ class Training:
         loss, nll, kl = self._train(on_batch)
         self.epoch += 1
         if not math.isfinite(loss):
+            where = f"site {self.site}: " if self.site else ""
             raise Diverged(
-                f"{self.where}: the loss of epoch {self.epoch} is {loss}: "
+                f"{where}the loss of epoch {self.epoch} is {loss}: "
                 "choose a smaller learning_rate or initial_rho"
             )
         found = self.peers.from_first(self._validation_auc, self.device)
@@ -203,7 +198,7 @@ class Training:
             if self.recipe.select == "best":
                 self.best = copy.deepcopy(self.method.state_dict())
         values = (
-            self.member,
+            0,
             self.site,
             self.epoch,
             loss,
@@ -214,11 +209,6 @@ class Training:
         )
         self.history.append(dict(zip(HISTORY, map(float, values), strict=True)))
         return self.history[-1]
-
-    @property
-    def where(self) -> str:
-        """Member and site, in words."""
-        return f"member {self.member}" + (f", site {self.site}" if self.site else "")
 
     def carried(self) -> dict[str, Any]:
         """End the site with the epoch that the recipe selects, and give what the method carries."""
@@ -249,13 +239,13 @@ class Training:
         self.best = state["best"]
 
     def _train(self, on_batch: OnBatch) -> tuple[float, float, float]:
-        """An epoch's loss and mean NLL, and the penalty at its end, which the loss holds."""
+        """An epoch's loss and NLL, and the penalty at its end, which the loss holds."""
         recipe, method = self.recipe, self.method
         pretraining = self.epoch < recipe.pretrain_epochs
         set_rates(self.optimizer, self.task.schedule, self.epoch / recipe.epochs)
         method.forget_caches()
         step = self._step_of_means if pretraining else self._step
-        nll_of_all = torch.zeros((), dtype=torch.float64, device=self.device)
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.network.train()
         rank = self.peers.rank
         seed = derived(
@@ -263,39 +253,43 @@ class Training:
         )
         with own_randomness(seed, self.device), self._noise(pretraining):
             for batch in self.batches.epoch(self.epoch):
-                nll_of_all += step(Batch(batch.x, batch.y))
+                sums += step(Batch(batch.x, batch.y))
                 on_batch()
-        mean_nll = float(self.peers.mean(nll_of_all)) / len(self.batches)
+        of_method, nll = (self.peers.mean(sums) / len(self.batches)).tolist()
         penalty = self._penalty()
         weight = 0.0 if pretraining else method.penalty_weight
         of_loss = float(per_point(penalty, self.task.points, weight)) if weight else 0.0
-        return mean_nll + of_loss, mean_nll, float(penalty)
+        return of_method + of_loss, nll, float(penalty)
 
     def _step(self, batch: Batch) -> Tensor:
-        """Make the method's step; the NLL of the batch, detached."""
+        """Make the method's step, and return what `_nlls` does."""
         method, samples, points = self.method, self._samples, len(batch.y)
         batch = method.extend(batch)
         self.optimizer.zero_grad()
-        nll = torch.zeros((), dtype=torch.float64, device=self.device)
+        nlls = torch.zeros(2, dtype=torch.float64, device=self.device)
         # One graph at a time: samples cost time, but no memory.
         for _ in range(samples):
             outputs = method.outputs(batch)
             loss = method.loss(batch, outputs) / samples
             # Without the points of the past that the step sees too.
-            nll += (
-                method.likelihood.nll(outputs.detach()[..., :points, :], batch.y[:points]) / samples
-            )
+            nlls += self._nlls(outputs[..., :points, :], batch.y[:points]) / samples
             method.backward(loss)
         method.step(self.optimizer)
-        return nll
+        return nlls
 
     def _step_of_means(self, batch: Batch) -> Tensor:
-        """Step along the gradient of the NLL alone; the NLL of the batch, detached."""
+        """Step along the gradient of the NLL alone, and return what `_nlls` does."""
         self.optimizer.zero_grad()
-        nll = self.method.likelihood.nll(self.method.output(batch.x), batch.y)
-        torch.autograd.backward(nll)
+        outputs = self.method.outputs(batch)
+        torch.autograd.backward(self.method.nll(outputs, batch.y))
         self.optimizer.step()
-        return nll.detach()
+        return self._nlls(outputs, batch.y)
+
+    @torch.no_grad()
+    def _nlls(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The NLL in the method's objective, and the mean over all outputs, `[2]`."""
+        nlls = self.method.nll(outputs, targets), self.method.likelihood.nll(outputs, targets)
+        return torch.stack(nlls)
 
     @torch.no_grad()
     def _penalty(self) -> Tensor:
@@ -316,14 +310,16 @@ class Training:
         rows = self.prepared.split.validation
         if not len(rows):
             return math.nan
+        method, recipe = self.method, self.recipe
+        few = recipe.validation_samples if draws(recipe, type(method)) else method.eval_samples
         log_draws = predict(
-            self.method,
+            method,
             self.prepared.data,
             rows,
             normalisation=self.prepared.normalisation,
-            samples=self.recipe.validation_samples if draws(self.recipe, self.method) else 1,
+            samples=few,
             seed=derived(self.seed, "validation", *self._whose),
-            batch_size=self.recipe.batch_size,
+            batch_size=recipe.batch_size,
             device=self.device,
         )
         return auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())

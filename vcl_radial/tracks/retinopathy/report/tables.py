@@ -119,17 +119,18 @@ def tweaks(recipe: Mapping[str, Any]) -> str:
 
 
 def _network(runs: Sequence[FinishedRun]) -> list[str]:
-    """Architecture, tweaks, parameters, and minutes of an epoch, of all members in turn."""
+    """Architecture, tweaks, parameters, and minutes of an epoch, of all members."""
     spec = runs[0].spec
-    # Of recipes of before it is a key of its own.
-    members = spec.recipe.get("members", 1)
+    # Runs of before have trained the members one after another.
+    former = spec.recipe.get("members", 1)
+    members = spec.recipe.get("options", {}).get("members", former)
     network = spec.recipe.get("network", f"VGG-16, {spec.recipe['channels']} channels")
     seconds = [run.environment["seconds_per_epoch"] for run in runs]
     return [
         f"{members} x " * (members > 1) + f"{network}, {spec.data['size']} px",
         tweaks(spec.recipe),
         f"{runs[0].environment['parameters']:,}",
-        f"{members * sum(seconds) / len(seconds) / 60:.2g}",
+        f"{former * sum(seconds) / len(seconds) / 60:.2g}",
     ]
 
 
