@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -147,6 +147,7 @@ def test_tasks_that_do_not_influence_each_other_have_no_forward_transfer(R):
     assert forward_transfer(tidy(R)) == 0.0
 
 
+@settings(max_examples=30)
 @given(any_matrix, st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_changes_nothing(R, random):
     table = pd.concat([tidy(R), tidy(R / 50, "nll")])

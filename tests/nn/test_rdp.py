@@ -35,10 +35,10 @@ def test_the_means_start_where_they_are_told(grouping):
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_draws_scatter_about_the_means(grouping):
     layer = weights(grouping, initial_noise=0.05)
-    draws = [layer.sample() for _ in range(800)]
+    draws = [layer.sample() for _ in range(300)]
     for drawn, mean in zip(zip(*draws, strict=True), layer.mean(), strict=True):
         stack = torch.stack(drawn)
-        error = stack.std(0) / math.sqrt(800)
+        error = stack.std(0) / math.sqrt(300)
         assert (abs(stack.mean(0) - mean) < 5 * error).all()
 
 
