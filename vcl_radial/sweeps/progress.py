@@ -28,8 +28,8 @@ class Progress(Lines):
         labels = list(dict.fromkeys(study.plan.label for study in studies))
         self.say(
             f"{studies[0].plan.name}: {sweep.kind} search for {sweep.objective} on "
-            f"{', '.join(labels)}; {_number(self._total, 'trial')} of "
-            f"{_number(sweep.seeds, 'seed')}, {how}"
+            f"{', '.join(labels)}; {number_of('trial', self._total)} of "
+            f"{number_of('seed', sweep.seeds)}, {how}"
         )
         self.say(f"in {where}")
 
@@ -65,7 +65,7 @@ class Progress(Lines):
     def say_kept(self) -> None:
         """Show how many trials were kept from before, once."""
         if self._kept:
-            self.say(f"{_number(self._kept, 'trial')} kept from before")
+            self.say(f"{number_of('trial', self._kept)} kept from before")
             self._kept = 0
 
     @property
@@ -73,7 +73,8 @@ class Progress(Lines):
         return sum(len(study.results) for study in self._studies)
 
 
-def _number(count: int | None, what: str) -> str:
+def number_of(what: str, count: int | None) -> str:
+    """So many of them, in words; their name alone where it is not known how many."""
     if count is None:
         return f"{what}s"
     return f"{count} {what}{'' if count == 1 else 's'}"

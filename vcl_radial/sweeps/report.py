@@ -26,6 +26,7 @@ from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import importances
 from vcl_radial.sweeps.levels import Levels, levels, shares
+from vcl_radial.sweeps.progress import number_of
 from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results, run_of
 
 
@@ -93,7 +94,7 @@ def report_of(
     environments = [e for one in searched for e in one.environments]
     notices = dict.fromkeys(words for e in environments for words in e.get("notices", []))
     seeds = int(results.table["seeds"])
-    spread = f"mean ± standard error over {_count(seeds, 'seed')}"
+    spread = f"mean ± standard error over {number_of('seed', seeds)}"
     others = ", others for every seed" if results.table.get("resplit") else ""
     note = f"{results.table['kind']} search for {_aim(results)}, validation data{others}, {spread}"
     table = importances(searched, results.keys, results.direction)
@@ -225,7 +226,7 @@ def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 
     head = [
         f"# {place} of {len(one.trials)} trials of the sweep {results.name}: trial {trial.number},",
         f"# {results.objective} {trial.score:.4g}{spread} on validation data of {one.benchmark}, "
-        f"{_count(int(results.table['seeds']), 'seed')}.",
+        f"{number_of('seed', int(results.table['seeds']))}.",
     ]
     words = f"{one.method} as the sweep {results.name} found it best"
     words += "" if results.objective == results.table["objective"] else f" by {results.objective}"
@@ -349,7 +350,3 @@ def _aim(results: SweepResults) -> str:
     if results.objective == results.table["objective"]:
         return f"{results.objective} ({results.direction} it)"
     return f"{results.table['objective']}, ranked by {results.objective} ({results.direction} it)"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs import tracks
@@ -146,7 +148,7 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
             f"{path}: was written by an earlier version, which did not name the track; "
             f"`vcl-radial sweep {path.resolve().name} --out DIR` makes it again in another folder"
         )
-    keys = in_order({key: _searched(what) for key, what in table["search"].items()})
+    keys = in_order(TypeAdapter(dict[str, Choices | Range]).validate_python(table["search"]))
     folder = SweepFolder(path)
     try:
         rows = list(csv.DictReader(io.StringIO((path / "trials.csv").read_text("utf-8"))))
@@ -265,12 +267,6 @@ def _rescored(trial: Tried, scores: Sequence[float | None], seeds: int) -> Tried
         return replace(trial, score=None, standard_error=None)
     mean, spread = mean_and_standard_error(known)
     return replace(trial, score=mean, standard_error=None if math.isnan(spread) else spread)
-
-
-def _searched(what: dict[str, Any]) -> Choices | Range:
-    if "choices" in what:
-        return Choices.model_validate(what)
-    return Range.model_validate(what)
 
 
 def _label(row: Mapping[str, str]) -> str:

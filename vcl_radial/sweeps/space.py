@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -127,18 +127,15 @@ class Space:
 
     def draw(self, trial: Trial) -> Parameters:
         """A configuration drawn by a trial."""
-        return self._filled(lambda key: self.keys[key].suggest(trial, key))
+        drawn: Parameters = {}
+        for key, what in self.keys.items():
+            if what.holds({**self.base, **drawn}):
+                drawn[key] = what.suggest(trial, key)
+        return drawn
 
     def grid(self) -> list[Parameters]:
         """All configurations of a space of choices; the last key goes fastest."""
         return list(self._combinations(list(self.keys), {}))
-
-    def _filled(self, suggest: Callable[[str], Any]) -> Parameters:
-        drawn: Parameters = {}
-        for key, what in self.keys.items():
-            if what.holds({**self.base, **drawn}):
-                drawn[key] = suggest(key)
-        return drawn
 
     def _combinations(self, keys: Sequence[str], chosen: Parameters) -> Iterator[Parameters]:
         if not keys:
