@@ -61,13 +61,6 @@ def test_without_a_noise_the_recipes_rho_gives_it(strategy):
     assert learner.posterior.initial_precision == pytest.approx(noise**-2)
 
 
-@pytest.mark.parametrize("strategy", OWN)
-def test_the_means_predict_once_where_the_option_says_so(strategy):
-    options = {"predict_at_means": True}
-    learner = made(strategy, eval_samples=7, options=options)
-    assert learner.model.eval_samples == 1
-
-
 def test_point_estimates_are_predicted_with_once():
     for strategy in set(built_in()) - {*OWN, "rdp_vcl", "mc_dropout"}:
         assert find_strategy(strategy).recipe_keys == frozenset()
@@ -76,21 +69,10 @@ def test_point_estimates_are_predicted_with_once():
             assert learner.model.eval_samples == 1, strategy
 
 
-@pytest.mark.parametrize("key", ["prior_scale", "initial_noise", "eval_samples"])
-def test_a_key_of_the_recipe_is_no_option(key):
-    with pytest.raises(UserError, match=f"options.{key} is no option: a run gives {key} to every"):
-        made("vadam", options={key: 1})
-
-
 @pytest.mark.parametrize("strategy", OWN)
 def test_a_network_with_a_posterior_is_refused(strategy):
     with pytest.raises(UserError, match="set posterior = 'none'"):
         made(strategy, posterior="gaussian")
-
-
-def test_a_network_without_a_posterior_is_refused_where_one_is_carried():
-    with pytest.raises(UserError, match=r"VCL carries a posterior .* set posterior = 'radial'"):
-        made("vcl")
 
 
 def test_heads_of_several_tasks_need_a_body():
