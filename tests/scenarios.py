@@ -9,7 +9,7 @@ from torch.optim import Adam
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import UserError
 from vcl_radial.methods.loop import TaskLoop, selected
-from vcl_radial.methods.registry import built_in_class
+from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
@@ -21,6 +21,10 @@ ALL = 10_000
 
 QUADRATIC = {"l2": 100.0, "ewc": 50.0, "ewc_separate": 50.0, "si": 3.0, "mas": 0.03}
 """Strengths at which each keeps its tasks."""
+
+
+OF_CLASSES = [name for name in built_in() if "categorical" in built_in_class(name).likelihoods]
+"""The suite's own methods that learn classes."""
 
 
 @cache

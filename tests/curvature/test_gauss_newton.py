@@ -156,7 +156,7 @@ def test_a_layer_that_is_called_twice_or_with_sequences_is_refused(shape):
     network = Tied()
     layers = linear_layers(network, dict(network.named_parameters()))
     data = [((torch.randn(shape),), torch.zeros(12, dtype=torch.int64))]
-    with pytest.raises(UserError, match="'layer' are known only where it is called once"):
+    with pytest.raises(UserError, match="'layer' is known only where it is called once"):
         list(layer_passes(network, layers, data))
     assert not network.layer._forward_hooks
     assert network.training

@@ -8,12 +8,12 @@ import re
 
 import pytest
 import torch
-from scenarios import ALL, QUADRATIC, Learner, digits, network, posterior_for
+from scenarios import ALL, OF_CLASSES, QUADRATIC, Learner, digits, network, posterior_for
 from torch.optim import SGD
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.quadratic import QuadraticMethod
-from vcl_radial.methods.registry import built_in, built_in_class
+from vcl_radial.methods.registry import built_in_class
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import WithHeads
 from vcl_radial.nn.convnet import ConvNet
@@ -28,6 +28,7 @@ QUICK = {
     "replay": {"buffer_size": 20},
     **{name: {"lr": 1e-2} for name in ("vadam", "laplace_diagonal", "laplace_kronecker")},
     "badam": {"lr": 1e-2, "prior_scale": 0.1},
+    "laplace_linearised": {"lr": 1e-2, "evidence": False},
     "deep_ensemble": {"members": 2},
     **{name: {"lr": 0.1} for name in ("vogn", "ivon")},  # in units of the curvature
     **{name: {"penalty_weight": strength} for name, strength in QUADRATIC.items()},
@@ -44,12 +45,14 @@ VARIANTS = {
     "replay balanced": {"buffer_size": 60, "selection": "class-balanced"},
     "si by sgd": {"optimizer": SGD},
     "gvcl gaussian": {"strength": 5.0, "posterior": "gaussian"},
+    "badam linearised": {"lr": 1e-2, "prior_scale": 0.1, "linearised": True},
+    "laplace_linearised diagonal": {"lr": 1e-2, "structure": "diagonal"},
     "deep_ensemble radial": {"members": 2, "posterior": "radial"},
     "deep_ensemble rdp": {"members": 2, "posterior": RDPSettings("row", 0.05), "lr": 1e-2},
 }
-LINEAR_ONLY = {"sfsvi", "vogn", "laplace_kronecker"}
+LINEAR_ONLY = {"sfsvi", "vogn", "laplace_kronecker", "laplace_linearised"}
 """Methods that know no convolution."""
-CASES = {name: QUICK.get(name, {}) for name in built_in()} | VARIANTS
+CASES = {name: QUICK.get(name, {}) for name in OF_CLASSES} | VARIANTS
 ONE_AFTER_ANOTHER = [
     case for case in CASES if not built_in_class(case.split()[0]).needs_whole_stream
 ]
@@ -165,7 +168,7 @@ def test_training_is_the_same_with_the_penaltys_value_and_without(case):
     assert torch.equal(*ends)
 
 
-@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize("name", OF_CLASSES)
 @pytest.mark.parametrize("posterior", ["none", "gaussian", "radial", "rdp"])
 def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, posterior):
     words = refusal(name, {"none": None, "rdp": RDPSettings("row")}.get(posterior, posterior))
@@ -177,7 +180,7 @@ def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, poste
         assert bool(words) is (posterior != "none")
 
 
-@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize("name", OF_CLASSES)
 def test_it_trains_convolutions_or_says_before_training_that_it_cannot(name):
     shape, settings = (1, 8, 8), {"batch_size": ALL, **QUICK.get(name, {})}
     torch.manual_seed(0)
@@ -203,6 +206,7 @@ LIMITS = [
     *((name, {"penalty_weight": 0.0}, "naive", {}) for name in QUADRATIC),
     ("laplace_diagonal", {"penalty_weight": 0.0}, "naive", {}),
     ("laplace_kronecker", {"penalty_weight": 0.0}, "naive", {}),
+    ("laplace_linearised", {"penalty_weight": 0.0}, "naive", {}),
     ("lwf", {"strength": 0.0}, "naive", {}),
     ("mc_dropout", {"rate": 0.0, "prior_scale": 1e6}, "naive", {}),
     ("deep_ensemble", {"members": 1}, "naive", {}),
@@ -242,6 +246,9 @@ def test_the_first_task_is_learnt_as_in_fine_tuning(name):
         ("replay", {"selection": "newest"}, "selection = 'newest' is not known"),
         ("sfsvi", {"context_points": 0}, r"options\.context_points = 0 must be at least 1"),
         ("sfsvi", {"function_scale": 0.0}, r"options\.function_scale = 0\.0 must be above 0"),
+        ("badam", {"linearised": True, "predict_at_means": True}, "nothing to linearise; set one"),
+        ("laplace_linearised", {"prior_scale": 0.0}, "prior_scale = 0.0 must be above 0"),
+        ("laplace_linearised", {"structure": "low"}, "structure = 'low' must be 'full' or 'diag"),
         ("ivon", {"initial_noise": float("inf")}, r"^initial_noise = inf"),
         *(
             (name, {"beta2": 1.0}, r"options\.beta2 = 1\.0")

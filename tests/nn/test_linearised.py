@@ -1,12 +1,12 @@
 import pytest
 import torch
 from torch import nn
-from torch.func import jacrev
+from torch.func import functional_call, jacrev
 from torch.nn.functional import linear, relu
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP, BayesianConv2d, BayesianLinear, PosteriorSettings
-from vcl_radial.nn.linearised import output_moments
+from vcl_radial.nn import MLP, BayesianConv2d, BayesianLinear, GaussianNetwork, PosteriorSettings
+from vcl_radial.nn.linearised import linearised, output_moments
 from vcl_radial.nn.rdp import RDPSettings
 
 FAMILIES = [("gaussian", "layer"), ("radial", "layer"), ("radial", "tensor"), ("radial", "unit")]
@@ -118,3 +118,45 @@ def test_what_cannot_be_linearised_is_named(network_of):
     with pytest.raises(UserError, match="called once"):
         output_moments(layer, lambda: layer(layer(x)))
     assert not torch.equal(layer(x), layer(x))
+
+
+@pytest.mark.parametrize("convolution", [False, True])
+def test_a_draw_is_the_networks_output_and_its_jacobian_times_the_move(convolution):
+    torch.manual_seed(0)
+    network = MLP(4, 3, hidden=(7, 5), posterior=None)
+    network.head.adapt([2])
+    network, inputs = network.double(), (points(), 2)
+    if convolution:
+        layers = nn.Conv1d(1, 2, 2), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(6, 3)
+        network, inputs = nn.Sequential(*layers).double(), (points().unsqueeze(1),)
+    weights = dict(network.named_parameters())
+    still, *_ = weights
+    moves = {name: torch.randn_like(w) for name, w in weights.items() if name != still}
+    slopes = jacrev(lambda w: functional_call(network, w, inputs))(weights)
+    expected = network(*inputs) + sum(
+        slopes[name].flatten(2) @ move.flatten() for name, move in moves.items()
+    )
+    torch.testing.assert_close(linearised(network, moves, *inputs), expected)
+    with torch.no_grad():
+        torch.testing.assert_close(linearised(network, moves, *inputs), expected)
+
+
+def test_draws_of_a_gaussian_network_that_is_linearised_have_its_moments():
+    """Its weights have the precisions of an optimiser, one for each."""
+    torch.manual_seed(0)
+    plain = MLP(4, 3, hidden=(7,), multi_head=False, posterior=None).double()
+    network = GaussianNetwork(plain, noisy_training=False, linearised=True)
+    posteriors, x = network.posteriors([0]), points()
+    for q in posteriors.values():
+        q.precision = 10 + 100 * torch.rand_like(q.mean)
+    assert torch.equal(network.train()(x), plain(x))
+    network.eval()
+    with torch.no_grad():
+        draws = torch.stack([network(x) for _ in range(2_000)])
+    slopes = jacrev(lambda w: functional_call(plain, w, (x,)))(dict(plain.named_parameters()))
+    variance = sum(
+        (slopes[name].square() / q.precision).flatten(2).sum(2) for name, q in posteriors.items()
+    )
+    torch.testing.assert_close(draws.var(0), variance, rtol=0.2, atol=0)
+    error = (draws.mean(0) - plain(x)) / (variance / len(draws)).sqrt()
+    assert error.abs().max() < 5

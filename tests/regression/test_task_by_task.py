@@ -8,6 +8,7 @@ from regression_helpers import toy
 
 from vcl_radial.errors import Diverged
 from vcl_radial.runs.catalogue import plan
+from vcl_radial.tracks.regression.sequence import train_in_sequence
 from vcl_radial.tracks.regression.settings import DataSettings, Recipe, Run
 from vcl_radial.tracks.regression.task_by_task import SliceTraining
 from vcl_radial.tracks.regression.training import train_and_score
@@ -26,10 +27,12 @@ def training(slices=2, seed=0, data=None, **recipe):
     return SliceTraining(run, toy() if data is None else data, lambda step: None)
 
 
-def test_vcl_task_by_task_scores_as_its_lanes_do():
+@pytest.mark.parametrize("name", ["vcl", "badam", "laplace_linearised"])
+def test_a_method_task_by_task_scores_as_its_lanes_do(name):
     """Both draw batches and weights of their own: means over splits agree, within three errors."""
     data = toy(rows=120)
-    recipe = {"strategy": "vcl", "posterior": "gaussian", "steps": 600, "learning_rate": 1e-2}
+    recipe = {"strategy": name, "posterior": "gaussian" if name == "vcl" else "none"}
+    recipe |= {"steps": 600, "learning_rate": 1e-2}
     lanes = train_and_score(data, range(4), [Recipe(**recipe)] * 4)
     gaps = []
     for split in range(4):
@@ -38,10 +41,21 @@ def test_vcl_task_by_task_scores_as_its_lanes_do():
         gaps.append([alone.after[0][metric] - lanes[split][metric] for metric in lanes[split]])
     gap = torch.tensor(gaps)
     assert (gap.mean(0).abs() < 3 * gap.std(0) / 2 + 1e-3).all()
-    assert gap.mean(0)[1].abs() < 0.1 * lanes[0]["rmse"]
+    assert gap.mean(0)[1].abs() < 0.2 * lanes[0]["rmse"]
 
 
-@pytest.mark.parametrize("name", ["ewc", "laplace_diagonal", "badam", "vadam", "si", "replay"])
+@pytest.mark.parametrize("slices", [1, 3])
+def test_the_linear_model_alone_scores_as_its_lane_does(slices):
+    data = toy(rows=120)
+    recipe = {"strategy": "bayes_linear", **POINTS, "prior_scale": 0.5}
+    (lane,) = train_in_sequence(data, [1], [Recipe(**recipe)], slices)
+    alone = training(slices, 1, data, **recipe)
+    list(alone.steps())
+    for own, of_lane in zip(alone.after.values(), lane, strict=True):
+        assert own == pytest.approx(of_lane, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["ewc", "badam", "vadam", "laplace_linearised", "replay"])
 def test_a_sequence_goes_on_after_a_slice_with_the_same_numbers(name):
     whole = training(3, strategy=name, **POINTS)
     states = [(step.done, copy.deepcopy(whole.state_dict())) for step in whole.steps()]
@@ -53,11 +67,16 @@ def test_a_sequence_goes_on_after_a_slice_with_the_same_numbers(name):
     assert [*again.after] == [1, 2, 3]
 
 
-def test_the_noise_ends_at_its_optimum_for_the_weights():
-    """For point estimates: 1 / E tau is the mean square of the residuals, but for a weak prior."""
-    naive = training(1, strategy="naive", noise_rate=1e-9, **POINTS)
+@pytest.mark.parametrize("name", ["naive", "badam"])
+def test_the_noise_ends_at_its_optimum_for_the_weights(name):
+    """For point estimates: 1 / E tau is the mean square of the residuals, but for a weak prior.
+
+    Where the posterior is read off at the end too: those of training alone are known before.
+    """
+    naive = training(1, strategy=name, noise_rate=1e-9, **POINTS)
     list(naive.steps())
     ((x, y, _),) = naive.slices
+    naive.network.train()
     residuals = naive.network(x).squeeze(1) - y
     shape = 1 + len(y) / 2
     expected = len(y) / 2 * residuals.square().mean() / shape

@@ -67,7 +67,7 @@ def linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[
     }
     if others := sorted(held.symmetric_difference(parameters)):
         raise UserError(
-            f"Kronecker factors are known for linear layers that are trained in full, and "
+            f"Gauss-Newton blocks are known for linear layers that are trained in full, and "
             f"{others[0]!r} is not of one: take strategy = 'laplace_diagonal'"
         )
     return layers
@@ -113,9 +113,9 @@ def layer_passes(
             for layer, inputs, _ in calls:
                 if layer in seen or inputs.dim() != 2:
                     raise UserError(
-                        f"Kronecker factors of {names[cast(nn.Linear, layer)]!r} are known only "
-                        "where it is called once, with one vector for each point: take strategy = "
-                        "'laplace_diagonal'"
+                        f"the Gauss-Newton block of {names[cast(nn.Linear, layer)]!r} is known "
+                        "only where it is called once, with one vector for each point: take "
+                        "strategy = 'laplace_diagonal'"
                     )
                 seen.add(layer)
             outputs = [output for _, _, output in calls]
@@ -130,3 +130,43 @@ def layer_passes(
                 yield names[cast(nn.Linear, layer)], LayerPass(inputs, torch.stack(gradients))
     finally:
         network.train(training)
+
+
+def scaled_jacobians(
+    network: nn.Module,
+    weights: Mapping[str, Tensor],
+    points: Points,
+    hessian_root: HessianRoot = softmax_hessian_root,
+) -> Iterator[Tensor]:
+    """S'J of every batch `[K B, P]`: a row for each column of S and each point.
+
+    The columns are the weights, in their order. The arguments are those of `layer_passes`, with the
+    parameters that are wanted in place of their layers.
+    """
+    layers = linear_layers(network, weights)
+    for batch in points:
+        columns: dict[str, Tensor] = {}
+        for layer, found in layer_passes(network, layers, [batch], hessian_root):
+            joint = found.gradients.unsqueeze(-1) * found.inputs.unsqueeze(-2)
+            name, bias = (parameter_name(layer, part) for part in ("weight", "bias"))
+            columns[name] = joint[..., : weights[name].shape[1]]
+            if bias in weights:
+                columns[bias] = joint[..., -1]
+        rows = next(iter(columns.values()))
+        missing = {n: rows.new_zeros(*rows.shape[:2], w.numel()) for n, w in weights.items()}
+        yield torch.cat([(missing | columns)[n].flatten(2) for n in weights], dim=2).flatten(0, 1)
+
+
+def gauss_newton_matrix(
+    network: nn.Module,
+    weights: Mapping[str, Tensor],
+    points: Points,
+    hessian_root: HessianRoot = softmax_hessian_root,
+) -> Tensor:
+    """H = sum_n J_n' S_n S_n' J_n, `[P, P]` in float64; the arguments of `scaled_jacobians`."""
+    count = sum(weight.numel() for weight in weights.values())
+    device = next(iter(weights.values())).device
+    total = torch.zeros(count, count, dtype=torch.float64, device=device)
+    for rows in scaled_jacobians(network, weights, points, hessian_root):
+        total.addmm_(rows.double().T, rows.double())
+    return total

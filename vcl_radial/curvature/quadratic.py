@@ -8,7 +8,7 @@ logarithm of a Gaussian N(c, 1/P) up to a constant. L2, EWC, SI and MAS differ i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -100,6 +100,11 @@ class Quadratic:
             self.constant += 0.5 * (P * share * (anchor - centre).square()).sum().item()
             self.precision[name] = total
             self.centre[name] = centre + (anchor - centre) * share
+
+    def draw(self, names: Collection[str]) -> dict[str, Tensor]:
+        """A draw of w - c of these weights, w ~ N(c, 1/P)."""
+        known = {name: P for name, P in self.precision.items() if name in names}
+        return {name: torch.randn_like(P).mul_(P.rsqrt()) for name, P in known.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers."""

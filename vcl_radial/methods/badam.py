@@ -55,6 +55,8 @@ class BAdam(Method):
             predictions that draw, the first prior's is the least that it can be.
         prior_in_loss: whether Adam sees the prior; if not, the posterior has its mean from it too.
         predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
+        linearised: predict by the network linearised at the means, as the paper's Fig. 1 does, in
+            place of the network itself under the draws.
         settings: those of `Method`.
 
     Raises:
@@ -73,6 +75,7 @@ class BAdam(Method):
         accumulate: bool = True,
         prior_in_loss: bool = True,
         predict_at_means: bool = False,
+        linearised: bool = False,
         **settings: Any,
     ) -> None:
         check_decays(beta2=beta2)
@@ -81,11 +84,17 @@ class BAdam(Method):
                 "options.accumulate = false leaves the prior out of the posterior, and "
                 "options.prior_in_loss = false out of the loss: set one of them to true"
             )
+        if linearised and predict_at_means:
+            raise UserError(
+                "options.linearised and options.predict_at_means are both true: at the means there "
+                "is nothing to linearise; set one of them to false"
+            )
         self.posterior = GaussianNetwork(
             network,
             prior_scale=prior_scale,
             noisy_training=False,
             noisy_prediction=not predict_at_means,
+            linearised=linearised,
         )
         if predict_at_means:
             settings["eval_samples"] = 1
@@ -117,6 +126,11 @@ class BAdam(Method):
             for q in self.posterior.posteriors(self.heads).values()
         ]
         return torch.stack(terms).sum() / 2
+
+    def fitted(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+        """The outputs at the means, `[1, B, C]`: the precision is yet to be read."""
+        with self.using(self.posterior.network):
+            return self.draws(x, task, samples=1)
 
     @torch.no_grad()
     def end_task(self, task: Task) -> None:

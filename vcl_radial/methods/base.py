@@ -87,6 +87,8 @@ class Method:
     memory_is_mean: ClassVar[bool] = False
     """Whether what a task leaves is a mean over its points, by design, as in MAS as published: a
     task then counts the same in the past however many points it had."""
+    closed_form: ClassVar[bool] = False
+    """Whether a task is learned where it ends, with neither steps nor random numbers, by design."""
     asks_heads: ClassVar[bool] = False
     """Whether the method asks each head of its network by itself."""
     recipe_keys: ClassVar[frozenset[str]] = frozenset()
@@ -141,6 +143,14 @@ class Method:
 
     def end_task(self, task: Task) -> None:
         """Carry a finished task forward; nothing for a method without memory."""
+
+    def settle(self, **of_draws: Any) -> None:
+        """Let the likelihood take its optimum for what training has ended with, before the end.
+
+        Args:
+            of_draws: the number of `samples`, and their `seed`.
+        """
+        self.likelihood.settle((self.fitted(*call, **of_draws), y) for call, y in self.points())
 
     def state_dict(self) -> dict[str, Any]:
         """All that is carried from task to task, as plain tensors; extend it for more than that.
@@ -295,6 +305,10 @@ class Method:
                 self.eval_seed if seed is None else seed,
                 differentiable=differentiable,
             )
+
+    def fitted(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+        """Outputs `[S, B, C]` under the weights that training has ended with, as in `draws`."""
+        return self.draws(x, task, **of_draws)
 
     @contextmanager
     def using(self, network: nn.Module) -> Iterator[None]:

@@ -114,11 +114,9 @@ class TaskLoop:
         Args:
             draws: `samples` and `seed` of the outputs that it learns from, if not the method's.
         """
-        method = self.method
-        method.network.eval()
-        points = self.task.batches()
-        method.likelihood.settle((method.draws(p.x, p.task, **draws), p.y) for p in points)
-        method.end_task(self.task)
+        self.method.network.eval()
+        self.method.settle(**draws)
+        self.method.end_task(self.task)
 
     def state_dict(self) -> dict[str, Any]:
         """The states of the method and of its optimiser."""

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn.linearised import linearised
 from vcl_radial.nn.parameters import parameters_in_use
 from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.posteriors import Gaussian
@@ -66,6 +67,8 @@ class GaussianNetwork(nn.Module):
             starts at prior precision + 1 / initial_noise^2. Infinite: it starts at the prior's.
         noisy_training: whether calls in training draw the weights, or use the means.
         noisy_prediction: the same for calls in evaluation.
+        linearised: whether calls in evaluation are linear in the noise of the weights, see
+            `vcl_radial.nn.linearised`.
 
     Raises:
         UserError: a scale is not above 0, or the network's weights have a posterior already.
@@ -79,6 +82,7 @@ class GaussianNetwork(nn.Module):
         initial_noise: float = math.inf,
         noisy_training: bool = True,
         noisy_prediction: bool = True,
+        linearised: bool = False,
     ) -> None:
         super().__init__()
         for name, scale in (("prior_scale", prior_scale), ("initial_noise", initial_noise)):
@@ -93,6 +97,7 @@ class GaussianNetwork(nn.Module):
         self.prior_precision = prior_scale**-2
         self.initial_precision = initial_noise**-2
         self.noisy_training, self.noisy_prediction = noisy_training, noisy_prediction
+        self.linearised = linearised
         self._carried: dict[str, dict[str, Tensor]] = {}
         self._posteriors: dict[str, WeightPosterior] = {}
 
@@ -119,7 +124,11 @@ class GaussianNetwork(nn.Module):
             output: Tensor = self.network(x, *task)
             return output
         tasks = [t for label in task for t in torch.unique(torch.as_tensor(label)).tolist()]
-        weights = {name: q.mean + q.draw() for name, q in self.posteriors(tasks).items()}
+        posteriors = self.posteriors(tasks)
+        if self.linearised and not self.training:
+            moves = {name: q.draw() for name, q in posteriors.items()}
+            return linearised(self.network, moves, x, *task)
+        weights = {name: q.mean + q.draw() for name, q in posteriors.items()}
         drawn: Tensor = functional_call(self.network, weights, (x, *task))
         return drawn
 

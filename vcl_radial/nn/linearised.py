@@ -1,28 +1,49 @@
-"""Mean and variance of a network's outputs, linearised in its weights about their means.
+"""A network's outputs, linearised in its weights about their means: draws, mean and variance.
 
     f_c(x; w) ~ f_c(x; m) + J_c(x) (w - m),    w ~ q,    m and s^2 the weights' means and variances
     E f_c(x) = f_c(x; m),    Var f_c(x) = sum_i J_ci(x)^2 s_i^2
 
-(Rudner et al. 2022, section 3, with the diagonal of the covariance alone.) The weights are
-uncorrelated under q: those of a radial group too, since their direction is uniform. The derivative
-of an output in a linear layer's weight is an outer product, of the gradient g_c at the layer's
-output and the layer's input a, so that its part of the variance is (g_c^2)' S (a^2), with S the
-variances as the layer's matrix: no Jacobian is held.
+(Rudner et al. 2022, section 3, with the diagonal of the covariance alone.) A draw takes one pass in
+forward mode, whatever the posterior. In the variance the weights are uncorrelated under q: those of
+a radial group are, since their direction is uniform. The derivative of an output in a linear
+layer's weight is an outer product, of the gradient g_c at the layer's output and the layer's input
+a, so that its part of the variance is (g_c^2)' S (a^2), with S the variances as the layer's matrix:
+no Jacobian is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call, jvp
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.calls import recorded_calls
 from vcl_radial.nn.linear import BayesianLinear
 from vcl_radial.nn.weights import VariationalWeights, drawn_by
+
+
+def linearised(network: nn.Module, moves: Mapping[str, Tensor], *inputs: Any) -> Tensor:
+    """f(x; m) + J(x) v, with m the network's parameters; the outputs of a call, `[B, C]`.
+
+    Args:
+        network: called with the inputs.
+        moves: v by parameter name; parameters without a name here do not move.
+        inputs: x, and a task where the network takes one.
+    """
+    means = {name: weight for name, weight in network.named_parameters() if name in moves}
+
+    def outputs(weights: dict[str, Tensor]) -> Tensor:
+        output: Tensor = functional_call(network, weights, inputs)
+        return output
+
+    at_means, along = jvp(outputs, (means,), ({name: moves[name] for name in means},))[:2]
+    drawn: Tensor = at_means + along
+    return drawn
 
 
 class Moments(NamedTuple):

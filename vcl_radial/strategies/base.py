@@ -35,7 +35,7 @@ from vcl_radial.strategies.whole_stream import WholeStream
 
 TRAITS = (
     *("needs_whole_stream", "memoryless", "trains_old_heads", "penalty_off_minimum"),
-    *("penalty_grows_with_points", "memory_is_mean", "recipe_keys"),
+    *("penalty_grows_with_points", "memory_is_mean", "closed_form", "recipe_keys"),
 )
 """What the class of a strategy says of its method."""
 
@@ -83,6 +83,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
     penalty_off_minimum = Method.penalty_off_minimum
     penalty_grows_with_points = Method.penalty_grows_with_points
     memory_is_mean = Method.memory_is_mean
+    closed_form = Method.closed_form
     recipe_keys = Method.recipe_keys
 
     @showing(Method.__init__)

@@ -71,23 +71,30 @@ class RecipeSettings(Settings):
         return {key: v for key, v in content.items() if key not in later or v != later[key]}
 
 
-def look_up_method(recipe: Any) -> Signature | None:
+def look_up_method(recipe: Any, likelihood: str | None = None) -> Signature | None:
     """What the class of a recipe's method takes, the recipe's options checked; nothing is imported.
 
     Args:
         recipe: with the keys `strategy` and `options`.
+        likelihood: the name of the track's, where it has one alone.
 
     Returns:
         None where only an import can tell.
 
     Raises:
-        UserError: there is no such method, or it does not take the options.
+        UserError: there is no such method, or it does not take the options or serve the likelihood.
     """
     from vcl_radial.methods import registry
 
     signature = registry.look_up(recipe.strategy)
     if signature is not None:
         check_signature(recipe, signature)
+        if likelihood is not None and likelihood not in (signature.likelihoods or {likelihood}):
+            serves = " and ".join(sorted(signature.likelihoods or ()))
+            raise UserError(
+                f"strategy = {recipe.strategy!r} serves a {serves} likelihood, and this track has "
+                f"a {likelihood} one: choose another method"
+            )
     return signature
 
 
@@ -169,17 +176,9 @@ class MethodRecipe(RecipeSettings):
         """
         from vcl_radial.methods.options import METHOD
 
-        signature = look_up_method(self)
-        if signature is None:
-            return
-        if signature.base != METHOD:
+        signature = look_up_method(self, likelihood)
+        if signature is not None and signature.base != METHOD:
             raise self.no_plain_method()
-        if signature.likelihoods is not None and likelihood not in signature.likelihoods:
-            serves = " and ".join(sorted(signature.likelihoods))
-            raise UserError(
-                f"strategy = {self.strategy!r} serves a {serves} likelihood, and this track has a "
-                f"{likelihood} one: choose another method"
-            )
 
     def from_outside(self) -> list[Any]:
         """A network and a method of the user's own.

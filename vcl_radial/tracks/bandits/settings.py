@@ -76,6 +76,7 @@ class Recipe(StepRecipe, MethodRecipe):
     noise: Positive = 0.1
 
     unserved: ClassVar = MethodRecipe.unserved | {
+        "closed_form": "learns one number in closed form, and a game has one for each action",
         "select": "selects points where a task begins, and those of a game become known one by one",
     }
 

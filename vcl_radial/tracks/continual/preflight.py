@@ -33,7 +33,7 @@ def check_runs(runs: Iterable[Run]) -> None:
         except UserError as error:
             raise UserError(f"{run.benchmark}: {error}") from None
         try:
-            check_recipe(run.recipe)
+            check_recipe(run.recipe, "categorical")
             if smallest is not None:
                 run.recipe.check_batches(smallest)
             if not outside.is_named(run.stream.kind):
@@ -42,13 +42,17 @@ def check_runs(runs: Iterable[Run]) -> None:
             raise UserError(f"{run.method}: {error}") from None
 
 
-def check_recipe(recipe: Recipe) -> None:
+def check_recipe(recipe: Recipe, likelihood: str | None = None) -> None:
     """See that what a recipe names is there, and that the strategy takes its options.
+
+    Args:
+        recipe: of a run.
+        likelihood: that the strategy has to serve, where it is known.
 
     Raises:
         UserError: it is not, or does not.
     """
-    look_up_method(recipe)
+    look_up_method(recipe, likelihood)
     for key in ("posterior", "network"):
         if outside.is_named(name := getattr(recipe, key)):
             outside.look_up(key, name)

@@ -1,14 +1,14 @@
-"""The Jacobian of one lane's output in its weights, and the linearised prediction that it makes."""
+"""The Jacobian of one lane's output in its weights."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.curvature.gauss_newton import joint_weight, layer_passes, linear_layers
+from vcl_radial.curvature.gauss_newton import scaled_jacobians
 from vcl_radial.nn.lanes import Lanes
 
 ROWS = 4096
@@ -21,25 +21,14 @@ def lane_network(lanes: Lanes, lane: int) -> nn.Module:
     return copy.deepcopy(lanes.networks[lane]).double()
 
 
-def flat_order(network: nn.Module, values: Mapping[str, Tensor]) -> Tensor:
-    """Values of each point estimate, by name, in a Jacobian's order."""
-    layers = linear_layers(network, dict(network.named_parameters()))
-    return torch.cat([joint_weight(name, values).flatten() for name in layers])
-
-
 def jacobians(module: nn.Module, x: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Outputs `[B]` and their Jacobians `[B, P]`, batch by batch, for inputs `[n, d]`; float64.
 
-    A unit's weights are followed by its bias, layer by layer.
+    The columns are the parameters in their order.
     """
-    layers = linear_layers(module, dict(module.named_parameters()))
+    weights = dict(module.named_parameters())
     for batch in torch.split(x.double(), ROWS):
-        passes = layer_passes(
-            module, layers, [((batch,), batch)], lambda f, _: [torch.ones_like(f)]
-        )
-        blocks = [
-            (found.gradients[0].unsqueeze(2) * found.inputs.unsqueeze(1)).flatten(1)
-            for _, found in passes
-        ]
+        points = [((batch,), batch)]
+        (J,) = scaled_jacobians(module, weights, points, lambda f, _: [torch.ones_like(f)])
         with torch.no_grad():
-            yield module(batch).squeeze(1), torch.cat(blocks, dim=1)
+            yield module(batch).squeeze(1), J

@@ -8,8 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vcl_radial.errors import UserError
-from vcl_radial.methods import registry
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
@@ -123,26 +121,6 @@ class Recipe(StepRecipe, MethodRecipe):
         lane = lanes.find(self.strategy) if self.network is None else None
         return lane if lane is not None and lane.serves(self.posterior, self.options) else None
 
-    def check_method(self, likelihood: str = "gaussian") -> None:
-        """See that the method is there, takes its options, and serves numbers.
-
-        Raises:
-            UserError: it is not, or does not.
-        """
-        if self.of_this_track is None:
-            super().check_method(likelihood)
-        elif self.lane is None:
-            known = ", ".join(self.of_this_track.options) or "none"
-            raise UserError(
-                f"strategy = {self.strategy!r} takes no own network, and set posterior = 'none'; "
-                f"its options: {known}"
-            )
-
-    @property
-    def of_this_track(self) -> Lane | None:
-        """What the lanes can do of a method that is there as lanes only."""
-        return None if self.strategy in registry.built_in() else lanes.find(self.strategy)
-
 
 MAY_DIFFER = {
     "prior_scale",
@@ -163,16 +141,6 @@ class Run(RunSpec):
 
     data: DataSettings
     recipe: Recipe
-
-    @model_validator(mode="after")
-    def _can_be_carried(self) -> Run:
-        alone = self.recipe.of_this_track
-        if alone is not None and not alone.carried and self.data.slices is not None:
-            raise ValueError(
-                f"data.slices: the method {self.recipe.strategy!r} has no posterior that can be "
-                "carried from slice to slice; leave one of the two out"
-            )
-        return self
 
     @property
     def is_lane(self) -> bool:

@@ -28,6 +28,7 @@ from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression.batches import LaneBatches
 from vcl_radial.tracks.regression.fit import FINAL_DRAWS
 from vcl_radial.tracks.regression.job import derived
+from vcl_radial.tracks.regression.lanes import find
 from vcl_radial.tracks.regression.results import Scored, Scores, reports
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.sequence import slices
@@ -166,7 +167,9 @@ def _make_method(run: Run, inputs: int, hidden: int) -> Method:
     Raises:
         UserError: the method does not serve this track, or the network.
     """
-    recipe = run.recipe
+    recipe, lane = run.recipe, find(run.recipe.strategy)
+    if lane is not None:
+        recipe = recipe.model_copy(update={"options": {**lane.fixed, **recipe.options}})
     return make_method(
         recipe,
         network_of_rows(recipe, inputs, 1, recipe.hidden or [hidden]),

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import torch
 
+from vcl_radial.curvature.dense import flat
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn.lane_adam import per_lane
-from vcl_radial.tracks.regression.jacobian import flat_order, jacobians, lane_network
+from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane
 
-LANE = Lane()
+LANE = Lane(fixed={"linearised": True})
 
 
 def predict(job: Job) -> Mixture:
@@ -36,7 +37,7 @@ def predict(job: Job) -> Mixture:
     means, scales = [], []
     for lane, x in enumerate(job.x):
         network = lane_network(lanes, lane)
-        of_weights = flat_order(network, {k: v[lane].double() for k, v in precision.items()})
+        of_weights = flat(precision[name][lane] for name, _ in network.named_parameters())
         found = [
             (f, (J.square() / of_weights).sum(1) + 1 / noise.mean[lane].double())
             for f, J in jacobians(network, x)

@@ -1,9 +1,4 @@
-"""Bayesian linear regression, the row in which nothing is approximate but the model.
-
-With an intercept, and the normal-gamma prior of `vcl_radial.tracks.regression.conjugate`:
-
-    w | tau ~ N(0, prior_scale^2 / tau),    tau ~ Gamma(noise_shape, noise_rate)
-"""
+"""Bayesian linear regression on the inputs: the posterior of `methods.bayes_linear`, by lanes."""
 
 from __future__ import annotations
 
@@ -12,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vcl_radial.methods.bayes_linear import NormalGamma
 from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.batches import LaneData
-from vcl_radial.tracks.regression.conjugate import NormalGamma
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane
 
-LANE = Lane(carried=True, step_cost=0.0)
+LANE = Lane(fixed={"features": "inputs"}, carried=True, step_cost=0.0)
 
 
 def predict(job: Job) -> Mixture:
@@ -37,9 +32,11 @@ def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> list[Mixture]:
     ]
     predictions: list[Mixture] = []
     for part in parts:
+        rows = zip(part.x, part.y, part.points.tolist(), strict=True)
+        of_lanes = [(_with_one(x[:n]), y[:n].double()) for x, y, n in rows]
         posteriors = [
-            q.update(_with_one(x[:n]), y[:n])
-            for q, x, y, n in zip(posteriors, part.x, part.y, part.points.tolist(), strict=True)
+            q.update(lambda points=points: [points])  # type: ignore[misc]
+            for q, points in zip(posteriors, of_lanes, strict=True)
         ]
         found = [q.predictive(_with_one(x)) for q, x in zip(posteriors, job.x, strict=True)]
         mean, scale, degrees = (torch.stack(t) for t in zip(*found, strict=True))
@@ -49,4 +46,4 @@ def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> list[Mixture]:
 
 
 def _with_one(x: Tensor) -> Tensor:
-    return torch.cat([x, torch.ones_like(x[:, :1])], dim=1)
+    return torch.cat([x, torch.ones_like(x[:, :1])], dim=1).double()

@@ -1,11 +1,7 @@
 """Linearised Laplace with the full Gauss-Newton matrix, prior and noise by the evidence.
 
-About the maximum a posteriori w* the network is f(x; w*) + J(x) (w - w*), a Bayesian linear model
-in the Jacobian's columns. Its prior precision alpha and noise precision beta maximise MacKay's
-(1992) evidence, by his fixed point with gamma effective parameters:
-
-    gamma = sum_i beta l_i / (alpha + beta l_i),    l_i the eigenvalues of H = sum_n J_n' J_n
-    alpha = gamma / ||w*||^2,    beta = (N - gamma) / sum_n (y_n - f_n)^2
+As `vcl_radial.methods.laplace_linearised` of one task, the noise without a prior and its mean in
+place of draws: with H = sum_n J_n' J_n, and alpha and beta that maximise the evidence,
 
     y | x ~ N(f(x; w*), J (alpha I + beta H)^-1 J' + 1 / beta)
 """
@@ -17,15 +13,13 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.methods.laplace_linearised import maximise_evidence
 from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_network
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane
 
-LANE = Lane()
-
-_ROUNDS = 200
-_TOLERANCE = 1e-6
+LANE = Lane(fixed={"structure": "full", "evidence": True})
 
 
 def predict(job: Job) -> Mixture:
@@ -69,25 +63,3 @@ def laplace(module: nn.Module, x: Tensor, y: Tensor, x_new: Tensor) -> tuple[Ten
         rotated = J @ vectors
         variances.append((rotated.square() / (alpha + beta * values)).sum(1) + 1 / beta)
     return torch.cat(means), torch.cat(variances)
-
-
-def maximise_evidence(
-    eigenvalues: Tensor, points: int, squared_norm: float, squared_error: float
-) -> tuple[float, float]:
-    """The alpha and beta of the fixed point; see the module.
-
-    Args:
-        eigenvalues: l, `[P]`, at least 0.
-        points: N.
-        squared_norm: ||w*||^2.
-        squared_error: sum_n (y_n - f_n)^2.
-    """
-    alpha, beta = len(eigenvalues) / squared_norm, points / squared_error
-    for _ in range(_ROUNDS):
-        gamma = float((beta * eigenvalues / (alpha + beta * eigenvalues)).sum())
-        new = gamma / squared_norm, (points - gamma) / squared_error
-        change = max(abs(new[0] / alpha - 1), abs(new[1] / beta - 1))
-        alpha, beta = new
-        if change < _TOLERANCE:
-            break
-    return alpha, beta

@@ -4,56 +4,10 @@ import numpy as np
 import pytest
 import torch
 from regression_helpers import toy
-from scipy import stats
-from sklearn.linear_model import Ridge
 
-from vcl_radial.tracks.regression.conjugate import NormalGamma
 from vcl_radial.tracks.regression.sequence import slices, train_in_sequence
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import train_and_score
-
-
-def problem(n=60, d=4):
-    torch.manual_seed(0)
-    x = torch.randn(n, d).double()
-    return x, x @ torch.randn(d).double() + 0.5 * torch.randn(n).double()
-
-
-def test_in_parts_or_at_once_the_conjugate_posterior_is_the_same():
-    x, y = problem()
-    at_once = NormalGamma.prior(4, 2.0, 1.0, 0.1).update(x, y)
-    in_parts = NormalGamma.prior(4, 2.0, 1.0, 0.1)
-    for rows in slices(x, 5):
-        in_parts = in_parts.update(x[rows], y[rows])
-    for name in ("mean", "precision", "shape", "rate"):
-        torch.testing.assert_close(getattr(in_parts, name), getattr(at_once, name))
-
-
-def test_the_predictive_is_that_of_bayes_rule():
-    """p(y_new | D) = p(D, y_new) / p(D), with the evidence as a multivariate Student-t."""
-    x, y = problem(n=9, d=2)
-    new = torch.tensor([[0.7, -1.2]], dtype=torch.float64)
-    prior = NormalGamma.prior(2, 1.5, 2.0, 0.8)
-
-    def log_evidence(x, y):
-        spread = torch.eye(len(y)).double() + 1.5**2 * x @ x.T
-        t = stats.multivariate_t(np.zeros(len(y)), (0.8 / 2.0) * spread.numpy(), df=4.0)
-        return t.logpdf(y.numpy())
-
-    location, scale, degrees = prior.update(x, y).predictive(new)
-    for target in (-2.0, 0.3, 1.0):
-        found = stats.t.logpdf(target, degrees, location.item(), scale.item())
-        together = log_evidence(
-            torch.cat([x, new]), torch.cat([y, torch.tensor([target], dtype=torch.float64)])
-        )
-        assert found == pytest.approx(together - log_evidence(x, y), abs=1e-9)
-
-
-def test_the_location_is_that_of_ridge_regression():
-    x, y = problem()
-    location, _, _ = NormalGamma.prior(4, 0.3, 1.0, 0.1).update(x, y).predictive(x)
-    ridge = Ridge(alpha=0.3**-2, fit_intercept=False).fit(x.numpy(), y.numpy())
-    np.testing.assert_allclose(location, ridge.predict(x.numpy()), rtol=1e-9)
 
 
 def test_slices_follow_the_first_principal_component_and_divide_the_rows():

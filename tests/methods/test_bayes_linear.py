@@ -1,0 +1,173 @@
+"""Bayesian linear regression: its posterior is the exact one, however the points come."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.linear_model import Ridge
+
+from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import MLP
+
+PARTS = ("mean", "precision", "shape", "rate")
+
+
+def problem(n=60, d=4):
+    torch.manual_seed(0)
+    x = torch.randn(n, d).double()
+    return x, x @ torch.randn(d).double() + 0.5 * torch.randn(n).double()
+
+
+def updated(prior, x, y, batch=25):
+    return prior.update(lambda: zip(x.split(batch), y.split(batch), strict=True))
+
+
+def method(d=4, hidden=(), likelihood=None, **settings):
+    torch.manual_seed(0)
+    network = MLP(d, 1, hidden=hidden, multi_head=False, posterior=None)
+    return BayesLinear(network, likelihood=likelihood or Gaussian(1.0, 0.1), **settings)
+
+
+def learn(learner, x, y, *parts, batch=25):
+    """Learn rows as one task after another."""
+    for number, rows in enumerate(parts):
+        data = [Batch(*b) for b in zip(x[rows].split(batch), y[rows].split(batch), strict=True)]
+        task = Task(number, len(y[rows]), lambda data=data: data)
+        learner.begin_task(task)
+        learner.settle()
+        learner.end_task(task)
+    learner.network.eval()
+    return learner
+
+
+@pytest.mark.parametrize("batch", [7, 60])
+def test_the_predictive_is_that_of_bayes_rule(batch):
+    """p(y_new | D) = p(D, y_new) / p(D), with the evidence as a multivariate Student-t."""
+    x, y = problem(n=9, d=2)
+    new = torch.tensor([[0.7, -1.2]], dtype=torch.float64)
+    prior = NormalGamma.prior(2, 1.5, 2.0, 0.8)
+
+    def log_evidence(x, y):
+        spread = torch.eye(len(y)).double() + 1.5**2 * x @ x.T
+        t = stats.multivariate_t(np.zeros(len(y)), (0.8 / 2.0) * spread.numpy(), df=4.0)
+        return t.logpdf(y.numpy())
+
+    location, scale, degrees = updated(prior, x, y, batch).predictive(new)
+    for target in (-2.0, 0.3, 1.0):
+        found = stats.t.logpdf(target, degrees, location.item(), scale.item())
+        together = log_evidence(
+            torch.cat([x, new]), torch.cat([y, torch.tensor([target], dtype=torch.float64)])
+        )
+        assert found == pytest.approx(together - log_evidence(x, y), abs=1e-9)
+
+
+def test_the_location_is_that_of_ridge_regression():
+    x, y = problem()
+    location, _, _ = updated(NormalGamma.prior(4, 0.3, 1.0, 0.1), x, y).predictive(x)
+    ridge = Ridge(alpha=0.3**-2, fit_intercept=False).fit(x.numpy(), y.numpy())
+    np.testing.assert_allclose(location, ridge.predict(x.numpy()), rtol=1e-9)
+
+
+def test_no_points_change_nothing_and_points_seen_twice_count_twice():
+    x, y = problem()
+    once = updated(NormalGamma.prior(4, 0.3, 1.0, 0.1), x, y)
+    again = updated(once, x[:0], y[:0])
+    for part in PARTS:
+        torch.testing.assert_close(getattr(again, part), getattr(once, part))
+    twice, doubled = (
+        updated(once, x, y),
+        updated(NormalGamma.prior(4, 0.3, 1.0, 0.1), x.repeat(2, 1), y.repeat(2)),
+    )
+    for part in PARTS:
+        torch.testing.assert_close(getattr(twice, part), getattr(doubled, part))
+
+
+@pytest.mark.parametrize("features", ["inputs", "body"])
+def test_tasks_one_after_another_in_any_order_end_where_all_points_at_once_do(features):
+    x, y = problem()
+    rows = torch.randperm(60).tensor_split(5)
+    make = {"features": features, "hidden": (6,)}
+    at_once = learn(method(**make), x.float(), y.float(), torch.arange(60))
+    for order in (rows, rows[::-1]):
+        in_parts = learn(method(**make), x.float(), y.float(), *order)
+        for part in PARTS:
+            ends = (getattr(learner.network, part) for learner in (in_parts, at_once))
+            torch.testing.assert_close(*ends, rtol=1e-8, atol=1e-8)
+    assert not torch.equal(at_once.network.mean, method(**make).network.mean)
+
+
+def test_features_are_inputs_and_a_1_or_what_the_body_gives_and_a_1():
+    x, y = problem()
+    linear = learn(method(), x.float(), y.float(), torch.arange(60))
+    with_one = torch.cat([x.float().double(), torch.ones(60, 1)], 1)
+    exact = updated(NormalGamma.prior(5, 1.0, 1.0, 0.1), with_one, y.float().double())
+    torch.testing.assert_close(linear.network.posterior.mean, exact.mean)
+    body = method(hidden=(6,), features="body")
+    units = MLP(4, 1, hidden=(6,), multi_head=False, posterior=None)
+    units.body.load_state_dict(body.network.body.body.state_dict())
+    units.head.output.weight.data, units.head.output.bias.data = torch.eye(6), torch.zeros(6)
+    torch.testing.assert_close(body.network.features(x.float())[:, :-1], units(x.float()).double())
+
+
+def test_draws_are_of_the_posterior():
+    """Their mean, covariance and the spread that an unknown noise gives are those of Student-t."""
+    x, y = problem()
+    learner = learn(method(), x.float(), y.float(), torch.arange(60))
+    new = torch.randn(3, 4)
+    draws = learner.draws(new, samples=20_000).squeeze(-1)
+    q, phi = learner.network.posterior, learner.network.features(new)
+    torch.testing.assert_close(draws.mean(0), phi @ q.mean, rtol=0, atol=0.01)
+    covariance = phi @ torch.linalg.inv(q.precision) @ phi.T * q.rate / (q.shape - 1)
+    torch.testing.assert_close(torch.cov(draws.T), covariance, rtol=0.1, atol=1e-4)
+    assert torch.equal(draws[:5], learner.draws(new, samples=5).squeeze(-1))
+
+
+def test_its_noise_is_known_to_the_likelihood():
+    x, y = problem()
+    learner = learn(method(), x.float(), y.float(), torch.arange(60))
+    q = learner.network.posterior
+    torch.testing.assert_close(learner.likelihood.noise.mean.double(), q.shape / q.rate)
+
+
+def test_its_state_is_all_of_it(tmp_path):
+    x, y = problem()
+    rows = torch.arange(60).tensor_split(3)
+    learner = learn(method(), x.float(), y.float(), *rows[:2])
+    torch.save(learner.state_dict(), tmp_path / "state")
+    again = method()
+    again.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+    for each in (learner, again):
+        learn(each, x.float(), y.float(), rows[2])
+    for part in PARTS:
+        assert torch.equal(getattr(learner.network, part), getattr(again.network, part))
+    predicted = [each.predict(x.float()) for each in (learner, again)]
+    assert torch.equal(predicted[0].scale, predicted[1].scale)
+
+
+@pytest.mark.parametrize(
+    ("network", "settings", "words"),
+    [
+        (MLP(4, 1, multi_head=False), {}, "set posterior = 'none'"),
+        (torch.nn.Conv2d(1, 1, 3), {}, r"options.features = 'inputs': the network has none"),
+        (torch.nn.Linear(4, 1), {"features": "body"}, r"features = 'body': the network has none"),
+        (torch.nn.Linear(4, 1), {"prior_scale": 0.0}, "prior_scale = 0.0 must be above 0"),
+    ],
+)
+def test_what_it_cannot_learn_is_said_with_the_mend(network, settings, words):
+    with pytest.raises(UserError, match=words):
+        BayesLinear(network, likelihood=Gaussian(), **settings)
+
+
+def test_inputs_of_another_size_are_named():
+    learner = method()
+    with pytest.raises(UserError, match=r"a linear model of 4 features, .* was given \[5\]"):
+        learner.network(torch.zeros(2, 5))
+
+
+def test_it_serves_a_number_alone():
+    network = torch.nn.Linear(4, 1)
+    with pytest.raises(UserError, match="does not serve a categorical likelihood"):
+        BayesLinear(network)

@@ -1,0 +1,155 @@
+"""The linearised Laplace approximation: exact for a model that is linear in its weights."""
+
+import numpy as np
+import pytest
+import torch
+from scenarios import Learner, network
+from sklearn.linear_model import BayesianRidge
+
+from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods import laplace_linearised
+from vcl_radial.methods.laplace_linearised import LaplaceLinearised
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import MLP
+
+PRECISION = 6.0
+
+
+def problem(n=60, d=3):
+    torch.manual_seed(0)
+    x = torch.randn(n, d)
+    return x, x @ torch.randn(d) + 0.4 * torch.randn(n)
+
+
+def known_noise():
+    return Gaussian(1e9, 1e9 / PRECISION, PRECISION)
+
+
+def linear(weight=None, bias=True, **settings):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 1, bias=bias)
+    if weight is not None:
+        model.weight.data = torch.as_tensor(weight, dtype=torch.float32)[None]
+    settings = {"likelihood": known_noise(), "evidence": False, **settings}
+    return LaplaceLinearised(model, **settings)
+
+
+def begin(method, x, y, number=0):
+    task = Task(number, len(y), lambda: [Batch(x[:7], y[:7]), Batch(x[7:], y[7:])])
+    method.begin_task(task)
+    method.network.train()
+    for weight in method.network.parameters():
+        weight.grad = torch.zeros_like(weight)
+    return task
+
+
+def learn(method, x, y, number=0):
+    """To the optimum of its loss."""
+    task = begin(method, x, y, number)
+    optimizer = torch.optim.LBFGS(
+        method.network.parameters(), max_iter=100, line_search_fn="strong_wolfe"
+    )
+
+    def loss():
+        optimizer.zero_grad()
+        value = method.loss(Batch(x, y), method.outputs(Batch(x, y)))
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    method.settle()
+    method.end_task(task)
+    method.network.eval()
+    return method
+
+
+def test_of_a_linear_model_tasks_one_after_another_end_at_the_exact_posterior():
+    x, y = problem()
+    method = linear(prior_scale=0.5, eval_samples=2_000)
+    for number, rows in enumerate(torch.arange(60).tensor_split(3)):
+        learn(method, x[rows], y[rows], number)
+    with_one = torch.cat([x, torch.ones(60, 1)], 1).double()
+    exact = PRECISION * with_one.T @ with_one + torch.eye(4) / 0.5**2
+    torch.testing.assert_close(
+        method.past.precision_of(method.past.precision), exact, rtol=1e-4, atol=1e-3
+    )
+    mean = torch.linalg.solve(exact, PRECISION * with_one.T @ y.double())
+    found = torch.cat([w.flatten() for w in method.network.parameters()]).double()
+    torch.testing.assert_close(found, mean, rtol=1e-3, atol=1e-4)
+    new = torch.cat([torch.randn(5, 3), torch.ones(5, 1)], 1)
+    draws = method.draws(new[:, :3]).squeeze(-1)
+    covariance = new.double() @ torch.linalg.inv(exact) @ new.double().T
+    torch.testing.assert_close(torch.cov(draws.T).double(), covariance, rtol=0.2, atol=2e-3)
+
+
+def test_the_evidence_sets_prior_and_noise_as_in_bayesian_ridge_regression():
+    x, y = problem()
+    ridge = BayesianRidge(
+        fit_intercept=False, alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, tol=1e-12, max_iter=2000
+    ).fit(x.numpy(), y.numpy())
+    flat = {"noise_shape": 1e-6, "noise_rate": 1e-6}
+    method = linear(ridge.coef_, bias=False, likelihood=Gaussian(**flat), evidence=True)
+    task = begin(method, x, y)
+    method.settle()
+    method.end_task(task)
+    assert float(method.likelihood.noise.mean) == pytest.approx(ridge.alpha_, rel=1e-3)
+    (prior,) = method.past.precision.values()
+    assert prior.flatten().tolist() == pytest.approx([ridge.lambda_] * 3, rel=1e-3)
+    method.network.eval()
+    new = 3 * torch.randn(4, 3)
+    _, scale = ridge.predict(new.numpy(), return_std=True)
+    variance = method.draws(new, samples=2_000).squeeze(-1).var(0) + 1 / ridge.alpha_
+    np.testing.assert_allclose(variance.sqrt(), scale, rtol=0.05)
+
+
+@pytest.mark.parametrize("evidence", [True, False])
+def test_of_one_weight_the_diagonal_is_the_whole_matrix(evidence):
+    x, y = problem(d=1)
+    ends = []
+    for structure in ("full", "diagonal"):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(1, 1, bias=False)
+        settings = {"likelihood": Gaussian(), "structure": structure, "evidence": evidence}
+        method = LaplaceLinearised(model, **settings)
+        for number, rows in enumerate(torch.arange(60).tensor_split(2)):
+            learn(method, x[rows], y[rows], number)
+        draws = method.draws(x, samples=2_000)
+        noise = method.likelihood.noise.mean
+        ends.append((model.weight.detach(), draws.var(0), noise, method.penalty()))
+    for full, diagonal in zip(*ends, strict=True):
+        torch.testing.assert_close(full, diagonal, rtol=0.15, atol=1e-6)
+
+
+@pytest.mark.parametrize("structure", ["full", "diagonal"])
+def test_predictions_are_less_certain_where_no_data_were(structure):
+    torch.manual_seed(0)
+    model = MLP(3, 1, hidden=(20,), multi_head=False, posterior=None)
+    method = LaplaceLinearised(model, likelihood=Gaussian(), structure=structure)
+    x, y = problem()
+    task = begin(method, x, y)
+    method.settle()
+    method.end_task(task)
+    model.eval()
+    near, far = (method.draws(at, samples=500).var(0).median() for at in (x, 20 * x))
+    assert far > 10 * near
+
+
+def test_in_training_it_sees_its_weights_alone():
+    learner = Learner("laplace_linearised", network(None), evidence=False).train(0)
+    x = learner.points(0).x
+    learner.network.train()
+    assert torch.equal(learner.method.output(x, 0), learner.network(x, 0))
+    learner.network.eval()
+    assert not torch.equal(learner.method.output(x, 0), learner.network(x, 0))
+
+
+def test_a_network_that_has_no_whole_matrix_is_refused_with_the_mend(monkeypatch):
+    layers = torch.nn.Linear(64, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 10)
+    net = torch.nn.Sequential(*layers)
+    with pytest.raises(UserError, match=r"'1\.bias' is not of one"):
+        LaplaceLinearised(net)
+    LaplaceLinearised(net, structure="diagonal")
+    monkeypatch.setattr(laplace_linearised, "LARGEST", 100)
+    with pytest.raises(UserError, match="101 x 101 numbers: take 'diagonal', or a network of at"):
+        LaplaceLinearised(torch.nn.Linear(100, 1))

@@ -1,0 +1,193 @@
+"""Online Laplace approximation of a network that is linearised at its weights.
+
+After task t the posterior is a Gaussian around the weights w_t that were found, and the next task's
+prior, as in `vcl_radial.methods.laplace_diagonal`, but for the structure of its precision:
+
+    L_t  = L_{t-1} + hessian_weight * H_t(w_t),        L_0 = I / prior_scale^2
+
+with H_t the whole Gauss-Newton matrix, or its diagonal. The Gauss-Newton matrix is the Hessian of
+the network that is linear in its weights, and so it is that network which predicts (Khan et al.
+2019; Immer, Korzepa and Bauer 2021, section 3):
+
+    p(y | x) = E p(y | f(x; w_t) + J(x) v),        v ~ N(0, L_t^-1)
+
+With `evidence` the first task's end sets the first prior, L_0 <- alpha L_0, and every end the noise
+of a Gaussian likelihood, to what maximises the evidence of that linear model (MacKay 1992), by his
+fixed point with gamma effective parameters:
+
+    gamma = sum_i beta l_i / (alpha + beta l_i),    l_i the eigenvalues of H_t in units of L_{t-1}
+    alpha = gamma / |w_t|^2,    beta = (N - gamma) / sum_n (y_n - f_n)^2
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.curvature import (
+    DenseQuadratic,
+    diagonal_fisher,
+    gauss_newton_matrix,
+    linear_layers,
+)
+from vcl_radial.curvature.dense import flat
+from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.laplace import LaplaceMethod
+from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import parameters_in_use
+from vcl_radial.nn.linearised import linearised
+
+LARGEST = 5_000
+"""The most weights whose whole matrix is held: 200 MB."""
+
+_ROUNDS = 200
+_TOLERANCE = 1e-6
+
+
+class LaplaceLinearised(LaplaceMethod):
+    """Carry N(w_t, L_t^-1) of the body and the trained heads forward, and predict linearly.
+
+    Args:
+        network: of point estimates.
+        prior_scale: the first prior is N(0, prior_scale^2).
+        structure: of L_t, "full" for networks of linear layers with up to `LARGEST` weights, or
+            "diagonal".
+        evidence: whether the first prior and the noise are set by the evidence; if not, the noise
+            is that around the network at w_t.
+        settings: those of `Method`, and `hessian_weight` as in `LaplaceMethod`.
+
+    Raises:
+        UserError: an option is out of its range, or the network has no such matrix.
+    """
+
+    recipe_keys = frozenset({"eval_samples", "prior_scale"})
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        prior_scale: float = 1.0,
+        structure: Literal["full", "diagonal"] = "full",
+        evidence: bool = True,
+        **settings: Any,
+    ) -> None:
+        if not prior_scale > 0:
+            raise UserError(f"prior_scale = {prior_scale} must be above 0")
+        super().__init__(network, prior_precision=prior_scale**-2, **settings)
+        self.evidence = evidence
+        if structure == "full":
+            self.past = DenseQuadratic()
+            weights = parameters_in_use(network, [])
+            linear_layers(network, weights)
+            if (count := sum(weight.numel() for weight in weights.values())) > LARGEST:
+                raise UserError(
+                    f"options.structure = 'full' holds a matrix of {count:,} x {count:,} numbers: "
+                    f"take 'diagonal', or a network of at most {LARGEST:,} weights"
+                )
+        elif structure != "diagonal":
+            raise UserError(f"options.structure = {structure!r} must be 'full' or 'diagonal'")
+
+    def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """The network's outputs `[B, C]`: in evaluation linearised, under one draw of the weights.
+
+        Weights that no task has trained are drawn from around where they are, as the first prior is
+        wide.
+        """
+        if self.network.training:
+            return super().output(x, task)
+        labels = torch.unique(torch.as_tensor(task)).tolist() if self.with_task else []
+        weights = parameters_in_use(self.network, labels)
+        moves = {n: torch.randn_like(w) * self.prior_precision**-0.5 for n, w in weights.items()}
+        moves |= self.past.draw(weights)
+        return linearised(self.network, moves, x, *([task] if self.with_task else []))
+
+    def fitted(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+        """The outputs at the weights, `[1, B, C]`: the posterior is yet to be made."""
+        with torch.no_grad():
+            return super().output(x, task).unsqueeze(0)
+
+    @torch.no_grad()
+    def end_task(self, task: Task) -> None:
+        """Move the mode, and add the curvature of the body and of the trained heads."""
+        past, weights = self.past, self.trained_parameters()
+        start, first = torch.tensor(self.prior_precision, device=self.device), not past.precision
+        prior = {name: past.precision.get(name, start.expand_as(w)) for name, w in weights.items()}
+        moved = flat(w - past.centre.get(name, 0.0) for name, w in weights.items())
+        if isinstance(past, DenseQuadratic):
+            curvature = self.hessian_weight * gauss_newton_matrix(
+                self.network, weights, self.points(), self.likelihood.hessian_root
+            )
+            alpha, beta = self._factors(curvature, past.precision_of(prior), moved, first)
+            past.replace(weights, {name: alpha * P for name, P in prior.items()})
+            past.add_matrix(weights, beta * curvature)
+        else:
+            diagonal = diagonal_fisher(
+                self.network, weights, self.points(), "predictive", self.likelihood
+            )
+            curvature = self.hessian_weight * flat(diagonal.values())
+            alpha, beta = self._factors(curvature, flat(prior.values()), moved, first)
+            added = {name: beta * self.hessian_weight * H for name, H in diagonal.items()}
+            past.replace(weights, {name: alpha * P + added[name] for name, P in prior.items()})
+
+    def _factors(
+        self, curvature: Tensor, prior: Tensor, moved: Tensor, first: bool
+    ) -> tuple[float, float]:
+        """Of the prior and of the curvature; the noise gets its part.
+
+        Args:
+            curvature: H_t at the noise as it is, `[P, P]` or its diagonal `[P]`.
+            prior: L_{t-1}, of the same shape.
+            moved: w_t - w_{t-1}, `[P]`.
+            first: whether the prior is the first one, which is to be set.
+        """
+        if not self.evidence:
+            return 1.0, 1.0
+        if curvature.dim() == 1:
+            eigenvalues, squared_norm = curvature / prior, (prior * moved.square()).sum()
+        else:
+            root = torch.linalg.cholesky(prior)
+            half = torch.linalg.solve_triangular(root, curvature, upper=False)
+            relative = torch.linalg.solve_triangular(root, half.mT, upper=False)
+            eigenvalues = torch.linalg.eigvalsh(relative).clamp(min=0)
+            squared_norm = moved @ (prior @ moved)
+        noise = self.likelihood.noise if isinstance(self.likelihood, Gaussian) else None
+        # The noise is that around the network at w_t: 2 shape and 2 rate are N and the sum of
+        # squares, each with its prior's part, and beta is in units of their ratio.
+        points = None if noise is None else 2 * float(noise.shape)
+        alpha, beta = maximise_evidence(
+            eigenvalues, points, float(squared_norm) if first else None, points
+        )
+        if noise is not None:
+            noise.rate = noise.rate / beta
+        return alpha, beta
+
+
+def maximise_evidence(
+    eigenvalues: Tensor,
+    points: float | None,
+    squared_norm: float | None,
+    squared_error: float | None,
+) -> tuple[float, float]:
+    """The alpha and beta of the fixed point; see the module.
+
+    Args:
+        eigenvalues: l, `[P]`, at least 0.
+        points: N.
+        squared_norm: |w_t|^2; None where alpha is 1.
+        squared_error: sum_n (y_n - f_n)^2; None where beta is 1.
+    """
+    alpha = 1.0 if squared_norm is None else len(eigenvalues) / squared_norm
+    beta = 1.0 if squared_error is None or points is None else points / squared_error
+    for _ in range(_ROUNDS):
+        gamma = float((beta * eigenvalues / (alpha + beta * eigenvalues)).sum())
+        before = alpha, beta
+        if squared_norm is not None:
+            alpha = gamma / squared_norm
+        if squared_error is not None and points is not None:
+            beta = (points - gamma) / squared_error
+        if max(abs(alpha / before[0] - 1), abs(beta / before[1] - 1)) < _TOLERANCE:
+            break
+    return alpha, beta
