@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import retinopathy_helpers
 
@@ -34,21 +33,6 @@ def test_runs_on_other_photographs_or_labels_are_others(tmp_path):
     assert len({run.digest(), first, graded, other}) == 4
     drawn = run_of(data=DataSettings())
     assert on_data(drawn) == drawn
-
-
-def test_medmnists_file_is_named_in_place_of_a_folder(tmp_path):
-    rng, arrays = np.random.default_rng(0), {}
-    for part, count in (("train", 40), ("val", 10), ("test", 10)):
-        arrays[f"{part}_images"] = rng.integers(0, 256, (count, 28, 28, 3), dtype=np.uint8)
-        arrays[f"{part}_labels"] = (np.arange(count) % 5).astype(np.uint8)[:, None]
-    file = tmp_path / "retinamnist.npz"
-    np.savez(file, **arrays)
-    run = run_of(data=DataSettings(dataset="retinamnist", split="published", size=28))
-    by_file, by_folder = (on_data(run, place) for place in (file, tmp_path))
-    assert by_file.data.checksum
-    assert by_file == by_folder
-    (site,) = prepare(run.data, file)
-    assert len(site.split.train) == 40
 
 
 def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):

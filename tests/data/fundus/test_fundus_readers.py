@@ -4,7 +4,6 @@ import csv
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -258,17 +257,11 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(kaggle):
         ("eyepacs-subset", "holds no labels.csv"),
         ("idrid", "holds no labels.csv"),
         ("folder", "labels.csv: there is no such file"),
-        ("retinamnist", "retinamnist.npz: no such file"),
     ],
 )
 def test_an_empty_folder_is_told_what_it_lacks(tmp_path, dataset, words):
     with pytest.raises(DataError, match=words):
         load_photographs(dataset, tmp_path)
-
-
-def test_a_file_below_the_home_of_nobody_is_told():
-    with pytest.raises(DataError, match=r"~no-such-user/retinamnist\.npz: no such file"):
-        load_photographs("retinamnist", Path("~no-such-user", "retinamnist.npz"))
 
 
 def test_a_table_without_a_folder_of_images(tmp_path):

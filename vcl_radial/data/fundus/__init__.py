@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from vcl_radial.data.fundus.datasets import load_photographs
     from vcl_radial.data.fundus.faults import Fault, OnFault
     from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, LAYOUTS, Layout
-    from vcl_radial.data.fundus.medmnist import read_medmnist
     from vcl_radial.data.fundus.readers import read_folder
     from vcl_radial.data.fundus.splits import Split, published_split, split_by_patient
     from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
@@ -45,7 +44,6 @@ __all__ = [
     "load_pixels",
     "published_split",
     "read_folder",
-    "read_medmnist",
     "split_by_patient",
     "synthetic_photographs",
 ]

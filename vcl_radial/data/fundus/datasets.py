@@ -8,12 +8,11 @@ from pathlib import Path
 
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, IDRID_AS_PUBLISHED, LAYOUTS
-from vcl_radial.data.fundus.medmnist import read_medmnist
 from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
-from vcl_radial.data_files import DATA_VARIABLE, expanded, user_root
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.data_files import DATA_VARIABLE, user_root
+from vcl_radial.errors import UserError
 
 
 def load_photographs(
@@ -34,7 +33,6 @@ def load_photographs(
     |                | published                                                                |
     | kaggle-eyepacs | `trainLabels.csv` and `train/`                                           |
     | aptos          | `train.csv` and `train_images/`                                          |
-    | retinamnist    | `retinamnist.npz`; the file itself may be named in place of a folder     |
     | folder         | `labels.csv` and `images/`: see `read_folder`                            |
 
     Args:
@@ -57,8 +55,6 @@ def load_photographs(
         )
     if on_fault not in ("stop", "skip"):
         raise UserError(f'on_fault = {on_fault!r} is not known: choose "stop" or "skip"')
-    if name == "retinamnist" and data_dir is not None and data_dir.suffix == ".npz":
-        return read_medmnist(expanded(data_dir), on_fault, tell)
     root = user_root(data_dir)
     if root is None:
         raise UserError(
@@ -86,14 +82,6 @@ def _layout(name: str, root: Path, on_fault: OnFault, tell: Tell) -> Photographs
     return photographs
 
 
-def _retinamnist(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
-    found = sorted(root.glob("retinamnist*.npz"))
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise DataError(f"{root}: holds {names}; name one of them")
-    return read_medmnist(found[0] if found else root / "retinamnist.npz", on_fault, tell)
-
-
 _READERS: dict[str, Callable[[Path, OnFault, Tell], Photographs]] = {
     name: partial(_layout, name) for name in LAYOUTS
-} | {"idrid": _idrid, "retinamnist": _retinamnist}
+} | {"idrid": _idrid}

@@ -114,5 +114,5 @@ IDRID_AS_PUBLISHED: Final = tuple(
 )
 """IDRiD's `B. Disease Grading` with its split. Who is on the photographs is not known."""
 
-FUNDUS_DATASETS: Final = ("synthetic", *LAYOUTS, "retinamnist")
+FUNDUS_DATASETS: Final = ("synthetic", *LAYOUTS)
 """Every data set by its name."""

@@ -66,7 +66,7 @@ def split_by_patient(
 
 
 def published_split(photographs: Photographs, *, validation: float = 0.1, seed: int = 0) -> Split:
-    """The split that a data set was published with (IDRiD, RetinaMNIST, a column `split`).
+    """The split that a data set was published with (IDRiD, a column `split`).
 
     Where it has no validation part, one is cut from the training part by `split_by_patient`.
 

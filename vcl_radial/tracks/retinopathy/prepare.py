@@ -87,9 +87,7 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
     needed = run.needed
     names = [needed.dataset, *needed.then, *needed.shifted]
     files = tuple(name for name in names if name != "synthetic")
-    # It may be a file: MedMNIST's.
-    root = user_root(None) if data_dir is None else data_dir
-    found = _checksum(files, needed.on_fault, root) if files else None
+    found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
     code = None
     if run.recipe.network is not None:
         with suppress(UserError):  # the run itself will say so, and others go on
