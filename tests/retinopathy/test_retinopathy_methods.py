@@ -183,6 +183,16 @@ def test_names_and_options_are_checked_before_a_run(user_module):
             Retinopathy().check_runs([run_of(**keys)])
 
 
+def test_an_impossible_option_is_named_before_photographs_are_decoded(monkeypatch):
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare.prepare", pytest.fail)
+    for keys, message in (
+        (points("mc_dropout", rate=1.0), "m: options.rate = 1.0 must be at least 0 and below 1"),
+        (points("deep_ensemble", members=0), "m: options.members = 0 must be at least 1"),
+    ):
+        with pytest.raises(UserError, match=message):
+            Retinopathy().check_data([run_of(**keys)], None)
+
+
 def test_the_strategy_follows_from_the_posterior_where_none_is_named():
     assert recipe(posterior="radial").strategy == "vcl"
     assert recipe(posterior="none").strategy == "naive"

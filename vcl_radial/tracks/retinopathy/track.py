@@ -61,9 +61,12 @@ class Retinopathy(Track[Run]):
         return on_data(run, data_dir)
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Decode the photographs, for all runs to read, and say how many there are."""
+        """Make each method, decode the photographs for all runs, and say how many there are."""
         from vcl_radial.tracks.retinopathy.prepare import prepare
+        from vcl_radial.tracks.retinopathy.training import check_made
 
+        for run in {run.digest(): run for run in runs}.values():
+            check_made(run)
         for needed, run in {run.needed.model_dump_json(): run for run in runs}.items():
             sites = prepare(DataSettings.model_validate_json(needed), data_dir)
             rest = "test on" if run.evaluate_on == "test" else "leave alone"

@@ -30,7 +30,7 @@ from vcl_radial.tracks.methods import draws, make_method, method_class
 from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
-from vcl_radial.tracks.retinopathy.settings import Recipe
+from vcl_radial.tracks.retinopathy.settings import Recipe, Run
 
 OnBatch = Callable[[], None]
 
@@ -66,6 +66,20 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
         eval_samples=recipe.eval_samples if draws(recipe, method_class(recipe)) else 1,
         loss_value=False,
     )
+
+
+def check_made(run: Run) -> None:
+    """See that the method of a run can be made, before the photographs are decoded.
+
+    Raises:
+        UserError: it cannot; names the method.
+    """
+    small = run.recipe.model_copy(update={"channels": 1})
+    try:
+        with own_randomness(run.seed, torch.device("cpu")):
+            method_of(small, run.data.size)
+    except UserError as error:
+        raise UserError(f"{run.method}: {error}") from None
 
 
 class Training:
