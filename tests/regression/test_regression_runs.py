@@ -140,10 +140,6 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         (["uci", "--set", "data.set=yacht"], "uci: data.set: the benchmark names data.sets"),
         (["diabetes", "--seeds", "21"], "diabetes: there is no split 20: it has 20"),
         (["diabetes", "--set", "strategy=magic"], "strategy = 'magic'"),
-        (
-            ["diabetes", "--method", "deep-ensemble", "--set", "data.slices=40"],
-            "the method 'deep_ensemble' has no posterior that can",
-        ),
         (["sliced.toml"], "data.slices = 400: more than the 398 training rows of diabetes"),
         (["diabetes", "--set", "stepz=3"], "'stepz'; the nearest known one is 'steps'"),
         (["diabetes", "--set", "steps=0"], "steps = 0"),
