@@ -124,6 +124,12 @@ class Learner:
         )
         self.loop = TaskLoop(self.method, task, self.make)
         self.losses, self.seen = [], []
+        return task
+
+    @property
+    def optimizer(self):
+        """Of the last task."""
+        return self.loop.optimizer
 
     def batches(self):
         """Of an epoch."""
