@@ -28,6 +28,7 @@ from vcl_radial.likelihoods import Categorical, Likelihood
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead, parameters_in_use
 from vcl_radial.nn.movement import LayerMovement
+from vcl_radial.nn.shared_inputs import shared_inputs
 from vcl_radial.nn.weights import held_scales
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import draws
@@ -272,7 +273,7 @@ class Method:
             number: of the task that the inputs are from, where that is known.
             differentiable: keep the graph, where gradients are wanted.
         """
-        with self.using(self.predictor(number)):
+        with self.using(self.predictor(number)), shared_inputs(self.network, x):
             return self.likelihood.predictive(self.draws(x, task, differentiable=differentiable))
 
     def predictor(self, number: int | None) -> nn.Module:

@@ -2,13 +2,12 @@
 
 A lane ends with the numbers of `ContinualRun` with its seed and recipe, up to the rounding of
 batched products: it has its own generator, seeded as that run is, and draws from it in the same
-order. Heads, consolidation, checkpoints and scores are those of the lanes' own networks; only
-training and prediction are done for all lanes together.
+order. Heads, consolidation, predictions, checkpoints and scores are those of the lanes' own
+networks; only training is done for all lanes together.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import (
     EVAL_BATCH,
     Scored,
+    evaluated_tasks,
     newest_classes,
     share_predicted_as,
     task_seed,
@@ -53,9 +53,6 @@ MAY_DIFFER = {
     "schedule",
 }
 """Keys of a recipe in which lanes of one program may differ; the others make its shape."""
-
-EVAL_SEED = 0
-"""Of the weight samples in a prediction: the default of `ContinualStrategy`."""
 
 
 def shape(recipe: Recipe) -> str | None:
@@ -140,7 +137,9 @@ class LaneRuns:
         self.lanes: list[Lane] = []
         for recipe, seed in zip(recipes, seeds, strict=True):
             with own_randomness(task_seed(seed, 0), torch.device("cpu")):
-                model = TaskModel(make_network(stream, recipe)).to(device)
+                samples = 1 if recipe.posterior == "none" else recipe.eval_samples
+                model = TaskModel(make_network(stream, recipe), eval_samples=samples)
+            model = model.to(device).eval()
             number = len(self.lanes)
             self.lanes.append(
                 Lane(recipe, seed, model, lambda t, e, lane=number: on_epoch(lane, t, e))
@@ -249,9 +248,10 @@ class LaneRuns:
         started = time.perf_counter()
         done = lanes[0].tasks_done
         newest = newest_classes(self.stream, done)
-        for task in range(self.tasks):
+        for task in evaluated_tasks(self.stream, done):
             labels = self.stream.labels(task, self._part)
-            for lane, predictions in zip(lanes, self._predictions(lanes, task), strict=True):
+            for lane in lanes:
+                predictions = self._predictions(lane, task)
                 if torch.isnan(predictions).any():
                     lane.fault = Diverged(
                         "predictions are not numbers: the weights diverged in training; try a "
@@ -270,26 +270,9 @@ class LaneRuns:
     def _part(self) -> Any:
         return self.evaluate_on
 
-    def _predictions(self, lanes: list[Lane], task: int) -> Tensor:
-        """The log-predictive of every lane on a task, `[R, n, C]` in nats."""
-        recipe = lanes[0].recipe
-        samples = 1 if recipe.posterior == "none" else recipe.eval_samples
-        stacked = Lanes([lane.model.network for lane in lanes], self.stream.task_label(task))
-        x = self.stream.inputs(task, self._part)
-        predictions = []
-        for batch in torch.split(x, EVAL_BATCH):
-            with own_randomness(EVAL_SEED, self.device):
-                draws = torch.stack([self._draw(stacked, batch) for _ in range(samples)])
-            predictions.append(draws.logsumexp(0) - math.log(samples))
-        return torch.cat(predictions, dim=1)
-
-    @staticmethod
     @torch.no_grad()
-    def _draw(stacked: Lanes, x: Tensor) -> Tensor:
-        """Log-probabilities under one draw: all lanes have the same seed, and so the same noise."""
-        weights = [
-            torch.addcmul(b.mean, b.scale, b.family(b.mean[0], b.scale[0]).noise(1))
-            for b in stacked.blocks
-        ]
-        layers = stacked.layers(weights, [])
-        return stacked.outputs(x, layers, stacked.points, shared=True).log_softmax(-1)
+    def _predictions(self, lane: Lane, task: int) -> Tensor:
+        """The log-predictive of a lane on a task, `[n, C]` in nats, as a run by itself gives it."""
+        label = self.stream.task_label(task)
+        batches = torch.split(self.stream.inputs(task, self._part), EVAL_BATCH)
+        return torch.cat([lane.model.method.predict(batch, label) for batch in batches])

@@ -186,12 +186,12 @@ class ContinualRun(Scored):
             if self.strategy.needs_whole_stream
             else newest_classes(self.stream, self.tasks_done)
         )
-        for task, experience in enumerate(self.eval_experiences, start=1):
-            self.strategy.eval([experience])
+        for task in evaluated_tasks(self.stream, self.tasks_done):
+            self.strategy.eval([self.eval_experiences[task]])
             scores = dict(self.scores.values)
             if newest is not None and self.scores.predictions is not None:
                 scores["predicted_as_newest"] = share_predicted_as(newest, self.scores.predictions)
-            self.rows += [(self.tasks_done, task, name, value) for name, value in scores.items()]
+            self.rows += [(self.tasks_done, task + 1, name, v) for name, v in scores.items()]
         self.seconds["evaluation"] += time.perf_counter() - started
 
     def _seed_task(self, task: int) -> None:
@@ -251,6 +251,17 @@ def task_seed(seed: int, task: int) -> int:
     """What seeds all randomness of a task of a run; task 0 is what comes before the first."""
     (state,) = np.random.SeedSequence([seed, task]).generate_state(1)
     return int(state)
+
+
+def evaluated_tasks(stream: TensorStream, tasks_done: int) -> range:
+    """The tasks (from 0) that are scored after so many: those that were trained.
+
+    With one head for all tasks forward transfer wants the next task too, and before the first one
+    all of them. A head that has not been trained knows nothing, whatever the tasks before.
+    """
+    if stream.multi_head:
+        return range(tasks_done)
+    return range(min(tasks_done + 1, stream.n_tasks) if tasks_done else stream.n_tasks)
 
 
 def newest_classes(stream: TensorStream, tasks_done: int) -> torch.Tensor | None:
