@@ -18,6 +18,7 @@ TINY = Sizes(
     methods_recipe={"hidden": [8], "batch_size": 16, "epochs": 2},
     run={"epochs": 1},
     run_methods=("naive",),
+    prediction_seeds=4,
     width=8,
     growth_images=16,
     widths=(25, 50),

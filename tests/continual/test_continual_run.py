@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_training_teaches_each_task_of_a_multi_head_run():
     run = finished(DIGITS, recipe(strategy="naive", posterior="none", epochs=10, hidden=[50]), 0)
     for task in range(1, 6):
         assert cell(run, task, task, "accuracy") > 90
-        assert cell(run, task, task, "nll") < cell(run, 0, task, "nll")
+        assert cell(run, task, task, "nll") < math.log(2)  # what knows nothing has
 
 
 def test_fine_tuning_of_one_head_for_all_takes_old_tasks_for_the_newest():

@@ -27,6 +27,7 @@ class Sizes:
         methods_recipe: keys of their recipes, whatever `baselines/` says.
         run: those of the whole runs that are not as in `baselines/`.
         run_methods: the methods of the whole runs.
+        prediction_seeds: of the draws, over which the spread of a prediction is taken.
         width: of the hidden layers where it is not the width that grows.
         growth_images: training images of each class in `growth`.
         widths: units of each of four hidden layers.
@@ -60,6 +61,7 @@ class Sizes:
     )
     run: Mapping[str, Any] = field(default_factory=dict)
     run_methods: tuple[str, ...] = ("radial-vcl", "gaussian-vcl")
+    prediction_seeds: int = 40
     width: int = 200
     growth_images: int = 2048
     widths: tuple[int, ...] = (100, 200, 400, 800, 1600, 3200)
@@ -95,6 +97,7 @@ QUICK = Sizes(
     methods_recipe={"hidden": [100], "batch_size": 1024, "epochs": 2},
     run={"epochs": 1, "eval_samples": 4},
     run_methods=("radial-vcl",),
+    prediction_seeds=4,
     growth_images=512,
     widths=(100, 400),
     depths=(1, 4),

@@ -71,6 +71,11 @@ def test_the_header_says_what_the_numbers_are(two_seeds):
     assert "hatched: task not trained yet" in text
 
 
+def test_nothing_is_said_of_tasks_that_were_not_scored_ahead(two_seeds):
+    seen = two_seeds[two_seeds.task_evaluated <= two_seeds.task_trained]
+    assert "hatched" not in header(heatmap(seen, "radial-vcl"))[0]
+
+
 def test_only_tasks_not_trained_yet_are_hatched(many):
     axes = heatmap(many(4), "radial-vcl").axes[0]
     coloured, hatched = shown(axes), shown(axes, 1)

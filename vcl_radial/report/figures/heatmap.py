@@ -125,7 +125,9 @@ def _draw(
         _colour_bar(figure, grid[:per_line], scale, rows)
         shown = seeds_text(summaries, with_spread=cell.spread_size is not None)
         notes = [subtitle, shown] if subtitle else [shown]
-        notes += ["hatched: task not trained yet"] if rows > 1 else []
+        ahead = (summary.mean[np.triu_indices_from(summary.mean, 1)] for summary in summaries)
+        any_ahead = any(np.isfinite(values).any() for values in ahead)
+        notes += ["hatched: task not trained yet"] if any_ahead else []
         finish(figure, (width, rows * cell.height), title, notes)
     return figure
 
