@@ -206,7 +206,7 @@ LIMITS = [
     *((name, {"penalty_weight": 0.0}, "naive", {}) for name in QUADRATIC),
     ("laplace_diagonal", {"penalty_weight": 0.0}, "naive", {}),
     ("laplace_kronecker", {"penalty_weight": 0.0}, "naive", {}),
-    ("laplace_linearised", {"penalty_weight": 0.0}, "naive", {}),
+    ("laplace_linearised", {"penalty_weight": 0.0, "structure": "diagonal"}, "naive", {}),
     ("lwf", {"strength": 0.0}, "naive", {}),
     ("mc_dropout", {"rate": 0.0, "prior_scale": 1e6}, "naive", {}),
     ("deep_ensemble", {"members": 1}, "naive", {}),

@@ -37,14 +37,12 @@ def test_outputs_of_a_point_have_the_distribution_of_draws(case):
     together, and of absolute values; of small groups, where the radius is felt most."""
     one, x = layer(*case), torch.tensor([[1.0, -2.0, 0.5], [0.0, 0.0, 3.0]])
     first, N = FirstLayer(one.weights, x), 200_000
-    weight, bias = zip(*(one.weights.sample() for _ in range(N)), strict=True)
-    ways = (
-        torch.stack([first.draw() for _ in range(N)]),
-        torch.einsum("noi,bi->nbo", torch.stack(weight), x)
-        + (torch.stack(bias)[:, None] if case[2] else 0),
+    weight, bias = one.weights.split(
+        [b.posterior.sample(N) for b in one.weights.posterior_blocks()]
     )
+    drawn = torch.einsum("noi,bi->nbo", weight, x) + (0 if bias is None else bias[:, None])
     moments = []
-    for y in ways:
+    for y in (first.draws(N), drawn):
         both = torch.cat([y, y.sum(-1, keepdim=True), y.diff(dim=-1)], -1) - first.mean.mean()
         looks = torch.cat([both, both**2, both.abs(), both**4], -1)
         moments.append((looks.mean(0), looks.var(0) / N))
@@ -57,7 +55,7 @@ def test_at_one_weight_radial_and_gaussian_are_one():
     x = torch.tensor([[2.0]])
     for grouping in ("unit", "layer"):
         first = FirstLayer(layer("radial", grouping, False, 1, 1).weights, x)
-        draws = torch.stack([first.draw() for _ in range(50_000)]) - first.mean
+        draws = first.draws(50_000) - first.mean
         assert draws.std().item() == pytest.approx(first.deviation.item(), rel=0.02)
         kurtosis = draws.pow(4).mean() / draws.square().mean() ** 2
         assert kurtosis.item() == pytest.approx(3, abs=0.15)

@@ -72,7 +72,7 @@ class _DrawsOf:
             return None
         if self.first is None:
             self.first = FirstLayer(self.weights, x)
-        return self.first.draw()
+        return self.first.draws(1).squeeze(0)
 
 
 class FirstLayer:
@@ -104,22 +104,22 @@ class FirstLayer:
         )
 
     @torch.no_grad()
-    def draw(self) -> Tensor:
-        """Y `[B, J]` under one draw, from the global generator."""
+    def draws(self, n: int) -> Tensor:
+        """Y `[n, B, J]` under n draws, from the global generator."""
         block, *of_bias = self.weights.posterior_blocks()
-        y = torch.addcmul(self.mean, self.deviation, self._noise(block))
+        y = torch.addcmul(self.mean, self.deviation, self._noise(block, n))
         for bias in of_bias:
-            y += bias.sample().squeeze(0) - bias.mean.squeeze(0)
+            y += bias.posterior.sample(n) - bias.mean
         return y
 
-    def _noise(self, block: PosteriorBlock) -> Tensor:
-        """`[J]`."""
+    def _noise(self, block: PosteriorBlock, n: int) -> Tensor:
+        """`[n, 1, J]`."""
         groups, D = block.mean.shape
-        normal = torch.randn(groups, self.outputs // groups, device=block.mean.device)
-        if block.family.noise is Gaussian.noise:
-            return normal.flatten()
-        radius = torch.randn(groups, 1, device=normal.device)
-        left = torch.full((groups, 1), (D - normal.shape[1]) / 2, device=normal.device)
-        rest = 2 * torch._standard_gamma(left)
-        norm = (normal.square().sum(1, keepdim=True) + rest).sqrt_()
-        return (normal * (radius / norm)).flatten()
+        normal = torch.randn(n, groups, self.outputs // groups, device=block.mean.device)
+        if block.family.noise is Radial.noise:
+            radius = torch.randn(n, groups, 1, device=normal.device)
+            left = torch.full((n, groups, 1), (D - normal.shape[2]) / 2, device=normal.device)
+            rest = 2 * torch._standard_gamma(left)
+            norm = (normal.square().sum(2, keepdim=True) + rest).sqrt_()
+            normal *= radius / norm
+        return normal.view(n, 1, self.outputs)
