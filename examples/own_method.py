@@ -53,6 +53,6 @@ if __name__ == "__main__":
     methods = [str(Path(__file__).parent / "own-method.toml"), "naive"]
     with TemporaryDirectory() as folder:
         for benchmark, settings in SETTINGS.items():
-            words = ["run", benchmark, "--method", *methods, "--seeds", "1"]
-            if status := main([*words, "--out", f"{folder}/{benchmark}", "--set", *settings]):
+            command = ["run", benchmark, "--method", *methods, "--seeds", "1"]
+            if status := main([*command, "--out", f"{folder}/{benchmark}", "--set", *settings]):
                 sys.exit(status)

@@ -43,12 +43,12 @@ def test_it_is_the_form_of_the_whole_matrix_with_what_is_left_out_at_its_centre(
     weights = {name: w.requires_grad_() for name, w in tensors(2).items() if name in names}
     v = flat(weights[name] - c if name in names else 0 * c for name, c in centres.items())
     expected = (v @ whole @ v / 2).float()
-    found = past.penalty(weights)
-    torch.testing.assert_close(found, expected)
+    penalty = past.penalty(weights)
+    torch.testing.assert_close(penalty, expected)
     slopes = torch.autograd.grad(expected, list(weights.values()), retain_graph=True)
     without = past.penalty(weights, value=False)
     assert without.item() == 0
-    for form in (found, without):
+    for form in (penalty, without):
         ours = torch.autograd.grad(form, list(weights.values()))
         for one, other in zip(ours, slopes, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

@@ -57,11 +57,11 @@ def test_the_predictive_is_that_of_bayes_rule(batch):
 
     location, scale, degrees = updated(prior, x, y, batch).predictive(new)
     for target in (-2.0, 0.3, 1.0):
-        found = stats.t.logpdf(target, degrees, location.item(), scale.item())
+        log_density = stats.t.logpdf(target, degrees, location.item(), scale.item())
         together = log_evidence(
             torch.cat([x, new]), torch.cat([y, torch.tensor([target], dtype=torch.float64)])
         )
-        assert found == pytest.approx(together - log_evidence(x, y), abs=1e-9)
+        assert log_density == pytest.approx(together - log_evidence(x, y), abs=1e-9)
 
 
 def test_the_location_is_that_of_ridge_regression():
@@ -139,11 +139,11 @@ def test_its_state_is_all_of_it(tmp_path):
     torch.save(learner.state_dict(), tmp_path / "state")
     again = method()
     again.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
-    for each in (learner, again):
-        learn(each, x.float(), y.float(), rows[2])
+    for learned in (learner, again):
+        learn(learned, x.float(), y.float(), rows[2])
     for part in PARTS:
         assert torch.equal(getattr(learner.network, part), getattr(again.network, part))
-    predicted = [each.predict(x.float()) for each in (learner, again)]
+    predicted = [learned.predict(x.float()) for learned in (learner, again)]
     assert torch.equal(predicted[0].scale, predicted[1].scale)
 
 

@@ -75,8 +75,8 @@ def test_of_a_linear_model_tasks_one_after_another_end_at_the_exact_posterior():
         method.past.precision_of(method.past.precision), exact, rtol=1e-4, atol=1e-3
     )
     mean = torch.linalg.solve(exact, PRECISION * with_one.T @ y.double())
-    found = torch.cat([w.flatten() for w in method.network.parameters()]).double()
-    torch.testing.assert_close(found, mean, rtol=1e-3, atol=1e-4)
+    weights = torch.cat([w.flatten() for w in method.network.parameters()]).double()
+    torch.testing.assert_close(weights, mean, rtol=1e-3, atol=1e-4)
     new = torch.cat([torch.randn(5, 3), torch.ones(5, 1)], 1)
     draws = method.draws(new[:, :3]).squeeze(-1)
     covariance = new.double() @ torch.linalg.inv(exact) @ new.double().T

@@ -37,10 +37,10 @@ def test_thinning_out_task_by_task_keeps_what_one_look_at_all_would(n, size, bal
 def test_a_balanced_buffer_has_as_many_of_each_class_as_there_are_places_and_points(counts, size):
     y = torch.cat([torch.full((count,), label) for label, count in enumerate(counts)])
     kept = lowest_lots(y, torch.zeros_like(y), lots(len(y)), size, balanced=True)
-    found = y[kept].bincount(minlength=len(counts)).tolist()
+    of_class = y[kept].bincount(minlength=len(counts)).tolist()
     # Only a class of which all are kept, or by one for want of a place, has fewer than another.
-    for have, count in zip(found, counts, strict=True):
-        assert have == count or have >= max(found) - 1
+    for have, count in zip(of_class, counts, strict=True):
+        assert have == count or have >= max(of_class) - 1
 
 
 def test_a_reservoir_is_a_uniform_sample():

@@ -70,7 +70,7 @@ def test_a_later_task_starts_at_0_and_is_held_to_the_old_heads(family):
         for head in (0, 1):
             part = x[head:10:2]
             heads = torch.full((len(part),), head)
-            pair = (gaussian(method.moments(each, part, heads)) for each in (net, old))
+            pair = (gaussian(method.moments(network, part, heads)) for network in (net, old))
             kl += kl_divergence(*pair).sum().item()
     assert kl > 0
     assert penalty == pytest.approx(task.points / min(len(x), 10) * kl, rel=1e-4)

@@ -44,15 +44,14 @@ def test_the_linear_model_ends_where_all_rows_at_once_do_and_has_not_been_there_
     assert abs(in_sequence[0]["rmse"] / at_once["rmse"] - 1) > 0.01
 
 
-@pytest.mark.parametrize("posterior", ["gaussian", "radial", "rdp"])
-def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior):
-    recipe = Recipe(
-        strategy="rdp_vcl" if posterior == "rdp" else "vcl",
-        posterior=posterior,
-        steps=40,
-        batch_size=54,
-        eval_samples=40,
-    )
+CARRIED = {"gaussian": "vcl", "radial": "vcl", "rdp": "rdp_vcl"}
+"""The method that carries a posterior."""
+
+
+@pytest.mark.parametrize(("posterior", "strategy"), CARRIED.items())
+def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior, strategy):
+    tiny = {"steps": 40, "batch_size": 54, "eval_samples": 40}
+    recipe = Recipe(strategy=strategy, posterior=posterior, **tiny)
     data = toy()
     (at_once,) = train_in_sequence(data, [2], [recipe], 1)
     (ordinary,) = train_and_score(data, [2], [recipe])
@@ -60,16 +59,10 @@ def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior):
     assert at_once[0] == pytest.approx(ordinary, rel=0.01)
 
 
-@pytest.mark.parametrize("posterior", ["gaussian", "radial", "rdp"])
-def test_a_carried_posterior_learns_from_every_slice(posterior):
-    recipe = Recipe(
-        strategy="rdp_vcl" if posterior == "rdp" else "vcl",
-        posterior=posterior,
-        steps=80,
-        batch_size=16,
-        learning_rate=2e-2,
-        eval_samples=40,
-    )
+@pytest.mark.parametrize(("posterior", "strategy"), CARRIED.items())
+def test_a_carried_posterior_learns_from_every_slice(posterior, strategy):
+    tiny = {"steps": 80, "batch_size": 16, "learning_rate": 2e-2, "eval_samples": 40}
+    recipe = Recipe(strategy=strategy, posterior=posterior, **tiny)
     for scores in train_in_sequence(toy(rows=150), [0, 1], [recipe] * 2, 3):
         for before, after in pairwise(score["log_likelihood"] for score in scores):
             assert after > before

@@ -51,8 +51,8 @@ def test_the_linear_model_alone_scores_as_its_lane_does(slices):
     (lane,) = train_in_sequence(data, [1], [Recipe(**recipe)], slices)
     alone = training(slices, 1, data, **recipe)
     list(alone.steps())
-    for own, of_lane in zip(alone.after.values(), lane, strict=True):
-        assert own == pytest.approx(of_lane, rel=1e-9)
+    for scores, of_lane in zip(alone.after.values(), lane, strict=True):
+        assert scores == pytest.approx(of_lane, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["ewc", "badam", "vadam", "laplace_linearised", "replay"])
