@@ -32,8 +32,6 @@ class Grouping(NamedTuple):
 
     join: Callable[[Tensor, Tensor | None], list[Tensor]]
     split: Callable[[Sequence[Tensor], torch.Size], Layer]
-    bias_in_group: bool = True
-    """Whether a bias shares a group with the weights of its output."""
 
 
 def _join_layer(weight: Tensor, bias: Tensor | None) -> list[Tensor]:
@@ -83,7 +81,7 @@ def _cut(block: Tensor, size: int) -> tuple[Tensor, Tensor | None]:
 
 GROUPINGS: dict[str, Grouping] = {
     "layer": Grouping(_join_layer, _split_layer),
-    "tensor": Grouping(_join_tensor, _split_tensor, bias_in_group=False),
+    "tensor": Grouping(_join_tensor, _split_tensor),
     "unit": Grouping(_join_unit, _split_unit),
 }
 

@@ -87,8 +87,9 @@ class FirstLayer:
         self.weights = weights
         self.outputs = weights.shape[0]
         with torch.no_grad():
-            weight, bias = weights.split([b.scale().square() for b in weights.posterior_blocks()])
-            in_group = bias if weights.grouping.bias_in_group else None
+            blocks = weights.posterior_blocks()
+            weight, bias = weights.split([block.scale().square() for block in blocks])
+            in_group = bias if len(blocks) == 1 else None
             self.mean = linear(x, *weights.mean()).to(x.dtype)
             with torch.autocast(x.device.type, enabled=False):
                 self.deviation = linear(x.square(), weight, in_group).sqrt_()
