@@ -11,6 +11,7 @@ TINY = Sizes(
     slow_repeats=1,
     epochs=2,
     unit_seconds=1e-4,
+    step_batches=(8, 16),
     train_images=40,
     test_images=4,
     recipe={"hidden": [8], "batch_size": 16, "eval_samples": 2},

@@ -19,15 +19,21 @@ from vcl_radial.data.streams import load_dataset
 from vcl_radial.nn import variational_weights
 
 
-def test_bfloat16_is_held_against_both_floors(tiny):
+def test_a_step_is_held_against_those_of_fine_tuning_the_floor_and_the_gaussian(tiny):
     rows = step.measure(replace(tiny, repeats=1)).rows
-    found = {(r.variant, r.metric): r.median for r in rows}
-    between = found["floor, bfloat16", "ratio to the floor"]
-    in_bfloat16 = [variant for variant, metric in found if metric == "ratio to the bfloat16 floor"]
-    assert in_bfloat16 == ["gaussian-vcl, bfloat16", "radial-vcl, bfloat16"]
-    for variant in in_bfloat16:
-        to_bfloat16 = found[variant, "ratio to the bfloat16 floor"]
-        assert found[variant, "ratio to the floor"] == pytest.approx(to_bfloat16 * between)
+    medians = {(r.variant, r.size, r.metric): r.median for r in rows}
+    references = {"ratio to naive": "naive", "ratio to the floor": "floor"}
+    references["ratio to gaussian-vcl"] = "gaussian-vcl"
+    ratios = {key: value for key, value in medians.items() if key[2] in references}
+    for (name, size, metric), ratio in ratios.items():
+        ours, theirs = (medians[n, size, step.SECONDS] for n in (name, references[metric]))
+        assert ratio == pytest.approx(ours / theirs)
+    sizes = ["batch=8", "batch=16", "tuned, batch=16"]
+    assert list(dict.fromkeys(r.size for r in rows)) == sizes
+    for size in sizes:
+        over_naive = {name for name, of, metric in ratios if (of, metric) == (size, step.RATIO)}
+        floors = set() if "tuned" in size else {"floor"}
+        assert over_naive == {*step.VARIANTS, *floors} - {"naive"}
 
 
 @pytest.mark.parametrize(

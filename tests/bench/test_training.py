@@ -6,7 +6,6 @@ from vcl_radial.bench.plain_layers import PlainBayesianLinear
 from vcl_radial.bench.setting import Setting
 from vcl_radial.bench.stock_avalanche import StockTraining
 from vcl_radial.bench.training import (
-    InBfloat16,
     Training,
     epochs_to_fill,
     floor,
@@ -110,26 +109,40 @@ def test_the_floor_learns(tiny):
     assert loop.loss(loop.x, loop.y) < before / 2
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_the_floor_multiplies_in_the_precision_of_ours(tiny, precision):
-    ours = training("naive", tiny, precision=precision)
+def test_the_floor_computes_what_ours_does(tiny):
+    ours = training("naive", tiny)
     loop = floor(ours)
-    assert isinstance(loop.network, InBfloat16) == (precision == "bfloat16")
-    assert all(p.dtype == torch.float32 for p in loop.network.parameters())
-    loop.network.load_state_dict(
-        dict(zip(loop.network.state_dict(), point_estimates(ours, task=1), strict=True))
-    )
-    # Not close but equal: the same products in the same precision.
-    torch.testing.assert_close(
-        loop.network(loop.x), ours.strategy.network(loop.x, 1), rtol=0, atol=0
-    )
-
-
-def point_estimates(ours: Training, task: int) -> list[torch.Tensor]:
     network = ours.strategy.network
-    return [
-        p.detach() for part in (network.body, network.head.head(task)) for p in part.parameters()
-    ]
+    parts = (network.body, network.head.head(1))
+    of_ours = [p.detach() for part in parts for p in part.parameters()]
+    loop.network.load_state_dict(dict(zip(loop.network.state_dict(), of_ours, strict=True)))
+    # Not close but equal: the same products in the same precision.
+    torch.testing.assert_close(loop.network(loop.x), network(loop.x, 1), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("rows", "epochs", "steps"), [(16, 2, 4), (24, 5, 3)])
+def test_a_step_of_the_floor_is_its_share_of_a_call(tiny, monkeypatch, rows, epochs, steps):
+    loop = floor(training("naive", tiny, batch_size=rows))
+    loop.epochs, made = epochs, []
+    monkeypatch.setattr(loop.optimizer, "step", lambda: made.append(1))
+    loop.train()
+    assert len(made) == epochs * steps
+    assert loop.seconds_per_step([6.0, 3.0]) == pytest.approx([6 / len(made), 3 / len(made)])
+
+
+def test_a_step_is_its_share_of_an_epoch_without_what_a_task_costs_once(tiny):
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    ours = Training("naive", {**tiny.sizes.recipe, "epochs": 2}, tiny.images, "cpu", clock)
+    ours.fill(3.0)  # an epoch lasts a second, from its end to the next one's
+    ours.train()
+    ours.train()
+    assert ours.strategy.train_epochs == 3
+    assert ours.seconds_per_step([99.0, 99.0]) == [1 / ours.steps] * 2
 
 
 @pytest.mark.parametrize(("epoch", "epochs"), [(0.3, 4), (1.0, 2), (5.0, 2), (0.001, 1000)])

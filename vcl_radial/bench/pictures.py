@@ -47,7 +47,8 @@ class Ratios(NamedTuple):
                     textcoords="offset points",
                     va="center",
                 )
-            axes.set_yticks(range(len(chosen)), [r.variant for r in chosen])
+            names = [", ".join(filter(None, (r.variant, r.size))) for r in chosen]
+            axes.set_yticks(range(len(chosen)), names)
             axes.tick_params(axis="y", length=0)
             axes.set_ylim(len(chosen) - 0.5, -0.5)
             axes.set_xlim(left=0)

@@ -29,7 +29,8 @@ PICTURES = (Ratios(NAME, "A prediction without draws of the first layer", RATIO)
 
 def measure(setting: Setting) -> Result:
     """Seconds of a prediction both ways, how far they are apart, and their spreads."""
-    keys, seeds = {**TWO_TASKS, **setting.sizes.recipe}, setting.sizes.prediction_seeds
+    sizes, seeds = setting.sizes, setting.sizes.prediction_seeds
+    keys = {**TWO_TASKS, "epochs": sizes.epochs, **sizes.recipe}
     rows: list[Row] = []
     for method in METHODS:
         training = Training(method, keys, setting.images, setting.device, setting.clock)

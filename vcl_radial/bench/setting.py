@@ -18,8 +18,9 @@ class Sizes:
     Attributes:
         repeats: rounds that count, unless the command says otherwise.
         slow_repeats: at most so many where a round takes minutes.
-        epochs: epochs of one call of `train()` in `step` and `peers`.
-        unit_seconds: how long a measured unit of `growth` and `kl` should last.
+        epochs: epochs of one call of `train()` in `peers` and of the training of `prediction`.
+        unit_seconds: how long a measured unit should last where it can be chosen.
+        step_batches: rows of a batch in `step`.
         train_images: of each class of the synthetic stand-in for Fashion-MNIST.
         test_images: likewise.
         recipe: keys of the recipes that are not as in `baselines/`.
@@ -52,6 +53,7 @@ class Sizes:
     slow_repeats: int = 3
     epochs: int = 20
     unit_seconds: float = 1.0
+    step_batches: tuple[int, ...] = (64, 256, 1024)
     train_images: int = 6000
     test_images: int = 1000
     recipe: Mapping[str, Any] = field(default_factory=dict)
@@ -93,6 +95,7 @@ QUICK = Sizes(
     slow_repeats=1,
     epochs=2,
     unit_seconds=0.02,
+    step_batches=(1024,),
     methods=("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal"),
     methods_recipe={"hidden": [100], "batch_size": 1024, "epochs": 2},
     run={"epochs": 1, "eval_samples": 4},

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vcl_radial.bench.setting import Images
-from vcl_radial.bench.timing import Clock
+from vcl_radial.bench.timing import Clock, interleaved
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.tracks.continual.training import ContinualRun
 
@@ -33,12 +33,21 @@ class Training:
         images: the data.
         device: of the network and the data.
         clock: for the parts of a call.
+        tuned: whether the recipe is the tuned one of the benchmark, as for `--tuned`.
     """
 
     def __init__(
-        self, method: str, keys: Mapping[str, Any], images: Images, device: str, clock: Clock
+        self,
+        method: str,
+        keys: Mapping[str, Any],
+        images: Images,
+        device: str,
+        clock: Clock,
+        *,
+        tuned: bool = False,
     ) -> None:
-        (planned,) = plan(BENCHMARK, [method], [0], {"stream.dataset": images.dataset, **keys})
+        settings = {"stream.dataset": images.dataset, **keys}
+        (planned,) = plan(BENCHMARK, [method], [0], settings, tuned)
         self.recipe = planned.recipe
         self._clock = clock
         self._epoch_ends: list[float] = []
@@ -85,6 +94,20 @@ class Training:
         self.fixed_seconds.append(seconds - epochs * epoch)
         self.steps = (self.strategy.clock.train_iterations - steps_before) // epochs
 
+    def fill(self, seconds: float) -> None:
+        """Train once as a warm-up, and let a call last so long from now on."""
+        self.strategy.train_epochs = 2
+        self.train()
+        self.strategy.train_epochs = epochs_to_fill(seconds, self.epoch_seconds[-1])
+
+    def seconds_per_step(self, calls: Sequence[float]) -> list[float]:
+        """Seconds of a step in each of the last calls of `train`, without what a task costs once.
+
+        Args:
+            calls: seconds of these calls.
+        """
+        return [epoch / self.steps for epoch in self.epoch_seconds[-len(calls) :]]
+
 
 class InMemoryLoop:
     """The shortest training loop there is around a network: batches by index from one tensor.
@@ -99,6 +122,7 @@ class InMemoryLoop:
         self.x: Tensor = stream.inputs(1, "train")
         self.y: Tensor = stream.labels(1, "train")
         self.recipe = like.recipe
+        self.epochs = like.recipe.epochs
         self.network = network.to(self.x.device)
         self.optimizer = torch.optim.Adam(
             network.parameters(), lr=self.recipe.learning_rate, amsgrad=True, fused=True
@@ -117,27 +141,25 @@ class InMemoryLoop:
             yield self.x.index_select(0, rows), self.y.index_select(0, rows)
 
     def train(self) -> None:
-        """Train for the recipe's epochs."""
-        for _ in range(self.recipe.epochs):
+        """Train for `epochs`, those of the recipe unless they were set."""
+        for _ in range(self.epochs):
             for x, y in self.batches():
                 self.optimizer.zero_grad()
                 self.loss(x, y).backward()  # type: ignore[no-untyped-call]
                 self.optimizer.step()
 
+    def seconds_per_step(self, calls: Sequence[float]) -> list[float]:
+        """Seconds of a step in each call of `train`, given those of the calls."""
+        steps = self.epochs * (len(self.y) // self.recipe.batch_size)
+        return [call / steps for call in calls]
 
-class InBfloat16(nn.Module):
-    """A perceptron whose body multiplies in bfloat16 (autocast); weights and head are float32."""
 
-    def __init__(self, network: nn.Sequential) -> None:
-        super().__init__()
-        self.body, self.head = network[:-1], network[-1]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits `[B, C]` of inputs `[B, ...]`."""
-        with torch.autocast(x.device.type, torch.bfloat16):
-            features: Tensor = self.body(x)
-        logits: Tensor = self.head(features.float())
-        return logits
+def step_seconds(
+    loops: Mapping[str, Training | InMemoryLoop], repeats: int, clock: Clock
+) -> dict[str, list[float]]:
+    """Seconds of a step of each loop in every round, all of them warm already."""
+    calls = interleaved({name: loop.train for name, loop in loops.items()}, repeats, clock, 0)
+    return {name: loop.seconds_per_step(calls[name]) for name, loop in loops.items()}
 
 
 def epochs_to_fill(seconds: float, epoch_seconds: float) -> int:
@@ -159,6 +181,4 @@ def perceptron(layers: Sequence[nn.Module]) -> nn.Sequential:
 
 def floor(training: Training) -> InMemoryLoop:
     """The floor of a training: its task, and its network with point estimates in plain PyTorch."""
-    network = perceptron([nn.Linear(*sizes) for sizes in training.layers])
-    in_bfloat16 = training.recipe.precision == "bfloat16"
-    return InMemoryLoop(InBfloat16(network) if in_bfloat16 else network, training)
+    return InMemoryLoop(perceptron([nn.Linear(*sizes) for sizes in training.layers]), training)
