@@ -2,11 +2,12 @@ import io
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from vcl_radial.bench import growth, kl, memory, methods, peers, step
+from vcl_radial.bench import convolutions, growth, kl, memory, methods, peers, step
 from vcl_radial.bench.data import noise
 from vcl_radial.bench.training import (
     TWO_TASKS,
@@ -19,21 +20,46 @@ from vcl_radial.data.streams import load_dataset
 from vcl_radial.nn import variational_weights
 
 
+def assert_ratios(rows, references):
+    """Every ratio of a step is that to its reference at the same size; gives their keys."""
+    medians = {(r.variant, r.size, r.metric): r.median for r in rows}
+    ratios = [key for key in medians if key[2] in references]
+    for name, size, metric in ratios:
+        ours, theirs = (medians[n, size, step.SECONDS] for n in (name, references[metric]))
+        assert medians[name, size, metric] == pytest.approx(ours / theirs)
+    return ratios
+
+
 def test_a_step_is_held_against_those_of_fine_tuning_the_floor_and_the_gaussian(tiny):
     rows = step.measure(replace(tiny, repeats=1)).rows
-    medians = {(r.variant, r.size, r.metric): r.median for r in rows}
     references = {"ratio to naive": "naive", "ratio to the floor": "floor"}
-    references["ratio to gaussian-vcl"] = "gaussian-vcl"
-    ratios = {key: value for key, value in medians.items() if key[2] in references}
-    for (name, size, metric), ratio in ratios.items():
-        ours, theirs = (medians[n, size, step.SECONDS] for n in (name, references[metric]))
-        assert ratio == pytest.approx(ours / theirs)
+    ratios = assert_ratios(rows, {**references, "ratio to gaussian-vcl": "gaussian-vcl"})
     sizes = ["batch=8", "batch=16", "tuned, batch=16"]
     assert list(dict.fromkeys(r.size for r in rows)) == sizes
     for size in sizes:
         over_naive = {name for name, of, metric in ratios if (of, metric) == (size, step.RATIO)}
         floors = set() if "tuned" in size else {"floor"}
         assert over_naive == {*step.VARIANTS, *floors} - {"naive"}
+
+
+def test_a_step_of_both_convolutional_networks_is_held_against_fine_tuning(tiny):
+    rows = convolutions.measure(replace(tiny, repeats=1)).rows
+    ratios = assert_ratios(rows, {"ratio to naive": "naive"})
+    sizes = ("convnet, batch=4", "retinopathy, batch=4")
+    bayesian = ("gaussian-vcl", "radial-vcl")
+    assert ratios == [(name, size, "ratio to naive") for size in sizes for name in bayesian]
+
+
+def test_a_step_on_photographs_is_the_time_between_the_ends_of_two(tiny):
+    now = iter(range(0, 1000, 3))
+    setting = SimpleNamespace(clock=lambda: next(now), device="cpu")
+    keys = {**tiny.sizes.photographs, **convolutions.NO_VALIDATION, "batch_size": 8}
+    training = convolutions.PhotographTraining("radial-vcl", keys, setting)
+    steps = next(now) // 3
+    assert steps == len(training.of_site.batches) > 1
+    training.train()
+    assert training.seconds_per_step([99.0]) == [3.0]
+    assert {type(m).__name__ for m in training.of_site.network.blocks[0]} == {"BayesianConv2d"}
 
 
 @pytest.mark.parametrize(

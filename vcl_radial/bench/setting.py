@@ -21,6 +21,9 @@ class Sizes:
         epochs: epochs of one call of `train()` in `peers` and of the training of `prediction`.
         unit_seconds: how long a measured unit should last where it can be chosen.
         step_batches: rows of a batch in `step`.
+        convolution_batches: images of a batch in `convolutions`.
+        convolution_images: training images of each class there.
+        photographs: keys of the drawn photographs there, and of what trains on them.
         train_images: of each class of the synthetic stand-in for Fashion-MNIST.
         test_images: likewise.
         recipe: keys of the recipes that are not as in `baselines/`.
@@ -54,6 +57,9 @@ class Sizes:
     epochs: int = 20
     unit_seconds: float = 1.0
     step_batches: tuple[int, ...] = (64, 256, 1024)
+    convolution_batches: tuple[int, ...] = (32, 64)
+    convolution_images: int = 128
+    photographs: Mapping[str, Any] = field(default_factory=lambda: {"data.patients": 160})
     train_images: int = 6000
     test_images: int = 1000
     recipe: Mapping[str, Any] = field(default_factory=dict)
@@ -96,6 +102,9 @@ QUICK = Sizes(
     epochs=2,
     unit_seconds=0.02,
     step_batches=(1024,),
+    convolution_batches=(32,),
+    convolution_images=64,
+    photographs={"data.patients": 60},
     methods=("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal"),
     methods_recipe={"hidden": [100], "batch_size": 1024, "epochs": 2},
     run={"epochs": 1, "eval_samples": 4},

@@ -14,7 +14,7 @@ from vcl_radial import native
 from vcl_radial.bench.pictures import Ratios
 from vcl_radial.bench.setting import Result, Row, Setting, row
 from vcl_radial.bench.timing import ratios
-from vcl_radial.bench.training import InMemoryLoop, Training, floor, step_seconds
+from vcl_radial.bench.training import Loop, Training, floor, step_seconds
 
 FLOOR, REFERENCE, GAUSSIAN = "floor", "naive", "gaussian-vcl"
 SECONDS = "seconds per step"
@@ -66,7 +66,7 @@ def _rows(keys: Mapping[str, Any], setting: Setting, *, tuned: bool = False) -> 
     }
     for training in trainings.values():
         training.fill(sizes.unit_seconds)
-    loops: dict[str, Training | InMemoryLoop] = {**trainings}
+    loops: dict[str, Loop] = {**trainings}
     reference = trainings[REFERENCE]
     if not tuned:
         loops[FLOOR] = plain = floor(reference)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -101,11 +101,7 @@ class Training:
         self.strategy.train_epochs = epochs_to_fill(seconds, self.epoch_seconds[-1])
 
     def seconds_per_step(self, calls: Sequence[float]) -> list[float]:
-        """Seconds of a step in each of the last calls of `train`, without what a task costs once.
-
-        Args:
-            calls: seconds of these calls.
-        """
+        """Seconds of a step in each of the last calls, without what a task costs once."""
         return [epoch / self.steps for epoch in self.epoch_seconds[-len(calls) :]]
 
 
@@ -154,9 +150,17 @@ class InMemoryLoop:
         return [call / steps for call in calls]
 
 
-def step_seconds(
-    loops: Mapping[str, Training | InMemoryLoop], repeats: int, clock: Clock
-) -> dict[str, list[float]]:
+class Loop(Protocol):
+    """A training whose steps are measured."""
+
+    def train(self) -> None:
+        """Make many steps."""
+
+    def seconds_per_step(self, calls: Sequence[float]) -> list[float]:
+        """Seconds of a step in each of the last calls of `train`, given those of the calls."""
+
+
+def step_seconds(loops: Mapping[str, Loop], repeats: int, clock: Clock) -> dict[str, list[float]]:
     """Seconds of a step of each loop in every round, all of them warm already."""
     calls = interleaved({name: loop.train for name, loop in loops.items()}, repeats, clock, 0)
     return {name: loop.seconds_per_step(calls[name]) for name, loop in loops.items()}
