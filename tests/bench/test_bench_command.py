@@ -52,15 +52,17 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(
     for name, measures in sections().items():
         assert f"## {name}: {measures}" in text
         assert f"\n{name}: {measures}\n" in out
-    for picture in {*sections(), "lanes-jobs"} - {"run", "command"}:
+    for picture in {*sections(), "lanes-jobs"} - {"command"}:
         assert f"]({picture}.png)" in text
         assert all((to / f"{picture}.{kind}").is_file() for kind in ("png", "svg"))
 
-    parts = {r["size"]: float(r["median"]) for r in rows if r["metric"] == "seconds" and r["size"]}
-    whole = parts["whole"]
-    others = ("training", "evaluation", "checkpoints", "report", "start-up")
-    assert sum(parts[part] for part in others) == pytest.approx(whole)
-    assert all(0 < parts[part] < whole for part in others)
+    of_runs = [r for r in rows if r["section"] == "run"]
+    for method in ("naive", "radial-vcl"):
+        parts = {r["metric"]: float(r["median"]) for r in of_runs if r["variant"] == method}
+        seconds = {metric: value for metric, value in parts.items() if metric.endswith("(s)")}
+        whole = seconds.pop("whole (s)")
+        assert sum(seconds.values()) == pytest.approx(whole)
+        assert all(0 < value < whole for value in seconds.values())
 
 
 def test_only_the_sections_named_are_measured(tiny, capsys):

@@ -1,67 +1,87 @@
-"""A whole `vcl-radial run` in its parts, read from what the command itself leaves behind.
+"""A whole `vcl-radial run` over that of fine-tuning (`naive`), and its parts.
 
-Nothing is instrumented: the spec is written when training is about to start, the marker when
-everything is computed, and the run records its training and evaluation.
+Every command is a process of its own. Its parts are read from what it leaves behind: a run writes
+its spec when training is about to start and its marker when everything is computed, and records
+the seconds of training and evaluation.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from vcl_radial.bench.pictures import Ratios
 from vcl_radial.bench.processes import of_run, run_python
 from vcl_radial.bench.setting import Result, Setting, row
 from vcl_radial.bench.timing import rounds
 from vcl_radial.bench.training import BENCHMARK
 
-PICTURES = ()
+REFERENCE, METHODS = "naive", ("radial-vcl", "naive")
+RECIPES = {"paper's recipe": (), "tuned recipe": ("--tuned",)}
+"""Arguments of the command by the recipe that they ask for."""
+
+WHOLE = "whole"
+RATIO = f"ratio to {REFERENCE}"
+SHARE = "evaluation, per cent of training"
+PICTURES = (Ratios("run", f"A whole command, {RATIO}", RATIO),)
 
 
 def measure(setting: Setting) -> Result:
-    """Seconds of each part, and its share of the training in per cent."""
-    methods = setting.sizes.run_methods
-    parts: dict[str, list[dict[str, float]]] = {method: [] for method in methods}
-    for method in rounds(methods, setting.slow_repeats):
-        parts[method].append(time_run(method, setting))
+    """Seconds of each part, the whole over that of `naive`, and evaluation over training."""
+    variants = list(product(setting.sizes.run_recipes, METHODS))
+    parts: dict[tuple[str, str], list[dict[str, float]]] = {variant: [] for variant in variants}
+    names = {" ".join(variant): variant for variant in variants}
+    for name in rounds(names, setting.slow_repeats):
+        recipe, method = names[name]
+        parts[recipe, method].append(time_run(method, recipe, setting))
     rows = []
-    for method, runs in parts.items():
-        for part in runs[0]:
-            seconds = [run[part] for run in runs]
-            shares = [100 * run[part] / run["training"] for run in runs]
-            rows.append(row("run", method, part, "seconds", seconds))
-            rows.append(row("run", method, part, "per cent of training", shares))
+    for (recipe, method), runs in parts.items():
+        pairs = list(zip(runs, parts[recipe, REFERENCE], strict=True))
+        metrics = {RATIO: [ours[WHOLE] / theirs[WHOLE] for ours, theirs in pairs]}
+        metrics[SHARE] = [100 * run["evaluation"] / run["training"] for run in runs]
+        metrics |= {f"{part} (s)": [run[part] for run in runs] for part in runs[0]}
+        if method == REFERENCE:
+            del metrics[RATIO]
+        rows += [row("run", method, recipe, metric, values) for metric, values in metrics.items()]
+    seeds = setting.sizes.run_seeds
     return Result(
         rows,
         [
-            "Wall-clock time of the command with one seed and one job, each time in a new process. "
-            "Start-up: imports, worker process, data, network. Report: tables, figures, exit."
+            f"`vcl-radial run {BENCHMARK} --method METHOD --seeds {seeds} --jobs 1`, with "
+            "`--tuned` for the tuned recipe: wall-clock time in a new process. Start-up: imports, "
+            "worker process, data, networks. Report: tables, figures, exit."
         ],
     )
 
 
-def time_run(method: str, setting: Setting) -> dict[str, float]:
-    """Seconds of the parts of one run, and of the whole."""
-    keys = {"stream.dataset": setting.images.dataset, **setting.sizes.recipe, **setting.sizes.run}
+def time_run(method: str, recipe: str, setting: Setting) -> dict[str, float]:
+    """Seconds of a whole command and of its parts, all seeds together."""
+    sizes, images = setting.sizes, setting.images
+    keys = {"stream.dataset": images.dataset, **sizes.recipe, **sizes.run}
+    more = [*RECIPES[recipe], "--seeds", str(sizes.run_seeds), "--jobs", "1"]
+    more += ["--device", setting.device]
+    if images.folder is not None:
+        more += ["--data-dir", str(images.folder.absolute())]
     with TemporaryDirectory(dir=setting.scratch) as out:
-        more = ["--jobs", "1", "--device", setting.device]
-        if setting.images.folder is not None:
-            more += ["--data-dir", str(setting.images.folder.absolute())]
-        arguments = of_run(BENCHMARK, method, out, keys, *more)
         started = time.time()
-        run_python(arguments)
+        run_python(of_run(BENCHMARK, method, out, keys, *more))
         ended = time.time()
-        (done,) = Path(out).glob("*/*/*/done")
-        begun, finished = ((done.parent / name).stat().st_mtime for name in ("spec.toml", "done"))
-        recorded = json.loads((done.parent / "environment.json").read_text())["seconds"]
-    computing = recorded["training"] + recorded["evaluation"]
-    return {
-        "training": recorded["training"],
-        "evaluation": recorded["evaluation"],
-        "checkpoints": finished - begun - computing,
-        "report": ended - finished,
-        "start-up": begun - started,
-        "whole": ended - started,
-        "all but training": ended - started - recorded["training"],
+        return {WHOLE: ended - started, **_parts(Path(out), started, ended)}
+
+
+def _parts(out: Path, started: float, ended: float) -> dict[str, float]:
+    """Seconds of the parts of a command that wrote all its runs into a folder."""
+    folders = [done.parent for done in out.glob("*/*/*/done")]
+    records = [json.loads((folder / "environment.json").read_text()) for folder in folders]
+    begun = [(folder / "spec.toml").stat().st_mtime for folder in folders]
+    finished = [(folder / "done").stat().st_mtime for folder in folders]
+    parts = {
+        part: sum(record["seconds"][part] for record in records)
+        for part in ("training", "evaluation")
     }
+    parts["checkpoints"] = sum(finished) - sum(begun) - sum(parts.values())
+    parts["report"] = ended - max(finished)
+    return {**parts, "start-up": ended - started - sum(parts.values())}

@@ -30,7 +30,8 @@ class Sizes:
         methods: that are held against `naive`, itself among them; None for all there are.
         methods_recipe: keys of their recipes, whatever `baselines/` says.
         run: those of the whole runs that are not as in `baselines/`.
-        run_methods: the methods of the whole runs.
+        run_recipes: of the whole runs; names of `vcl_radial.bench.run.RECIPES`.
+        run_seeds: of a whole run.
         prediction_seeds: of the draws, over which the spread of a prediction is taken.
         width: of the hidden layers where it is not the width that grows.
         growth_images: training images of each class in `growth`.
@@ -68,7 +69,8 @@ class Sizes:
         default_factory=lambda: {"hidden": [1000], "batch_size": 256, "epochs": 4}
     )
     run: Mapping[str, Any] = field(default_factory=dict)
-    run_methods: tuple[str, ...] = ("radial-vcl", "gaussian-vcl")
+    run_recipes: tuple[str, ...] = ("paper's recipe", "tuned recipe")
+    run_seeds: int = 2
     prediction_seeds: int = 40
     width: int = 200
     growth_images: int = 2048
@@ -108,7 +110,8 @@ QUICK = Sizes(
     methods=("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal"),
     methods_recipe={"hidden": [100], "batch_size": 1024, "epochs": 2},
     run={"epochs": 1, "eval_samples": 4},
-    run_methods=("radial-vcl",),
+    run_recipes=("paper's recipe",),
+    run_seeds=1,
     prediction_seeds=4,
     growth_images=512,
     widths=(100, 400),
