@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer
 from pydantic import SerializerFunctionWrapHandler as Serialise
 
+from vcl_radial import outside
+from vcl_radial.errors import UserError
 from vcl_radial.runs.settings import Settings, digest_of
 
 DEFAULT_TRACK = "continual"
@@ -80,3 +83,9 @@ class RunSpec(Settings):
             UserError: one is not there or cannot be imported.
         """
         return []
+
+    def checksum_of_code(self) -> str | None:
+        """That of the files of what `from_outside` gives; None where it gives nothing."""
+        with suppress(UserError):  # the run itself will say so, and others go on
+            return outside.checksum(*named) if (named := self.from_outside()) else None
+        return None

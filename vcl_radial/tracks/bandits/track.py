@@ -50,9 +50,10 @@ class Bandits(Track[Run]):
             checksum(table, data_dir)
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """A run with the checksum of its file."""
+        """A run with the checksum of its file, and of what it names of the user's own."""
         update = {"checksum": checksum(run.data.table, data_dir)}
-        return run.model_copy(update={"data": run.data.model_copy(update=update)})
+        data = run.data.model_copy(update=update)
+        return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each table, and make each method for it once."""

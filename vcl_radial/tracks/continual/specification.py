@@ -7,7 +7,6 @@ ask for other sizes, overridden by `--set key=value`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -62,10 +61,7 @@ class Run(RunSpec):
 
             filled["checksum"] = checksum(settings.dataset, data_dir, **settings.loading)
         stream = settings.model_copy(update=filled)
-        code = None
-        with suppress(UserError):  # the run itself will say so, and others go on
-            code = outside.checksum(*found) if (found := self.from_outside()) else None
-        return self.model_copy(update={"stream": stream, "code": code})
+        return self.model_copy(update={"stream": stream, "code": self.checksum_of_code()})
 
     def _tasks_of_folder(self, root: Path) -> int:
         """The number of tasks, checked before any image is read.

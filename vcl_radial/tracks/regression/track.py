@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial import outside
 from vcl_radial.data_files import table_path
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
@@ -106,8 +105,7 @@ class Regression(Track[Run]):
         """A run with the checksum of its files, and of what it names of the user's own."""
         checksum = files.checksum(run.data, data_dir)
         data = run.data.model_copy(update={"checksum": checksum})
-        code = outside.checksum(*named) if (named := run.from_outside()) else None
-        return run.model_copy(update={"data": data, "code": code})
+        return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def may_be_damaged(self, runs: Sequence[Run]) -> bool:
         """All but scikit-learn's diabetes data, unless there are too few rows for slices."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vcl_radial import outside
 from vcl_radial.data.fundus import (
     FundusData,
     Normalisation,
@@ -26,7 +24,7 @@ from vcl_radial.data.fundus import (
 )
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.data_files import user_root
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 
@@ -77,9 +75,9 @@ def _parts(sites: Sequence[Prepared], part: str) -> list[Scored]:
 
 
 def on_data(run: Run, data_dir: Path | None = None) -> Run:
-    """The run with checksums of its photographs and of the file of its network.
+    """The run with checksums of its photographs and of the user's code.
 
-    Of photographs that are needed and not drawn, and of a network of the user's own.
+    Of photographs that are needed and not drawn, and of a network and a method of the user's own.
 
     Raises:
         UserError: their labels cannot be read.
@@ -88,12 +86,8 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
     names = [needed.dataset, *needed.then, *needed.shifted]
     files = tuple(name for name in names if name != "synthetic")
     found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
-    code = None
-    if run.recipe.network is not None:
-        with suppress(UserError):  # the run itself will say so, and others go on
-            code = outside.checksum(*run.from_outside())
     data = run.data.model_copy(update={"checksum": found})
-    return run.model_copy(update={"data": data, "code": code})
+    return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
 
 @lru_cache(maxsize=8)  # a search makes many runs on the same data
