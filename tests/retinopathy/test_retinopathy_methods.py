@@ -9,6 +9,7 @@ from vcl_radial.cli import main
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.prepare import on_data
 from vcl_radial.tracks.retinopathy.track import Retinopathy
 from vcl_radial.tracks.retinopathy.training import Training
 
@@ -45,9 +46,31 @@ STRATEGY = """
 from vcl_radial.strategies import ContinualStrategy
 
 
-class Mine(ContinualStrategy):
+class Pull(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(**settings)
+        self.strength, self.anchors = strength, None
+
     def penalty(self):
-        return 0.0
+        if self.anchors is None:
+            return 0.0
+        pairs = zip(self.network.parameters(), self.anchors, strict=True)
+        return self.strength * sum((w - anchor).square().sum() for w, anchor in pairs)
+
+    def consolidate(self, experience):
+        self.anchors = [w.detach().clone() for w in self.network.parameters()]
+
+    def state_dict(self):
+        return super().state_dict() | {"anchors": self.anchors}
+
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.anchors = state["anchors"]
+
+
+class Steps(Pull):
+    def optimizer_step(self):
+        self.optimizer.step()
 """
 
 
@@ -121,8 +144,12 @@ class Stop(BaseException):
     pass
 
 
-def test_ewc_that_is_stopped_after_every_epoch_ends_with_the_same_files(tmp_path, sites):
-    run = run_of(**points("ewc"), epochs=2)
+@pytest.mark.parametrize("strategy", ["ewc", "pulling_strategy:Pull"])
+def test_what_is_stopped_after_every_epoch_ends_with_the_same_files(
+    tmp_path, sites, user_module, strategy
+):
+    user_module("pulling_strategy", STRATEGY)
+    run = run_of(**points(strategy), epochs=2)
     whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
     execute(whole, sites)
 
@@ -138,13 +165,28 @@ def test_ewc_that_is_stopped_after_every_epoch_ends_with_the_same_files(tmp_path
         assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
 
 
-def test_a_method_of_ones_own_is_trained(tmp_path, sites, user_module):
-    user_module("own_pull", METHOD)
-    keys = points("own_pull:Pull", strength=3.0)
-    folder = RunFolder(tmp_path, run_of(**keys, epochs=1))
-    execute(folder, sites)
-    history = pd.read_csv(folder.path / "history.csv")
-    assert history["kl"].iloc[0] == 0 < history["kl"].iloc[1]
+def test_a_class_of_ones_own_is_trained_alike_as_a_method_and_as_a_strategy(
+    tmp_path, sites, user_module
+):
+    histories, predictions = [], []
+    for name, code in {"pulling_method": METHOD, "pulling_strategy": STRATEGY}.items():
+        user_module(name, code)
+        folder = RunFolder(tmp_path, run_of(**points(f"{name}:Pull", strength=3.0), epochs=1))
+        execute(folder, sites)
+        histories.append(pd.read_csv(folder.path / "history.csv").drop(columns="seconds"))
+        predictions.append((folder.path / "predictions.csv").read_text())
+        assert histories[-1]["kl"].iloc[0] == 0 < histories[-1]["kl"].iloc[1]
+    assert histories[0].equals(histories[1])
+    assert predictions[0] == predictions[1]
+
+
+def test_runs_of_a_class_whose_file_was_edited_are_others(user_module):
+    run = run_of(**points("edited_strategy:Pull"))
+    digests = []
+    for code in (STRATEGY, STRATEGY, STRATEGY + "# edited"):
+        user_module("edited_strategy", code)
+        digests.append(on_data(run).digest())
+    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.slow
@@ -171,13 +213,11 @@ def test_methods_that_the_track_cannot_serve_are_refused_by_name(prepared, keys,
         Training(recipe(**keys), prepared, seed=0)
 
 
-def test_names_and_options_are_checked_before_a_run(user_module):
-    user_module("own_strategy", STRATEGY)
+def test_names_and_options_are_checked_before_a_run():
     for keys, message in (
         (points("ewx"), "m: strategy = 'ewx' is not known: the nearest is 'ewc'"),
         (points("ewc", gama=1.0), "m: unknown option 'gama' of strategy = 'ewc'"),
         (points("ewc", gamma="x"), r"m: options.gamma = 'x' must be a number"),
-        (points("own_strategy:Mine"), "is an Avalanche strategy, which serves image streams only"),
     ):
         with pytest.raises(UserError, match=message):
             Retinopathy().check_runs([run_of(**keys)])
@@ -191,6 +231,18 @@ def test_an_impossible_option_is_named_before_photographs_are_decoded(monkeypatc
     ):
         with pytest.raises(UserError, match=message):
             Retinopathy().check_data([run_of(**keys)], None)
+
+
+def test_a_strategy_with_a_step_of_its_own_is_refused_before_photographs_are_decoded(
+    user_module, monkeypatch
+):
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare.prepare", pytest.fail)
+    user_module("stepping", STRATEGY)
+    run = run_of(**points("stepping:Steps"))
+    Retinopathy().check_runs([run])
+    message = r"^m: Steps defines optimizer_step\(\) anew, which Avalanche alone calls"
+    with pytest.raises(UserError, match=message):
+        Retinopathy().check_data([run], None)
 
 
 def test_the_strategy_follows_from_the_posterior_where_none_is_named():

@@ -15,6 +15,7 @@ TRACKS = {
 OWN = """
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.joint import Joint
+from vcl_radial.strategies import ContinualStrategy
 
 
 class Plain(Method):
@@ -35,6 +36,10 @@ class OneByOne(Joint):
     needs_whole_stream = False
 
 
+class Strategy(ContinualStrategy):
+    pass
+
+
 raise ImportError("imported")
 """
 CASES = [
@@ -45,6 +50,7 @@ CASES = [
     ("lwf", "serves a categorical likelihood, and this track has a", {"regression", "bandits"}),
     ("own_unserved:Patient", "trains once on all tasks together", {*TRACKS}),
     ("own_unserved:Chooses", "selects points where a task begins", {"bandits"}),
+    ("own_unserved:Strategy", "is an Avalanche strategy, which", {"regression", "bandits"}),
     ("own_unserved:Plain", None, ()),
     ("own_unserved:OneByOne", None, ()),
 ]
@@ -64,12 +70,31 @@ def test_a_track_refuses_what_it_cannot_serve_before_an_import(
         tracks.find(track).check_runs(runs)
 
 
-def test_what_the_source_leaves_open_is_refused_where_the_method_is_made(user_module):
-    code = "from vcl_radial.methods.joint import Joint as J\nMade = type('Made', (J,), {})\n"
-    user_module("made_unserved", code)
-    runs = catalogue.plan("bandit-mushroom", ["naive"], [0], {"strategy": "made_unserved:Made"})
+@pytest.mark.parametrize(
+    ("module", "base", "reason"),
+    [
+        ("methods.joint", "Joint", "trains once on all tasks together"),
+        ("strategies.single_task", "SingleTask", "predicts with networks of its own"),
+        ("strategies", "ContinualStrategy", "serves classes only"),
+    ],
+)
+def test_what_the_source_leaves_open_is_refused_where_the_method_is_made(
+    user_module, module, base, reason
+):
+    arguments = "self, network, **settings" if "methods" in module else "self, **settings"
+    code = f"""
+from vcl_radial.{module} import {base} as Base
+
+class Named(Base):
+    def __init__({arguments}):
+        super().__init__({arguments.removeprefix("self, ")})
+
+Made = type('Made', (Named,), {{}})
+"""
+    user_module(f"made_{base}", code)
+    runs = catalogue.plan("bandit-mushroom", ["naive"], [0], {"strategy": f"made_{base}:Made"})
     tracks.find("bandits").check_runs(runs)
-    with pytest.raises(UserError, match="trains once on all tasks together"):
+    with pytest.raises(UserError, match=reason):
         make_agent(runs[0].recipe, 3, 2)
 
 

@@ -57,7 +57,8 @@ class Signature:
         recipe_keys: those of the class.
         base: the common base.
         likelihoods: those of the class, where it says which it serves.
-        overrides: the names of the common base that a plain method defines differently.
+        overrides: the names of `Method` that a plain method, or that of a strategy, defines
+            differently.
     """
 
     constructors: tuple[Constructor, ...]
@@ -176,11 +177,13 @@ def signature_of(cls: type[Any]) -> Signature:
     if base == STRATEGY:
         if not constructors:
             return inner
-        constructors += inner.constructors
+        constructors, overrides = constructors + inner.constructors, inner.overrides
+    else:
+        of_base = vars(cls.__mro__[len(classes)]).items()
+        changed = (n for n, value in of_base if n[:2] != "__" and getattr(cls, n) != value)
+        overrides = frozenset(changed)
     named = (vars(each)["likelihoods"] for each in classes if "likelihoods" in vars(each))
-    of_base = vars(cls.__mro__[len(classes)]).items() if base == METHOD else ()
-    overrides = (n for n, value in of_base if n[:2] != "__" and getattr(cls, n) != value)
-    return Signature(constructors, cls.recipe_keys, base, next(named, None), frozenset(overrides))
+    return Signature(constructors, cls.recipe_keys, base, next(named, None), overrides)
 
 
 def own_options(cls: type[Any]) -> list[str]:

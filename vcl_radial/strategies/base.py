@@ -133,18 +133,19 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
 
     def consolidate(self, experience: Any) -> None:
         """Carry a finished experience forward; nothing for a method without memory."""
-        self.method.end_task(self.method.task)
+        type(self.method).end_task(self.method, self.method.task)
 
     def state_dict(self) -> dict[str, Any]:
         """All that is carried from task to task, as plain tensors; extend it for more than that."""
-        memory = self.method.state_dict()
+        memory = type(self.method).state_dict(self.method)
         del memory["network"]  # the model holds it
         return {"model": self.model.state_dict()} | memory
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         self.model.load_state_dict(state["model"])
-        self.method.load_state_dict({**state, "network": self.network.state_dict()})
+        memory = {**state, "network": self.network.state_dict()}
+        type(self.method).load_state_dict(self.method, memory)
 
     @property
     def network(self) -> nn.Module:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from torch import nn
 
+from vcl_radial.likelihoods import Categorical
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, require_base, signature_of
 from vcl_radial.methods.registry import find_method
@@ -22,29 +24,23 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
         settings: those of `Method`.
 
     Raises:
-        UserError: the class is no `Method`, does not take these options, or does not serve the
+        UserError: the class does not take these options, or does not serve the likelihood or the
             network.
     """
-    cls: Any = method_class(recipe)
+    cls: Any = find_method(recipe.strategy)
     of_recipe = settings_of(recipe, cls)
+    make = cls
+    if not issubclass(cls, Method):
+        recipe.check_strategy(settings.get("likelihood", Categorical()).name)
+        from vcl_radial.strategies.as_method import method_of
+
+        make = partial(method_of, cls)
     try:
-        method: Method = cls(network, **settings, **of_recipe)
+        method: Method = make(network, **settings, **of_recipe)
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
     return method
-
-
-def method_class(recipe: MethodRecipe) -> type[Method]:
-    """The class of a recipe's method.
-
-    Raises:
-        UserError: there is none of this name, or it is no `Method`.
-    """
-    cls = find_method(recipe.strategy)
-    if not issubclass(cls, Method):
-        raise recipe.no_plain_method()
-    return cls
 
 
 def draws(recipe: Any, cls: type[Any]) -> bool:

@@ -174,11 +174,11 @@ class MethodRecipe(RecipeSettings):
         Raises:
             UserError: it is not, or does not.
         """
-        from vcl_radial.methods.options import METHOD
+        from vcl_radial.methods.options import STRATEGY
 
         signature = look_up_method(self, likelihood)
-        if signature is not None and signature.base != METHOD:
-            raise self.no_plain_method()
+        if signature is not None and signature.base == STRATEGY:
+            self.check_strategy(likelihood)
 
     def from_outside(self) -> list[Any]:
         """A network and a method of the user's own.
@@ -197,12 +197,17 @@ class MethodRecipe(RecipeSettings):
             found.append(find_method(self.strategy))
         return found
 
-    def no_plain_method(self) -> UserError:
-        """That the class is a strategy of Avalanche's."""
-        return UserError(
-            f"strategy = {self.strategy!r} is an Avalanche strategy, which serves image streams "
-            "only: derive it from vcl_radial.methods.base.Method to train it in this track"
-        )
+    def check_strategy(self, likelihood: str) -> None:
+        """See that a likelihood is of classes, for a method that is an Avalanche strategy.
+
+        Raises:
+            UserError: it is not.
+        """
+        if likelihood not in ("categorical", "bernoulli"):
+            raise UserError(
+                f"strategy = {self.strategy!r} is an Avalanche strategy, which serves classes "
+                "only: derive it from vcl_radial.methods.base.Method to train it in this track"
+            )
 
 
 def check_methods(runs: Sequence[Any], likelihood: str) -> None:

@@ -20,13 +20,14 @@ from torch import Tensor
 from vcl_radial.data.fundus import Augmentation, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.metrics.referral import auc
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.schedules import set_rates
-from vcl_radial.tracks.methods import draws, make_method, method_class
+from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
@@ -63,7 +64,7 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
         network,
         penalty_weight=recipe.kl_weight,
         train_samples=recipe.train_samples,
-        eval_samples=recipe.eval_samples if draws(recipe, method_class(recipe)) else 1,
+        eval_samples=recipe.eval_samples if draws(recipe, find_method(recipe.strategy)) else 1,
         loss_value=False,
     )
 

@@ -1,0 +1,136 @@
+"""A user's Avalanche strategy as a method, for the tracks whose loop is plain PyTorch.
+
+Such a loop asks the strategy's method, and the method asks the strategy what the strategy states:
+its penalty, what happens at the end of a task, and its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.base import MakeOptimizer, Method
+from vcl_radial.methods.options import require_base
+from vcl_radial.methods.tasks import Batch, Task, columns
+from vcl_radial.quiet import quiet
+from vcl_radial.strategies.base import ContinualStrategy
+
+HOOKS = ("penalty", "consolidate", "state_dict", "load_state_dict")
+"""What of a strategy is asked outside of Avalanche's loop."""
+
+
+class TaskPoints(Dataset[tuple[Tensor, ...]]):
+    """The points of a task as Avalanche has them: input, target and task label.
+
+    They are loaded where somebody looks at one of them.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    @cached_property
+    def _rows(self) -> TensorDataset:
+        return TensorDataset(*columns(self.task.batches(), torch.device("cpu")))
+
+    def __len__(self) -> int:
+        return self.task.points
+
+    def __getitem__(self, row: int) -> tuple[Tensor, ...]:
+        point: tuple[Tensor, ...] = self._rows[row]
+        return point
+
+
+@dataclass(frozen=True)
+class TaskExperience:
+    """What a strategy may read of an experience.
+
+    Attributes:
+        current_experience: the number of the task, from 0.
+        task_labels: of its heads.
+        dataset: its training points, unchanged.
+    """
+
+    current_experience: int
+    task_labels: Sequence[int]
+    dataset: TaskPoints
+
+    @property
+    def task_label(self) -> int:
+        """Of the one head."""
+        (label,) = self.task_labels
+        return label
+
+
+def method_of(cls: type[ContinualStrategy], network: nn.Module, **settings: Any) -> Method:
+    """The method of a strategy, made for a network.
+
+    Args:
+        cls: of the strategy.
+        network: that it trains.
+        settings: those of `Method`, and what the strategy's constructor takes beside them.
+
+    Raises:
+        UserError: the strategy has a step or a loop of its own.
+    """
+    base = ContinualStrategy
+    others = {name for name in dir(base) if name[:2] != "__"} - {*HOOKS, "method_class"}
+    for name in sorted(others):
+        if callable(getattr(base, name)) and getattr(cls, name) is not getattr(base, name):
+            raise UserError(
+                f"{cls.__name__} defines {name}() anew, which Avalanche alone calls, and this "
+                f"track trains without it: define {', '.join(HOOKS)} alone, or derive the class "
+                "from vcl_radial.methods.base.Method"
+            )
+    with quiet():
+        strategy = cls(
+            model=network,
+            optimizer=lambda model: Adam(model.parameters()),  # until a task begins
+            device=next(network.parameters()).device,
+            evaluator=None,
+            **settings,
+        )
+    require_base(strategy)
+    return _asking(strategy)
+
+
+def _asking(strategy: ContinualStrategy) -> Method:
+    """The strategy's method, which asks the strategy for what `HOOKS` names."""
+    method = strategy.method
+    plain = type(method)
+
+    def begin_task(task: Task) -> None:
+        points = TaskPoints(task)
+        strategy.experience = TaskExperience(task.number, list(task.heads), points)
+        strategy.adapted_dataset, strategy.dataloader = points, DataLoader(points, task.batch_size)
+        strategy.train_epochs, strategy.train_mb_size = task.epochs, task.batch_size
+        strategy.is_training = True
+        # The penalty's gradient is of the strategy's own, in no closed form.
+        method.gradients_are_read |= type(strategy).penalty is not ContinualStrategy.penalty
+        plain.begin_task(method, task)
+
+    def make_optimizer(make: MakeOptimizer) -> Optimizer:
+        strategy.optimizer = plain.make_optimizer(method, make)
+        return strategy.optimizer
+
+    def loss(batch: Batch, outputs: Tensor) -> Tensor:
+        strategy.mbatch = [batch.x, batch.y, batch.labels]
+        strategy.mb_output = strategy.mb_logits = outputs
+        return plain.loss(method, batch, outputs)
+
+    vars(method).update(
+        begin_task=begin_task,
+        make_optimizer=make_optimizer,
+        loss=loss,
+        end_task=lambda task: strategy.consolidate(strategy.experience),
+        state_dict=strategy.state_dict,
+        load_state_dict=strategy.load_state_dict,
+    )
+    return method
