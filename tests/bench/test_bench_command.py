@@ -22,7 +22,11 @@ def _own_signals():
 @pytest.fixture
 def probes_here(monkeypatch):
     """Memory is probed in this process: a fresh one takes seconds for its imports alone."""
-    monkeypatch.setattr(memory, "_in_fresh_process", memory.probe)
+
+    def measure_here(probes):
+        return [memory.measure_probe(probe) for probe in probes]
+
+    monkeypatch.setattr(memory, "in_fresh_processes", measure_here)
 
 
 @pytest.fixture

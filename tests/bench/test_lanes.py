@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vcl_radial.bench import lanes, many_runs
-from vcl_radial.bench.lanes import LaneTraining
+from vcl_radial.bench.lane_training import METHOD, LaneTraining, runs_of
 from vcl_radial.bench.setting import Setting
 from vcl_radial.bench.training import Training
 from vcl_radial.errors import Diverged, VclRadialError
@@ -19,7 +19,7 @@ def keys(tiny: Setting, **others):
 
 
 def lane_training(tiny: Setting, count: int, clock=time.perf_counter, **others) -> LaneTraining:
-    runs = lanes._runs(count, tiny.images, keys(tiny, **others))
+    runs = runs_of(count, tiny.images, keys(tiny, **others))
     return LaneTraining(runs, tiny.images, "cpu", clock)
 
 
@@ -70,7 +70,7 @@ def test_lanes_make_the_steps_that_a_run_alone_makes(tiny, monkeypatch, count):
         steps.append(len(rows))
         return step(self, rows)
 
-    alone = Training(lanes.METHOD, keys(tiny), tiny.images, "cpu", tiny.clock)
+    alone = Training(METHOD, keys(tiny), tiny.images, "cpu", tiny.clock)
     alone.train()
     training = lane_training(tiny, count)
     monkeypatch.setattr(LaneStep, "__call__", counted)
@@ -91,17 +91,18 @@ def test_ratios_are_those_to_one_lane_and_to_a_run_alone(tiny, monkeypatch):
 
         def __init__(self, name: str) -> None:
             self.name, self.epoch_seconds, self.steps = name, [], 4
-            self.strategy = SimpleNamespace()
 
-        def set_epochs(self, epochs: int) -> None:
-            assert epochs >= 2
+        def fill(self, seconds: float) -> None:
+            self.epoch_seconds.append(99.0)  # of the warm-up
 
         def train(self) -> None:
             self.epoch_seconds.append(seconds[self.name])
 
     monkeypatch.setattr(lanes, "Training", lambda *args: FakeTraining("alone"))
     monkeypatch.setattr(lanes, "LaneTraining", lambda runs, *args: FakeTraining(str(len(runs))))
+    monkeypatch.setattr(lanes, "peaks", lambda section, probes: [])
     rows = lanes.measure(replace(tiny, sizes=replace(tiny.sizes, many_runs={}))).rows
+    rows = [r for r in rows if r.size]
     found = {(r.variant, r.size, r.metric): r.median for r in rows}
     expected = {
         "seconds per step": (3 / 4, 4 / 4),
@@ -147,7 +148,7 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
 
     monkeypatch.setattr(many_runs, "perform", perform)
     monkeypatch.setattr(many_runs, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    runs = lanes._runs(5, tiny.images, keys(tiny))
+    runs = runs_of(5, tiny.images, keys(tiny))
     rows = many_runs.cost_of_runs("a network", runs, tiny.images, tiny)
     found = {(r.variant, r.metric): r.median for r in rows}
     assert found == {
@@ -157,19 +158,19 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
         ("a network, --jobs 2 --lanes 3", "seconds"): 3,
         ("a network, --jobs 2 --lanes 3", "times one process"): 4,
     }
-    assert len(out) == 3
+    assert len(out) == 3 * tiny.repeats
     assert not any(folder.exists() for folder in out)
 
 
 def test_runs_are_carried_out_in_silence_and_leave_nothing_behind(tiny, capsys):
     before = {*tiny.scratch.rglob("*")}
-    runs = lanes._runs(2, tiny.images, keys(tiny, epochs=1))
+    runs = runs_of(2, tiny.images, keys(tiny, epochs=1))
     many_runs._carry_out(runs, tiny.images, tiny, 1, 2)
     assert capsys.readouterr().out == ""
     assert {*tiny.scratch.rglob("*")} == before
 
 
 def test_a_run_that_fails_is_told_of_in_its_own_words(tiny):
-    runs = lanes._runs(2, tiny.images, keys(tiny, batch_size=100_000))
+    runs = runs_of(2, tiny.images, keys(tiny, batch_size=100_000))
     with pytest.raises(VclRadialError, match="batch_size = 100000"):
         many_runs._carry_out(runs, tiny.images, tiny, 1, 1)

@@ -44,7 +44,9 @@ def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
 
 
 def test_each_axis_has_a_table_and_memory_one_of_its_own():
-    assert list(page.tables(GROWTH)) == ["width", "width, memory", "depth"]
+    fitted = row("growth", "seconds over width", "", "exponent, radial-vcl", [1.0])
+    kinds = ["width", "width, memory", "depth", "exponents"]
+    assert list(page.tables([*GROWTH, fitted])) == kinds
 
 
 def test_a_table_says_how_many_rounds_there_were():

@@ -1,5 +1,4 @@
 import io
-import json
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,17 +6,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from vcl_radial.bench import convolutions, growth, kl, memory, methods, peers, step
+from vcl_radial.bench import convolutions, kl, methods, peers, step
 from vcl_radial.bench.data import noise
 from vcl_radial.bench.training import (
-    TWO_TASKS,
     InMemoryLoop,
     Training,
-    number_of_weights,
     perceptron,
 )
 from vcl_radial.data.streams import load_dataset
-from vcl_radial.nn import variational_weights
 
 
 def assert_ratios(rows, references):
@@ -130,101 +126,6 @@ def test_the_kl_is_held_against_a_linear_layer_and_a_convolution_of_the_same_rou
             ):
                 seconds = [found[v, f"D={D}", "seconds"] for v in (name, reference)]
                 assert found[name, f"D={D}", metric] == pytest.approx(seconds[0] / seconds[1])
-
-
-@pytest.fixture
-def trainings(tiny):
-    """The convolutional trainings of three channels, Bayesian and with point estimates."""
-    images = noise(tiny.scratch / "growth", 4, 16, 1)
-    (axis,) = [axis for axis in growth.AXES if axis.name == "channels"]
-    return [growth._prepared(axis, 3, method, images, tiny) for method in growth.METHODS]
-
-
-def test_the_convolutional_networks_differ_only_in_their_posterior(trainings):
-    bayesian, point = ([*t.strategy.network.parameters()] for t in trainings)
-    features = 3 * 4 * 4  # 28x28 halved three times
-    weights = (3 * 9 + 3) + 2 * (3 * 3 * 9 + 3) + 2 * (features * 2 + 2)  # two tasks, two heads
-    assert sum(p.numel() for p in point) == weights
-    assert sum(p.numel() for p in bayesian) == 2 * weights
-    x = torch.randn(5, 784)
-    assert all(t.strategy.network(x, 1).shape == (5, 2) for t in trainings)
-
-
-def test_it_is_the_convolutional_network_that_is_trained_against_a_carried_prior(trainings):
-    for training in trainings:
-        before = [p.detach().clone() for p in training.strategy.network.body.parameters()]
-        training.train()
-        after = training.strategy.network.body.parameters()
-        assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
-    blocks = [
-        block
-        for weights in variational_weights(trainings[0].strategy.network, [0, 1])
-        for block in weights.posterior_blocks()
-    ]
-    assert len(blocks) == 5
-    assert all(block.carried for block in blocks)
-
-
-def test_a_step_of_convolutions_is_held_against_that_with_point_estimates(tiny):
-    axis = next(axis for axis in growth.AXES if axis.name == "channels")
-    rows = growth._along(axis, noise(tiny.scratch / "growth", 4, 16, 1), tiny)
-    assert {r.size for r in rows} == {"channels=1", "channels=2"}
-    found = {(r.variant, r.size, r.metric): r.median for r in rows}
-    for size in ("channels=1", "channels=2"):
-        ours, point = (found[method, size, "seconds per step"] for method in growth.METHODS)
-        assert found["radial-vcl", size, "ratio to naive"] == pytest.approx(ours / point)
-        assert found["radial-vcl", size, "KL over forward pass"] > 0
-
-
-@pytest.mark.parametrize(
-    ("method", "multiples"),
-    [
-        # parameters, gradients, prior, and AMSGrad's three per parameter
-        ("radial-vcl", {"parameters": 2, "gradients": 2, "prior": 2, "optimiser": 6}),
-        ("naive", {"parameters": 1, "gradients": 1, "prior": 0, "optimiser": 3}),
-    ],
-)
-def test_what_a_training_holds_is_what_its_method_needs(tiny, method, multiples):
-    keys = {**tiny.sizes.recipe, "epochs": 2, "hidden": [50]}
-    training = Training(method, keys, tiny.images, "cpu", tiny.clock)
-    training.train()
-    weights = number_of_weights(training.layers, heads=2)
-    found = memory.state_bytes(training.strategy)
-    # At most: gradients or moments of the other task's head need not be there.
-    for kind, multiple in multiples.items():
-        assert found[kind] / (4 * weights) <= multiple + 0.01, kind
-    assert found["parameters"] == 4 * weights * multiples["parameters"]
-
-
-def test_memory_that_is_shared_counts_once():
-    flat, counted = torch.zeros(10), set()
-    assert memory._bytes([flat[:5], flat[5:], torch.zeros(3)], counted) == 40 + 12
-    assert memory._bytes([flat[:5]], counted) == 0
-
-
-def test_the_peak_of_a_large_network_is_above_what_it_holds(tiny):
-    if memory._of_this_process("VmHWM") is None:
-        pytest.skip("only Linux tells of a process's peak")
-    keys = {**tiny.sizes.recipe, "epochs": 2, "hidden": [2000, 2000]}
-    found = memory.probe("naive", keys, tiny.images, "cpu")
-    assert found["peak above the start"] > 0.8 * found["all of these"] > 4 * found["weights"]
-
-
-def test_a_fresh_process_answers_an_order_as_this_one_would(tiny, monkeypatch, capsys):
-    images = noise(tiny.scratch / "growth", 4, 16, 1)
-    keys = {**tiny.sizes.recipe, "epochs": 2, **TWO_TASKS}
-    order = {
-        "method": "naive",
-        "keys": keys,
-        "device": "cpu",
-        "images": {"dataset": images.dataset, "folder": str(images.folder)},
-    }
-    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(order)))
-    memory._main()
-    answered = json.loads(capsys.readouterr().out)
-    here = memory.probe("naive", keys, images, "cpu")
-    kinds = ("weights", "parameters", "gradients", "prior", "optimiser")
-    assert [answered[kind] for kind in kinds] == [here[kind] for kind in kinds]
 
 
 def test_noise_is_a_data_set_with_so_many_images_of_each_class(tmp_path):

@@ -41,7 +41,7 @@ def test_a_whole_command_is_held_against_fine_tuning_of_its_round_and_recipe(
         return {"whole": whole, "training": whole / 2, "evaluation": whole / 8}
 
     monkeypatch.setattr(run, "time_run", of_round)
-    sizes = replace(QUICK, slow_repeats=5, run_recipes=tuple(run.RECIPES))
+    sizes = replace(QUICK, run_recipes=tuple(run.RECIPES))
     rows = run.measure(replace(tiny, sizes=sizes, repeats=repeats)).rows
     ratios = {r.size: (r.low, r.high) for r in rows if r.metric == run.RATIO}
     orders = [[1, 2, 3, 4], [8, 7, 6, 5], [9, 10, 11, 12]][:repeats]  # when each was run

@@ -30,7 +30,7 @@ def measure(setting: Setting) -> Result:
     }
     variants |= {f"--jobs {jobs}": partial(_command, jobs, setting) for jobs in JOBS}
     seconds: dict[str, list[float]] = {name: [] for name in variants}
-    for name in rounds(variants, setting.slow_repeats):
+    for name in rounds(variants, setting.repeats):
         seconds[name].append(variants[name]())
     rows = rows_of("command", seconds, "seconds")
     rows += rows_of("command", ratios(seconds, "import"), "ratio to the import")

@@ -43,7 +43,7 @@ def cost_of_runs(name: str, runs: Sequence[Run], images: Images, setting: Settin
         way: partial(_carry_out, runs, images, setting, *numbers) for way, numbers in ways.items()
     }
     # Not the time of this process: the work is done by others.
-    seconds = interleaved(work, setting.slow_repeats, time.perf_counter, warm_up=0)
+    seconds = interleaved(work, setting.repeats, time.perf_counter, warm_up=0)
     times = {way: [1 / ratio for ratio in to_one] for way, to_one in ratios(seconds, _ONE).items()}
     return [
         row("lanes", f"{name}, {way}", "", metric, values)

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from vcl_radial.bench.data import noise
+from vcl_radial.bench.lane_training import LaneTraining, runs_of
 from vcl_radial.bench.processes import run_python
-from vcl_radial.bench.setting import Images, Row, Setting, row
-from vcl_radial.bench.training import TWO_TASKS, Training, number_of_weights
+from vcl_radial.bench.setting import Images, Row, row
+from vcl_radial.bench.training import Training, number_of_weights
 
-_BYTES_PER_WEIGHT = 4
-_PROBE_BATCH = 32
-"""Rows of a batch where weights are to outweigh activations."""
+PEAK = "memory: peak (MB)"
+_MB = 1e6
+
+
+class Probe(NamedTuple):
+    """What is trained to measure its memory: every task, and then the last one is scored.
+
+    With `lanes` it is so many runs as one program, and the first two tasks.
+    """
+
+    method: str
+    keys: Mapping[str, Any]
+    images: Images
+    device: str
+    lanes: int = 0
 
 
 def state_bytes(strategy: Any) -> dict[str, int]:
@@ -41,51 +54,63 @@ def state_bytes(strategy: Any) -> dict[str, int]:
     return {kind: _bytes(tensors, counted) for kind, tensors in kinds.items()}
 
 
-def of_widths(methods: Sequence[str], setting: Setting) -> list[Row]:
-    """Peak and lasting memory of wide networks, in multiples of their weights."""
-    images = noise(setting.scratch / "probe", 4, _PROBE_BATCH, 1)
-    rows: list[Row] = []
-    for width in setting.sizes.probed_widths:
-        for method in methods:
-            keys = {
-                "epochs": 2,
-                **setting.sizes.recipe,
-                **TWO_TASKS,
-                "hidden": [width] * 4,
-                "batch_size": _PROBE_BATCH,
-            }
-            found = _in_fresh_process(method, keys, images, setting.device)
-            weights = found.pop("weights")
-            for kind, size in found.items():
-                multiple = size / (_BYTES_PER_WEIGHT * weights)
-                rows.append(row("growth", method, f"width={width}", f"memory: {kind}", [multiple]))
-    return rows
+def peaks(section: str, probes: Mapping[tuple[str, str], Probe]) -> list[Row]:
+    """Peak and lasting memory.
+
+    Args:
+        section: of the rows.
+        probes: by variant and size.
+    """
+    measured = in_fresh_processes(list(probes.values()))
+    return [
+        row(section, variant, size, metric, [value])
+        for (variant, size), metrics in zip(probes, measured, strict=True)
+        for metric, value in metrics.items()
+    ]
 
 
-def probe(method: str, keys: Mapping[str, Any], images: Images, device: str) -> dict[str, int]:
-    """Train in this process; weights, bytes held by kind and in all, and the peak where known."""
+def measure_probe(probe: Probe) -> dict[str, float]:
+    """Train in this process: the peak above the start, where it is known, and what is held."""
     torch.set_num_threads(1)
-    Training(method, {**keys, "hidden": [8]}, images, device, clock=float).train()  # loads kernels
-    before = _memory_in_use(device)
-    training = Training(method, keys, images, device, clock=float)
-    training.train()
-    found = {"weights": number_of_weights(training.layers, heads=2)}
-    found |= state_bytes(training.strategy)
-    found["all of these"] = sum(found.values()) - found["weights"]
-    peak = _peak_memory(device)
+    _train(probe._replace(keys={**probe.keys, "hidden": [8]}, lanes=min(probe.lanes, 1)))  # kernels
+    before = _memory_in_use(probe.device)
+    training = _train(probe)
+    peak = _peak_memory(probe.device)
+    metrics = {}
     if before is not None and peak is not None:
-        found["peak above the start"] = peak - before
-    return found
+        metrics[PEAK] = (peak - before) / _MB
+    if isinstance(training, Training):
+        held = sum(state_bytes(training.strategy).values())
+        weights = number_of_weights(training.layers, heads=training.run.tasks)
+        metrics |= {
+            "memory: held (MB)": held / _MB,
+            "memory: bytes held per weight": held / weights,
+        }
+    return metrics
 
 
-def _in_fresh_process(
-    method: str, keys: Mapping[str, Any], images: Images, device: str
-) -> dict[str, int]:
-    order = {"method": method, "keys": dict(keys), "device": device}
-    order["images"] = {"dataset": images.dataset, "folder": str(images.folder)}
-    answer = run_python(["-m", __name__], json.dumps(order))
-    counted: dict[str, int] = json.loads(answer.splitlines()[-1])
-    return counted
+def in_fresh_processes(probes: list[Probe]) -> list[dict[str, float]]:
+    """What `measure_probe` gives for each, in processes that did nothing before."""
+    orders = []
+    for probe in probes:
+        images = {"dataset": probe.images.dataset, "folder": str(probe.images.folder or "")}
+        orders.append({**probe._asdict(), "keys": dict(probe.keys), "images": images})
+    answer = run_python(["-m", __name__], json.dumps(orders))
+    measured: list[dict[str, float]] = json.loads(answer.splitlines()[-1])
+    return measured
+
+
+def _train(probe: Probe) -> Training | LaneTraining:
+    if probe.lanes:
+        runs = runs_of(probe.lanes, probe.images, probe.keys)
+        lanes = LaneTraining(runs, probe.images, probe.device, clock=float)
+        lanes.train()
+        return lanes
+    training = Training(probe.method, probe.keys, probe.images, probe.device, clock=float)
+    for experience in training.run.train_experiences[1:]:
+        training.strategy.train([experience], eval_streams=[])
+    training.strategy.eval(training.run.eval_experiences[-1:])
+    return training
 
 
 def _bytes(tensors: Iterable[Tensor], counted: set[int]) -> int:
@@ -124,10 +149,14 @@ def _of_this_process(line: str) -> int | None:
 
 
 def _main() -> None:
-    order = json.load(sys.stdin)
-    place = order.pop("images")
-    images = Images(place["dataset"], Path(place["folder"]), "")
-    print(json.dumps(probe(**order, images=images)))
+    """Measure the probes of the standard input, each in a copy of this process."""
+    probes = []
+    for order in json.load(sys.stdin):
+        folder = order["images"]["folder"]
+        images = Images(order["images"]["dataset"], Path(folder) if folder else None, "")
+        probes.append(Probe(**{**order, "images": images}))
+    with get_context("fork").Pool(1, maxtasksperchild=1) as copies:
+        print(json.dumps(copies.map(measure_probe, probes, chunksize=1)))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def measure(setting: Setting) -> Result:
             notes.append(f"{name}: not measured, since it trains on all tasks together.")
         else:
             tasks[name] = SecondTask(training)
-    interleaved({name: t.train for name, t in tasks.items()}, setting.slow_repeats, warm_up=0)
+    interleaved({name: t.train for name, t in tasks.items()}, setting.repeats, warm_up=0)
 
     rows: list[Row] = []
     reference = _of_a_task(tasks[REFERENCE])

@@ -47,7 +47,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Table]:
 def to_text(rows: Sequence[Row], notes: Sequence[str]) -> str:
     """The tables of a section in aligned columns, and its notes."""
     parts = [
-        (f"  over {kind}\n" if kind else "") + markdown.aligned(table)
+        (f"  {kind}\n" if kind else "") + markdown.aligned(table)
         for kind, table in tables(rows).items()
     ]
     return "\n".join([*parts, *(f"  {note}" for note in notes)]).rstrip() + "\n"
@@ -75,7 +75,9 @@ def number(value: float) -> str:
 
 
 def _kind(r: Row) -> str:
-    """What the size is a value of, as "width" of "width=400"; memory has tables of its own."""
+    """What the size is a value of, as "width" of "width=400"; memory and exponents stand apart."""
+    if r.metric.startswith("exponent"):
+        return "exponents"
     kind = r.size.partition("=")[0] if "=" in r.size else ""
     return f"{kind}, memory" if r.metric.startswith("memory") else kind
 

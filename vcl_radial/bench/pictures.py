@@ -66,7 +66,7 @@ class Growth(NamedTuple):
     name: str
     """of the files"""
     title: str
-    metrics: tuple[str, ...] = ("seconds", "ratio", "KL", "last", "bytes")
+    metrics: tuple[str, ...] = ("seconds", "ratio", "last", "memory: peak")
     """how those begin that are drawn"""
 
     def drawn(self, rows: Sequence[Row]) -> list[Row]:
@@ -155,8 +155,8 @@ def _size(r: Row) -> int:
 
 
 def _short(size: int) -> str:
-    """1k for 1,000 and 1M for 1,000,000."""
+    """1k for 1,000 and 2.5M for 2,500,000."""
     for unit, letter in ((1_000_000, "M"), (1_000, "k")):
-        if size % unit == 0:
-            return f"{size // unit}{letter}"
+        if size >= unit:
+            return f"{size / unit:.3g}{letter}"
     return str(size)

@@ -34,7 +34,7 @@ def measure(setting: Setting) -> Result:
     variants = list(product(setting.sizes.run_recipes, METHODS))
     parts: dict[tuple[str, str], list[dict[str, float]]] = {variant: [] for variant in variants}
     names = {" ".join(variant): variant for variant in variants}
-    for name in rounds(names, setting.slow_repeats):
+    for name in rounds(names, setting.repeats):
         recipe, method = names[name]
         parts[recipe, method].append(time_run(method, recipe, setting))
     rows = []

@@ -17,7 +17,6 @@ class Sizes:
 
     Attributes:
         repeats: rounds that count, unless the command says otherwise.
-        slow_repeats: at most so many where a round takes minutes.
         epochs: epochs of one call of `train()` in `peers` and of the training of `prediction`.
         unit_seconds: how long a measured unit should last where it can be chosen.
         step_batches: rows of a batch in `step`.
@@ -33,28 +32,23 @@ class Sizes:
         run_recipes: of the whole runs; names of `vcl_radial.bench.run.RECIPES`.
         run_seeds: of a whole run.
         prediction_seeds: of the draws, over which the spread of a prediction is taken.
-        width: of the hidden layers where it is not the width that grows.
-        growth_images: training images of each class in `growth`.
+        growth_images: training images of each task in `growth`.
         widths: units of each of four hidden layers.
-        depths: hidden layers.
-        channels: of each convolution.
-        samples: weight samples of a training step.
-        batches: rows of a batch.
-        probed_widths: widths whose peak memory is measured, each in a process of its own.
+        classes: of a task.
+        draws: of the weights in a training step.
+        prediction_draws: of the weights in a prediction.
         tasks: numbers of tasks.
         task_images: training images of each class in a stream of many tasks.
         task_epochs: epochs of each of many tasks.
         group_sizes: numbers of weights D in `kl`.
         regression_steps: of the networks in `regression`.
-        lanes: numbers of lanes on a CPU; the first is 1.
-        gpu_lanes: the same on a GPU.
+        lanes: numbers of lanes; the first is 1.
         lane_images: training images of each class in `lanes`.
         many_runs: runs that are carried out with and without worker processes: by the name of
             their network in `lanes` how many seeds, and what differs from their recipe.
     """
 
-    repeats: int = 7
-    slow_repeats: int = 3
+    repeats: int = 5
     epochs: int = 20
     unit_seconds: float = 1.0
     step_batches: tuple[int, ...] = (64, 256, 1024)
@@ -72,26 +66,21 @@ class Sizes:
     run_recipes: tuple[str, ...] = ("paper's recipe", "tuned recipe")
     run_seeds: int = 2
     prediction_seeds: int = 40
-    width: int = 200
-    growth_images: int = 2048
-    widths: tuple[int, ...] = (100, 200, 400, 800, 1600, 3200)
-    depths: tuple[int, ...] = (1, 2, 4, 8, 16)
-    channels: tuple[int, ...] = (16, 32, 64, 128)
-    samples: tuple[int, ...] = (1, 2, 4, 8, 16)
-    batches: tuple[int, ...] = (32, 64, 128, 256, 512, 1024, 2048, 4096)
-    probed_widths: tuple[int, ...] = (800, 1600, 3200)
-    tasks: tuple[int, ...] = (5, 10, 20, 50, 100)
-    task_images: int = 512
-    task_epochs: int = 10
+    growth_images: int = 1024
+    widths: tuple[int, ...] = (100, 200, 400, 800, 1600)
+    classes: tuple[int, ...] = (2, 8, 32, 128)
+    draws: tuple[int, ...] = (1, 2, 4, 8, 16)
+    prediction_draws: tuple[int, ...] = (10, 100, 1000)
+    tasks: tuple[int, ...] = (5, 20, 100)
+    task_images: int = 128
+    task_epochs: int = 3
     group_sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     regression_steps: int = 2000
-    lanes: tuple[int, ...] = (1, 2, 4, 8)
-    gpu_lanes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
-    lane_images: int = 5400
+    lanes: tuple[int, ...] = (1, 4, 16, 64)
+    lane_images: int = 1024
     many_runs: Mapping[str, tuple[int, Mapping[str, Any]]] = field(
         default_factory=lambda: {
-            "fashion network": (4, {"epochs": 10, "eval_samples": 20}),
-            "small network": (8, {"epochs": 400}),
+            "small network": (4, {"epochs": 100}),
         }
     )
 
@@ -100,7 +89,6 @@ FULL = Sizes()
 
 QUICK = Sizes(
     repeats=2,
-    slow_repeats=1,
     epochs=2,
     unit_seconds=0.02,
     step_batches=(1024,),
@@ -115,18 +103,15 @@ QUICK = Sizes(
     prediction_seeds=4,
     growth_images=512,
     widths=(100, 400),
-    depths=(1, 4),
-    channels=(16, 64),
-    samples=(1, 4),
-    batches=(128, 1024),
-    probed_widths=(),
+    classes=(2, 32),
+    draws=(1, 4),
+    prediction_draws=(10, 100),
     tasks=(2, 10),
     task_images=128,
     task_epochs=2,
     group_sizes=(1_000, 100_000),
     regression_steps=50,
     lanes=(1, 4),
-    gpu_lanes=(1, 64),
     lane_images=1024,
     many_runs={"small network": (4, {"epochs": 10, "eval_samples": 4})},
 )
@@ -165,11 +150,6 @@ class Setting:
     images: Images
     scratch: Path
     device: str = "cpu"
-
-    @property
-    def slow_repeats(self) -> int:
-        """Rounds where a round takes minutes."""
-        return min(self.repeats, self.sizes.slow_repeats)
 
     @property
     def clock(self) -> Clock:

@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list what each section measures")
     parser.add_argument(
-        "--repeats", metavar="N", type=count, help="measured rounds (default: 7; with --quick 2)"
+        "--repeats", metavar="N", type=count, help="measured rounds (default: 5; with --quick 2)"
     )
     parser.add_argument("--quick", action="store_true", help="a coarse look in about a minute")
     parser.add_argument(
