@@ -10,6 +10,7 @@ from vcl_radial.curvature.kronecker import (
     KroneckerQuadratic,
     kronecker_factors,
     kronecker_penalty,
+    kronecker_sum,
 )
 from vcl_radial.nn import MLP
 
@@ -169,12 +170,111 @@ def test_the_memory_is_the_dense_quadratic_of_prior_and_summands():
     assert torch.equal(again.penalty(weights), past.penalty(weights))
 
 
-def test_sequential_bayesian_linear_regression_ends_at_the_batch_posterior():
+def partial_traces(matrix, inputs, gradients):
+    """What is left of a matrix over both sides where one of them is summed out."""
+    sides = matrix.reshape(inputs, gradients, inputs, gradients)
+    return torch.einsum("aibi->ab", sides), torch.einsum("aiaj->ij", sides)
+
+
+def log(matrix):
+    values, vectors = torch.linalg.eigh(matrix)
+    return vectors @ values.log().diag() @ vectors.t()
+
+
+def three():
+    return [KroneckerFactors(spd(4) * scale, spd(3)) for scale in (1.0, 0.1, 5.0)]
+
+
+def test_one_product_for_a_sum_has_its_partial_traces_and_is_symmetric_and_positive():
+    one = kronecker_sum(three_ := three())
+    for expected, trace in zip(
+        partial_traces(dense(three_), 4, 3), partial_traces(dense([one]), 4, 3), strict=True
+    ):
+        torch.testing.assert_close(trace, expected)
+    for side in one:
+        assert torch.equal(side, side.t())
+        assert torch.linalg.eigvalsh(side).min() > 0
+
+
+def test_one_product_for_a_sum_has_the_error_that_is_stated():
+    one = kronecker_sum(summands := three())
+    mean = KroneckerFactors(*(side / side.trace() for side in one))
+    error = sum(
+        A.trace()
+        * G.trace()
+        * torch.kron(A / A.trace() - mean.inputs, G / G.trace() - mean.gradients)
+        for A, G in summands
+    )
+    torch.testing.assert_close(dense(summands) - dense([one]), error)
+    assert error.norm() > 0.05 * dense(summands).norm()
+
+
+def test_no_product_near_it_is_nearer_to_the_sum():
+    """In von Neumann's divergence, but for what the sum alone decides."""
+    one = kronecker_sum(summands := three())
+    H = dense(summands)
+
+    def divergence(pair):
+        product = dense([pair])
+        return product.trace() - (H * log(product)).sum()
+
+    least = divergence(one)
+    for _ in range(20):
+        moves = [1e-2 * spd(size) for size in (4, 3)]
+        for sign in (1, -1):
+            moved = [side + sign * move for side, move in zip(one, moves, strict=True)]
+            assert divergence(KroneckerFactors(*moved)) > least
+
+
+@pytest.mark.parametrize("side", ["inputs", "gradients"])
+def test_one_product_is_the_sum_where_one_side_differs_in_scale_only(side):
+    same = spd(4) if side == "inputs" else spd(3)
+    pairs = [
+        pair._replace(**{side: same * c}) for pair, c in zip(three(), (1, 3, 0.2), strict=True)
+    ]
+    torch.testing.assert_close(dense([kronecker_sum(pairs)]), dense(pairs))
+
+
+def test_one_product_is_the_same_in_any_order_and_one_after_another():
+    first, second, third = summands = three()
+    expected = dense([kronecker_sum(summands)])
+    for pairs in (
+        [third, first, second],
+        [kronecker_sum([first, second]), third],
+        [first._replace(inputs=first.inputs * 7, gradients=first.gradients / 7), second, third],
+        [*summands, KroneckerFactors(spd(4), torch.zeros(3, 3))],
+    ):
+        torch.testing.assert_close(dense([kronecker_sum(pairs)]), expected)
+
+
+def test_without_any_curvature_the_sum_is_0():
+    flat = KroneckerFactors(spd(4), torch.zeros(3, 3))
+    assert torch.equal(dense([kronecker_sum([flat, flat])]), torch.zeros(12, 12))
+
+
+def test_a_summed_memory_is_exact_for_one_task_and_no_larger_for_many():
+    centre = {"a.weight": torch.zeros(3, 4)}
+    pasts = [KroneckerQuadratic(summed=summed) for summed in (False, True)]
+    weights, penalties, sizes = {"a.weight": torch.randn(3, 4)}, [], []
+    for summand in three():
+        for past in pasts:
+            past.replace(centre, {"a.weight": torch.ones(3, 4)})
+            past.add_factors({"a": summand})
+        penalties.append([past.penalty(weights) for past in pasts])
+        sizes.append([len(past.factors["a"]) for past in pasts])
+    assert torch.equal(*penalties[0])
+    assert not torch.allclose(*penalties[2])
+    assert sizes == [[1, 1], [2, 1], [3, 1]]
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_sequential_bayesian_linear_regression_ends_at_the_batch_posterior(summed):
     """There every Hessian is one Kronecker product and the Laplace approximation is the posterior:
-    after three tasks mode and precision are those of all data at once."""
+    after three tasks mode and precision are those of all data at once. The gradients of all tasks
+    are alike, so that one product is their sum."""
     prior, noise = 0.5, 0.4
     xs, ys = torch.randn(3, 10, 3), torch.randn(3, 10, 2)
-    model, past = nn.Linear(3, 2), KroneckerQuadratic()
+    model, past = nn.Linear(3, 2), KroneckerQuadratic(summed=summed)
     weights = dict(model.named_parameters())
     priors = {name: torch.full_like(w, prior) for name, w in weights.items()}
     past.replace({name: torch.zeros_like(w) for name, w in weights.items()}, priors)

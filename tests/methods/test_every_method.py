@@ -47,6 +47,7 @@ VARIANTS = {
     "gvcl gaussian": {"strength": 5.0, "posterior": "gaussian"},
     "badam linearised": {"lr": 1e-2, "prior_scale": 0.1, "linearised": True},
     "laplace_linearised diagonal": {"lr": 1e-2, "structure": "diagonal"},
+    "laplace_kronecker summed": {"lr": 1e-2, "factors": "summed"},
     "deep_ensemble radial": {"members": 2, "posterior": "radial"},
     "deep_ensemble rdp": {"members": 2, "posterior": RDPSettings("row", 0.05), "lr": 1e-2},
 }
@@ -249,6 +250,7 @@ def test_the_first_task_is_learnt_as_in_fine_tuning(name):
         ("badam", {"linearised": True, "predict_at_means": True}, "nothing to linearise; set one"),
         ("laplace_linearised", {"prior_scale": 0.0}, "prior_scale = 0.0 must be above 0"),
         ("laplace_linearised", {"structure": "low"}, "structure = 'low' must be 'full' or 'diag"),
+        ("laplace_kronecker", {"factors": "one"}, "factors = 'one' must be 'all' or 'summed'"),
         ("ivon", {"initial_noise": float("inf")}, r"^initial_noise = inf"),
         *(
             (name, {"beta2": 1.0}, r"options\.beta2 = 1\.0")

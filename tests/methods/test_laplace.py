@@ -145,6 +145,21 @@ def test_the_more_the_hessian_weighs_the_less_is_forgotten(name):
     assert forgotten[0] > forgotten[1] > forgotten[2]
 
 
+def test_summed_factors_are_those_of_all_tasks_until_there_are_two(multi_head):
+    learners = [
+        make("laplace_kronecker", network(None, multi_head), factors=factors)
+        for factors in ("all", "summed")
+    ]
+    for learner in learners:
+        learner.train(0, 1)
+    assert torch.equal(*(learner.weights() for learner in learners))
+    for learner in learners:
+        learner.train(2)
+    assert not torch.equal(*(learner.weights() for learner in learners))
+    kept = [learner.method.past.factors["body.0"] for learner in learners]
+    assert [len(factors) for factors in kept] == [3, 1]
+
+
 def test_kronecker_says_at_once_which_weights_it_has_no_factors_for():
     net = nn.Sequential(nn.Linear(64, 8), nn.LayerNorm(8), nn.Linear(8, 10))
     with pytest.raises(UserError, match=r"'1\.bias' is not of one: .* 'laplace_diagonal'"):

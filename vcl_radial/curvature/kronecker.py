@@ -69,6 +69,29 @@ def kronecker_factors(
     return factors
 
 
+def kronecker_sum(summands: Sequence[KroneckerFactors]) -> KroneckerFactors:
+    """One Kronecker product in place of a sum of them, H = sum_t A_t (x) G_t.
+
+        A = sum_t tr(G_t) A_t / sum_t tr(G_t),      G = sum_t tr(A_t) G_t / tr(A)
+
+    A (x) G has the trace and both partial traces of H. Among all products of positive semi-definite
+    matrices it is therefore the one with the smallest von Neumann divergence from H,
+    tr(H log H - H log(A (x) G) - H + A (x) G) (Dhillon and Tropp 2007). It depends on H alone, so
+    that summands may be added one at a time and in any order. What it leaves out is how inputs and
+    gradients vary together over the summands, of traces h_t = tr(A_t) tr(G_t):
+
+        H - A (x) G = sum_t h_t (A_t / tr(A_t) - A / tr(A)) (x) (G_t / tr(G_t) - G / tr(G))
+
+    which is 0 where all A_t, or all G_t, are multiples of one matrix.
+    """
+    inputs, gradients = (torch.stack([pair[side].trace() for pair in summands]) for side in (0, 1))
+    if not gradients.any():
+        return summands[0]
+    A = sum(g * pair.inputs for g, pair in zip(gradients, summands, strict=True)) / gradients.sum()
+    G = sum(a * pair.gradients for a, pair in zip(inputs, summands, strict=True)) / A.trace()
+    return KroneckerFactors(A, G)
+
+
 def kronecker_penalty(
     weights: Tensor, factors: Sequence[KroneckerFactors], value: bool = True
 ) -> Tensor:
@@ -109,15 +132,19 @@ class KroneckerQuadratic(Quadratic):
     """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 sum_layers v' (sum_t A_t (x) G_t) v + constant.
 
     v holds w - c of a linear layer, stacked by columns. A sum of Kronecker products is not one
-    itself: the summands are kept, so that R is exact, and memory and the time of a step grow with
+    itself: where the summands are kept, R is exact, and memory and the time of a step grow with
     their number.
+
+    Args:
+        summed: keep one product in place of a layer's summands; see `kronecker_sum`.
 
     Attributes:
         factors: the summands by the layer's name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, summed: bool = False) -> None:
         super().__init__()
+        self.summed = summed
         self.factors: dict[str, list[KroneckerFactors]] = {}
 
     def penalty(self, weights: Mapping[str, Tensor], value: bool = True) -> Tensor | float:
@@ -132,7 +159,9 @@ class KroneckerQuadratic(Quadratic):
     def add_factors(self, factors: Mapping[str, KroneckerFactors]) -> None:
         """Add a summand to each of these layers."""
         for name, summand in factors.items():
-            self.factors[name] = [*self.factors.get(name, []), summand]
+            summands = [*self.factors.get(name, []), summand]
+            one = self.summed and len(summands) > 1
+            self.factors[name] = [kronecker_sum(summands)] if one else summands
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers."""

@@ -7,14 +7,22 @@ task's prior. Its precision has a block for each linear layer, weights and bias 
     L_t  = prior_precision * I + hessian_weight * sum_{s <= t} A_s (x) G_s
 
 with A_s (x) G_s the Kronecker-factored Gauss-Newton matrix of task s at w_s: over all its training
-points, exact over the classes. The factors of every task are kept, so that the sum is exact.
-`hessian_weight` is the paper's lambda, a factor of each Hessian as it is added and not of the first
-prior. Predictions are those of the weights w_t, as in the paper.
+points, exact over the classes. `hessian_weight` is the paper's lambda, a factor of each Hessian as
+it is added and not of the first prior. Predictions are those of the weights w_t, as in the paper.
+
+A sum of Kronecker products is no such product. The factors of every task are kept, so that the sum
+is exact; or its one product with the same partial traces is, so that no task adds to the cost,
+
+    sum_{s <= t} A_s (x) G_s  ~  A (x) G,   A = sum_s tr(G_s) A_s / sum_s tr(G_s),
+                                            G = sum_s tr(A_s) G_s / tr(A)
+
+It is exact for one task, and where the A_s or the G_s of all tasks are multiples of one matrix; its
+error is in `vcl_radial.curvature.kronecker.kronecker_sum`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -25,6 +33,7 @@ from vcl_radial.curvature import (
     kronecker_factors,
     linear_layers,
 )
+from vcl_radial.errors import UserError
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import parameters_in_use
@@ -33,8 +42,10 @@ from vcl_radial.nn import parameters_in_use
 class LaplaceKronecker(LaplaceMethod):
     """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t layer by layer.
 
-    Memory and the time of a step grow with the number of finished tasks. Options are those of
-    `LaplaceMethod`, settings those of `Method`.
+    Args:
+        factors: "all" keeps those of every task, so that memory and the time of a step grow with
+            the number of finished tasks; "summed" keeps one product, and neither grows.
+        settings: those of `LaplaceMethod`.
 
     Raises:
         UserError: the network has trained weights outside of linear layers, or an option is out of
@@ -43,10 +54,14 @@ class LaplaceKronecker(LaplaceMethod):
 
     past: KroneckerQuadratic
 
-    def __init__(self, network: nn.Module, **settings: Any) -> None:
+    def __init__(
+        self, network: nn.Module, *, factors: Literal["all", "summed"] = "all", **settings: Any
+    ) -> None:
         super().__init__(network, **settings)
+        if factors not in ("all", "summed"):
+            raise UserError(f"options.factors = {factors!r} must be 'all' or 'summed'")
         linear_layers(network, parameters_in_use(network, []))
-        self.past = KroneckerQuadratic()
+        self.past = KroneckerQuadratic(summed=factors == "summed")
 
     def end_task(self, task: Task) -> None:
         """Move the mode, and add the curvature of the body and of the trained heads."""
