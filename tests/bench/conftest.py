@@ -9,6 +9,7 @@ from vcl_radial.bench.setting import Setting, Sizes
 TINY = Sizes(
     repeats=2,
     epochs=2,
+    peer_epochs=2,
     unit_seconds=1e-4,
     step_batches=(8, 16),
     convolution_batches=(4,),

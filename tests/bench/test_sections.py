@@ -6,13 +6,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from vcl_radial.bench import convolutions, kl, methods, peers, step
+from vcl_radial.bench import convolutions, kl, methods, step
 from vcl_radial.bench.data import noise
-from vcl_radial.bench.training import (
-    InMemoryLoop,
-    Training,
-    perceptron,
-)
 from vcl_radial.data.streams import load_dataset
 
 
@@ -69,32 +64,6 @@ def test_a_step_on_photographs_is_the_time_between_the_ends_of_two(tiny):
 def test_a_step_says_whether_the_compiled_pass_was_in_use(monkeypatch, device, reason, words):
     monkeypatch.setattr(step.native, "unavailable", lambda: reason)
     assert words in step.compiled_pass(device)
-
-
-@pytest.fixture
-def no_packages(monkeypatch):
-    for package in ("bayesian_torch", "torch_uncertainty"):
-        monkeypatch.setitem(sys.modules, package, None)
-
-
-def test_packages_that_are_not_there_are_told_of_and_the_others_measured(tiny, no_packages):
-    result = peers.measure(tiny)
-    assert result.notes == [
-        "bayesian-torch: not installed: pip install 'vcl-radial[bench]'",
-        "torch-uncertainty: not installed: pip install 'vcl-radial[bench]'",
-    ]
-    assert {r.variant for r in result.rows} == {"gaussian-vcl", "per layer, stock Avalanche"}
-
-
-def test_a_package_that_is_there_is_compared_with_ours(tiny, no_packages, monkeypatch):
-    def loop(ours: Training) -> InMemoryLoop:
-        return InMemoryLoop(perceptron([torch.nn.Linear(*s) for s in ours.layers]), ours)
-
-    monkeypatch.setitem(peers.PACKAGES, "bayesian-torch", loop)
-    result = peers.measure(tiny)
-    (ratio,) = [r for r in result.rows if (r.variant, r.metric[:5]) == ("bayesian-torch", "ratio")]
-    assert 0 < ratio.low <= ratio.median <= ratio.high
-    assert ratio.repeats == 2
 
 
 @pytest.mark.parametrize("D", [100, 900])

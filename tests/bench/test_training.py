@@ -1,8 +1,10 @@
+from functools import partial
+
 import pytest
 import torch
 from avalanche.core import SupervisedPlugin
 
-from vcl_radial.bench.plain_layers import PlainBayesianLinear
+from vcl_radial.bench.plain_layers import PlainBayesianLinear, PlainVCL
 from vcl_radial.bench.setting import Setting
 from vcl_radial.bench.stock_avalanche import StockTraining
 from vcl_radial.bench.training import (
@@ -67,7 +69,8 @@ def test_the_floor_is_trained_on_the_batches_that_ours_is_trained_on(tiny):
 
 def test_stock_avalanche_is_trained_on_the_same_images_in_batches_of_the_same_sizes(tiny):
     ours = training("gaussian-vcl", tiny)
-    seen = batches_of_one_epoch(StockTraining(ours, tiny.images, "cpu"))
+    layer = partial(PlainBayesianLinear, rho=-6.0)
+    seen = batches_of_one_epoch(StockTraining(PlainVCL, layer, ours, tiny.images, "cpu"))
     assert [len(x) for x in seen] == [16] * 4
     nearest = torch.cdist(torch.cat(seen), floor(ours).x).min(1).values
     assert nearest.max() < 0.5  # two noise images are some 40 apart

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -48,16 +48,21 @@ class PlainBayesianLinear(nn.Module):
 class PlainMultiHeadMLP(MultiTaskModule):  # type: ignore[misc]
     """Hidden layers and a head for every task, with Avalanche's own way to the heads."""
 
-    def __init__(self, layers: Sequence[tuple[int, int]], tasks: int, rho: float) -> None:
+    def __init__(
+        self,
+        layers: Sequence[tuple[int, int]],
+        tasks: int,
+        layer: Callable[[int, int], nn.Module],
+    ) -> None:
         super().__init__()
-        self.body = nn.ModuleList(PlainBayesianLinear(*sizes, rho) for sizes in layers[:-1])
-        self.heads = nn.ModuleList(PlainBayesianLinear(*layers[-1], rho) for _ in range(tasks))
+        self.body = nn.ModuleList(layer(*sizes) for sizes in layers[:-1])
+        self.heads = nn.ModuleList(layer(*layers[-1]) for _ in range(tasks))
 
     def forward_single_task(self, x: Tensor, task_label: int) -> Tensor:
         """Logits of one task's head."""
         x = x.flatten(1)
-        for layer in self.body:
-            x = relu(layer(x))
+        for apply in self.body:
+            x = relu(apply(x))
         logits: Tensor = self.heads[task_label](x)
         return logits
 

@@ -17,7 +17,8 @@ class Sizes:
 
     Attributes:
         repeats: rounds that count, unless the command says otherwise.
-        epochs: epochs of one call of `train()` in `peers` and of the training of `prediction`.
+        epochs: of the training in `prediction`.
+        peer_epochs: of one call of `train()` in `peers`.
         unit_seconds: how long a measured unit should last where it can be chosen.
         step_batches: rows of a batch in `step`.
         convolution_batches: images of a batch in `convolutions`.
@@ -50,6 +51,7 @@ class Sizes:
 
     repeats: int = 5
     epochs: int = 20
+    peer_epochs: int = 3
     unit_seconds: float = 1.0
     step_batches: tuple[int, ...] = (64, 256, 1024)
     convolution_batches: tuple[int, ...] = (32, 64)
@@ -65,7 +67,7 @@ class Sizes:
     run: Mapping[str, Any] = field(default_factory=dict)
     run_recipes: tuple[str, ...] = ("paper's recipe", "tuned recipe")
     run_seeds: int = 2
-    prediction_seeds: int = 40
+    prediction_seeds: int = 20
     growth_images: int = 1024
     widths: tuple[int, ...] = (100, 200, 400, 800, 1600)
     classes: tuple[int, ...] = (2, 8, 32, 128)
@@ -90,6 +92,7 @@ FULL = Sizes()
 QUICK = Sizes(
     repeats=2,
     epochs=2,
+    peer_epochs=2,
     unit_seconds=0.02,
     step_batches=(1024,),
     convolution_batches=(32,),
