@@ -136,29 +136,20 @@ def test_memory_that_is_shared_counts_once():
     assert memory._bytes([flat[:5]], counted) == 0
 
 
-@pytest.fixture
-def probe(tiny):
-    keys = {**tiny.sizes.recipe, **TWO_TASKS, "epochs": 2, "hidden": [2000, 2000]}
-    images = noise(tiny.scratch / "probe", 4, 8, 1)
-    return Probe("naive", keys, images, "cpu")
-
-
-def test_the_peak_of_a_large_network_is_above_what_it_holds(probe):
+@pytest.mark.processes
+def test_a_fresh_process_measures_what_is_held_and_the_peak_of_it(tiny):
+    keys = {**tiny.sizes.recipe, **TWO_TASKS, "epochs": 2}
+    wide, narrow = ({**keys, "hidden": hidden} for hidden in ([2000, 2000], [50]))
+    alone = Probe("naive", wide, noise(tiny.scratch / "probe", 4, 8, 1), "cpu")
+    measured, lanes = memory.in_fresh_processes([alone, alone._replace(lanes=2, keys=narrow)])
+    held, per_weight = measured["memory: held (MB)"], measured["memory: bytes held per weight"]
+    weights = number_of_weights([(784, 2000), (2000, 2000), (2000, 2)], heads=2)
+    assert held == pytest.approx(per_weight * weights / 1e6)
+    assert per_weight == pytest.approx(20, rel=1e-3)  # five numbers of four bytes for each
+    here = memory.measure_probe(alone)
+    assert {**here, PEAK: 0} == {**measured, PEAK: 0}
     if memory._of_this_process("VmHWM") is None:
         pytest.skip("only Linux says what a process's peak was")
-    measured = memory.measure_probe(probe)
-    weights = number_of_weights([(784, 2000), (2000, 2000), (2000, 2)], heads=2)
-    held = measured["memory: held (MB)"]
-    assert held == pytest.approx(measured["memory: bytes held per weight"] * weights / 1e6)
-    assert held == pytest.approx(20 * weights / 1e6, rel=1e-3)  # five numbers for each
     assert measured[PEAK] > 0.8 * held
-
-
-@pytest.mark.processes
-def test_fresh_processes_measure_probes_as_this_one_would(probe):
-    probes = [probe._replace(lanes=2, keys={**probe.keys, "hidden": [50]}), probe]
-    lanes, alone = memory.in_fresh_processes(probes)
-    here = memory.measure_probe(probe)
     assert list(lanes) == [PEAK]
-    assert {**alone, PEAK: 0} == {**here, PEAK: 0}
-    assert alone[PEAK] > lanes[PEAK] > 0
+    assert 0 < lanes[PEAK] < measured[PEAK]

@@ -63,11 +63,8 @@ def test_a_loader_gives_the_images_and_labels_of_our_task_once_an_epoch(tiny, ou
 def test_a_strategy_of_stock_avalanche_trains_the_network_that_ours_has(
     tiny, ours, strategy, per_weight
 ):
-    layers = {
-        Naive: torch.nn.Linear,
-        PlainVCL: lambda *sizes: peers.PlainBayesianLinear(*sizes, -6.0),
-    }
-    stock = StockTraining(strategy, layers[strategy], ours, tiny.images, "cpu")
+    layer = torch.nn.Linear if strategy is Naive else partial(PlainBayesianLinear, rho=-6.0)
+    stock = StockTraining(strategy, layer, ours, tiny.images, "cpu")
     before = [p.detach().clone() for p in stock.strategy.model.body.parameters()]
     stock.train()
     after = list(stock.strategy.model.body.parameters())
