@@ -1,11 +1,12 @@
 import csv
 import signal
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from vcl_radial.bench import growth, kl, many_runs, memory
+from vcl_radial.bench import growth, kl, many_runs, memory, profile
 from vcl_radial.bench.measuring import read
 from vcl_radial.bench.sections import sections
 from vcl_radial.cli import main
@@ -37,8 +38,16 @@ def jobs_here(monkeypatch):
     )
 
 
+@pytest.fixture
+def sampled_here(monkeypatch):
+    """The sampler need not be installed."""
+    stacks = Counter({("main (vcl_radial/cli)", "train (vcl_radial/runs)"): 3})
+    monkeypatch.setattr(profile, "_sampler", lambda: "py-spy")
+    monkeypatch.setattr(profile, "_sampled", lambda spy, setting: stacks)
+
+
 @pytest.mark.processes
-@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.usefixtures("no_pictures", "sampled_here")
 def test_a_quick_look_at_everything_writes_table_page_and_figures(
     tiny, probes_here, jobs_here, capsys
 ):

@@ -24,7 +24,7 @@ from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import make_folder, write_atomically
 
-_PEERS = ("bayesian-torch", "torch-uncertainty", "tyxe", "pyro-ppl")
+_PEERS = ("bayesian-torch", "torch-uncertainty", "tyxe", "pyro-ppl", "py-spy")
 
 
 def measure_all(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from vcl_radial.bench.flame import STACK
 from vcl_radial.bench.pictures import Picture
 from vcl_radial.bench.setting import Record, Row
 from vcl_radial.report import markdown
@@ -40,6 +41,8 @@ def tables(rows: Sequence[Row]) -> dict[str, Table]:
     """One table for each kind of size, a line per variant and size, a column per metric."""
     by_kind: dict[str, list[Row]] = {}
     for r in rows:
+        if r.metric == STACK:  # in the picture alone
+            continue
         by_kind.setdefault(_kind(r), []).append(r)
     return {kind: _table(group) for kind, group in by_kind.items()}
 

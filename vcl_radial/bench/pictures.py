@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
+from vcl_radial.bench.flame import Flame
 from vcl_radial.bench.setting import Row
 from vcl_radial.report.figures.drawing import key_line, sheet
 from vcl_radial.report.figures.style import FAINT, INK, QUIET_INK, method_styles
@@ -106,7 +107,7 @@ class Growth(NamedTuple):
         return figure
 
 
-Picture: TypeAlias = Ratios | Growth
+Picture: TypeAlias = Ratios | Growth | Flame
 
 
 def _lines(axes: Axes, rows: Sequence[Row], variants: Sequence[str]) -> None:

@@ -11,17 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import vcl_radial
+from vcl_radial.bench.setting import Setting
+from vcl_radial.bench.training import BENCHMARK
 from vcl_radial.errors import VclRadialError
 
 
 def run_python(arguments: Sequence[str], answer_to: str | None = None) -> str:
-    """Run Python with these arguments, and give what it prints; `answer_to` is its input.
+    """Run Python with these arguments, as `run_command` does."""
+    return run_command([sys.executable, *arguments], answer_to)
+
+
+def run_command(command: Sequence[str], answer_to: str | None = None) -> str:
+    """Run a command, and give what it prints; `answer_to` is its input.
 
     Raises:
         VclRadialError: it failed; in its own words.
     """
     answer = subprocess.run(
-        [sys.executable, *arguments],
+        command,
         input=answer_to,
         capture_output=True,
         text=True,
@@ -29,7 +36,7 @@ def run_python(arguments: Sequence[str], answer_to: str | None = None) -> str:
         env=_environment(),
     )
     if answer.returncode:
-        raise VclRadialError(f"python {' '.join(arguments)}: {answer.stderr.strip()}")
+        raise VclRadialError(f"{' '.join(command)}: {answer.stderr.strip()}")
     return answer.stdout
 
 
@@ -45,6 +52,16 @@ def of_run(benchmark: str, method: str, out: str, keys: Mapping[str, Any], *more
     command = ["-m", "vcl_radial", "run", benchmark, "--method", method, "--out", out, *more]
     settings = [f"{key}={value}" for key, value in keys.items()]
     return [*command, *(["--set", *settings] if settings else [])]
+
+
+def command_of_run(method: str, out: str, setting: Setting, *more: str) -> list[str]:
+    """The arguments of Python for a run of the recipe on the images of a setting, in one job."""
+    images, sizes = setting.images, setting.sizes
+    keys = {"stream.dataset": images.dataset, **sizes.recipe, **sizes.run}
+    more = (*more, "--jobs", "1", "--device", setting.device)
+    if images.folder is not None:
+        more += ("--data-dir", str(images.folder.absolute()))
+    return of_run(BENCHMARK, method, out, keys, *more)
 
 
 def _environment() -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from vcl_radial.bench.pictures import Ratios
-from vcl_radial.bench.processes import of_run, run_python
+from vcl_radial.bench.processes import command_of_run, run_python
 from vcl_radial.bench.setting import Result, Setting, row
 from vcl_radial.bench.timing import rounds
 from vcl_radial.bench.training import BENCHMARK
@@ -59,15 +59,10 @@ def measure(setting: Setting) -> Result:
 
 def time_run(method: str, recipe: str, setting: Setting) -> dict[str, float]:
     """Seconds of a whole command and of its parts, all seeds together."""
-    sizes, images = setting.sizes, setting.images
-    keys = {"stream.dataset": images.dataset, **sizes.recipe, **sizes.run}
-    more = [*RECIPES[recipe], "--seeds", str(sizes.run_seeds), "--jobs", "1"]
-    more += ["--device", setting.device]
-    if images.folder is not None:
-        more += ["--data-dir", str(images.folder.absolute())]
+    more = [*RECIPES[recipe], "--seeds", str(setting.sizes.run_seeds)]
     with TemporaryDirectory(dir=setting.scratch) as out:
         started = time.time()
-        run_python(of_run(BENCHMARK, method, out, keys, *more))
+        run_python(command_of_run(method, out, setting, *more))
         ended = time.time()
         return {WHOLE: ended - started, **_parts(Path(out), started, ended)}
 
