@@ -11,10 +11,12 @@ from torch.utils.data import DataLoader
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.ewc import EWC
+from vcl_radial.methods.vcl import VCL
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.as_method import method_of
 from vcl_radial.strategies.badam import BAdam
 from vcl_radial.strategies.ewc import EWC as EWCStrategy
+from vcl_radial.strategies.vcl import VCL as VCLStrategy
 
 
 def pull(learner):
@@ -57,18 +59,17 @@ class PullMethod(Method):
         self.old = moved(self)
 
 
-def learner(kind, multi_head=True, **settings):
+def learner(kind, multi_head=True, posterior=None, **settings):
     make = kind if issubclass(kind, Method) else partial(method_of, kind)
-    return Learner(make, network(None, multi_head), **{"lr": 1e-2, **settings})
+    return Learner(make, network(posterior, multi_head), **{"lr": 1e-2, **settings})
 
 
 def test_it_ends_with_the_numbers_of_the_same_idea_as_a_method(multi_head):
     both = [learner(kind, multi_head).train(0, 1, 2) for kind in (Pull, PullMethod)]
-    weights = [made.network.state_dict() for made in both]
-    assert all(torch.equal(w, weights[1][name]) for name, w in weights[0].items())
+    assert torch.equal(*(made.weights() for made in both))
     assert torch.equal(*(made.predictions(0) for made in both))
-    free = learner(ContinualStrategy, multi_head).train(0, 1, 2).network.state_dict()
-    assert not all(torch.equal(w, weights[0][name]) for name, w in free.items())
+    free = learner(ContinualStrategy, multi_head).train(0, 1, 2)
+    assert not torch.equal(free.weights(), both[0].weights())
 
 
 def test_it_goes_on_in_the_middle_of_a_task_with_the_same_numbers():
@@ -147,6 +148,17 @@ def test_a_hook_that_the_loop_does_not_call_is_refused_by_name(hook):
     other = type("Other", (Pull,), {hook: lambda self, *args, **kwargs: None})
     with pytest.raises(UserError, match=rf"^Other defines {hook}\(\) anew, which Avalanche alone"):
         method_of(other, network(None))
+
+
+def test_a_posterior_without_its_kl_is_refused_where_the_first_task_begins():
+    with pytest.raises(UserError, match=r"^Pull trains a network with a posterior.* has no KL"):
+        learner(Pull, posterior="radial").begin(0)
+
+
+def test_a_posterior_is_trained_as_by_the_method_that_the_class_is_derived_from():
+    kinds = (type("Mine", (VCLStrategy,), {}), VCL)
+    both = [learner(kind, posterior="radial").train(0, 1) for kind in kinds]
+    assert torch.equal(*(made.weights() for made in both))
 
 
 def test_names_that_avalanche_does_not_know_are_the_users_own():
