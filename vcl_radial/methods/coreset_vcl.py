@@ -139,8 +139,6 @@ class CoresetVCL(MLInitVCL):
         """A copy of the network, trained on the coresets with its posterior as the prior."""
         network = deepcopy(self.network).train()
         layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
-        for layer in layers:
-            layer.sampler = None  # in the middle of a task, one that draws for its training
         held = {id(parameter) for layer in layers for parameter in layer.parameters()}
         for parameter in network.parameters():
             if id(parameter) not in held:

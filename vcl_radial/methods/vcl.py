@@ -87,7 +87,8 @@ class VCL(Method):
         """Step along the gradient of NLL and KL."""
         if self._closed_form is not None:
             factor = self.penalty_weight / self.task.points
-            self._closed_form.before_step(optimizer, self._blocks, factor)
+            if not self._closed_form.before_step(optimizer, self._blocks, factor):
+                return
         super().step(optimizer)
 
     def end_task(self, task: Task) -> None:

@@ -8,23 +8,42 @@
 
 /* --- standard normals -------------------------------------------------------------------------- */
 
+/* Lanes of Philox; wider than its words where the processor multiplies the low halves of wide lanes.
+   What is left in the high halves is dropped in the end. */
+#ifdef __AVX512F__
+#include <immintrin.h>
+typedef uint64_t Lanes __attribute__((vector_size(64)));
+typedef uint32_t Words __attribute__((vector_size(32)));
+static inline Lanes low_product(Lanes x, uint32_t factor) {
+    return (Lanes)_mm512_mul_epu32((__m512i)x, _mm512_set1_epi64(factor));
+}
+#define COUNTERS ((Lanes){0, 1, 2, 3, 4, 5, 6, 7})
+#define LOW(x) __builtin_convertvector(x, Words)
+#else
+typedef uint64_t Lanes;
+typedef uint32_t Words;
+static inline Lanes low_product(Lanes x, uint32_t factor) { return (x & 0xffffffffu) * factor; }
+#define COUNTERS 0
+#define LOW(x) (Words)(x)
+#endif
+
 /* Philox4x32-10 (Salmon et al. 2011): four random words each from n counters and a key. */
 static void philox(uint32_t words[4][CHUNK], uint64_t first, Count n, uint64_t seed) {
-    uint32_t *restrict w0 = words[0], *restrict w1 = words[1];
-    uint32_t *restrict w2 = words[2], *restrict w3 = words[3];
+    const Count lanes = sizeof(Lanes) / sizeof(uint64_t); /* divides CHUNK */
     const uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (Count i = 0; i < n; i++) {
-        const uint64_t counter = first + (uint64_t)i;
-        uint32_t x0 = (uint32_t)counter, x1 = (uint32_t)(counter >> 32), x2 = 0, x3 = 0;
+    for (Count i = 0; i < n; i += lanes) {
+        const Lanes counter = first + (uint64_t)i + COUNTERS;
+        Lanes x0 = counter, x1 = counter >> 32, x2 = counter ^ counter, x3 = x2;
 #pragma GCC unroll 10
         for (uint32_t round = 0; round < 10; round++) {
-            const uint64_t p0 = (uint64_t)0xD2511F53u * x0, p1 = (uint64_t)0xCD9E8D57u * x2;
-            x0 = (uint32_t)(p1 >> 32) ^ x1 ^ (k0 + round * 0x9E3779B9u);
-            x2 = (uint32_t)(p0 >> 32) ^ x3 ^ (k1 + round * 0xBB67AE85u);
-            x1 = (uint32_t)p1;
-            x3 = (uint32_t)p0;
+            const Lanes p0 = low_product(x0, 0xD2511F53u), p1 = low_product(x2, 0xCD9E8D57u);
+            x0 = (p1 >> 32) ^ x1 ^ (uint64_t)(k0 + round * 0x9E3779B9u);
+            x2 = (p0 >> 32) ^ x3 ^ (uint64_t)(k1 + round * 0xBB67AE85u);
+            x1 = p1;
+            x3 = p0;
         }
-        w0[i] = x0, w1[i] = x1, w2[i] = x2, w3[i] = x3;
+        const Words low[4] = {LOW(x0), LOW(x1), LOW(x2), LOW(x3)};
+        for (int k = 0; k < 4; k++) memcpy(words[k] + i, &low[k], sizeof(Words));
     }
 }
 
@@ -80,13 +99,17 @@ void vcl_normal(float *restrict out, Count n, uint64_t seed) {
     float normals[4][CHUNK];
     for (Count start = 0; start < quarter; start += CHUNK) {
         const Count length = quarter - start < CHUNK ? quarter - start : CHUNK;
+        float *at[4];
+        for (int part = 0; part < 4; part++) /* right to their place, where it has room for all */
+            at[part] = part * quarter + start + length <= n ? out + part * quarter + start
+                                                            : normals[part];
         philox(words, (uint64_t)start, length, seed);
-        box_muller(words[0], words[1], normals[0], normals[1], length);
-        box_muller(words[2], words[3], normals[2], normals[3], length);
+        box_muller(words[0], words[1], at[0], at[1], length);
+        box_muller(words[2], words[3], at[2], at[3], length);
         for (int part = 0; part < 4; part++) {
-            const Count at = part * quarter + start, left = n - at;
-            const Count room = left < length ? left : length;
-            if (room > 0) memcpy(out + at, normals[part], (size_t)room * sizeof(float));
+            const Count room = n - (part * quarter + start);
+            if (at[part] == normals[part] && room > 0)
+                memcpy(out + part * quarter + start, normals[part], (size_t)room * sizeof(float));
         }
     }
 }
@@ -182,29 +205,35 @@ static Moments radius_moments(double x) {
     return k;
 }
 
-static Sums sums_of_group(const float *restrict mean, const float *restrict scale,
-                          const float *restrict prior_mean, const float *restrict prior_scale,
-                          const float *restrict stretch, Count D) {
-    Sums sums = {0.0, 0.0, 0.0, 0.0};
-    for (Count start = 0; start < D; start += CHUNK) {
-        const Count end = start + CHUNK < D ? start + CHUNK : D;
-        float pA = 0.0f, pS = 0.0f, pm = 0.0f, pf = 0.0f;
+/* Adds those of n <= CHUNK weights. */
+static inline __attribute__((always_inline)) void
+add_sums(Sums *sums, const float *restrict mean, const float *restrict scale,
+         const float *restrict prior_mean, const float *restrict prior_scale,
+         const float *restrict stretch, Count n) {
+    float pA = 0.0f, pS = 0.0f, pm = 0.0f, pf = 0.0f;
 #pragma omp simd reduction(+ : pA, pS, pm, pf)
-        for (Count i = start; i < end; i++) {
-            const float inverse = 1.0f / prior_scale[i];
-            const float per_shift = stretch ? stretch[i] * inverse : inverse;
-            const float a = (mean[i] - prior_mean[i]) * per_shift, s = scale[i] * inverse;
-            const float a2 = a * a, s2 = s * s;
-            pA += a2;
-            pS += s2;
-            pm += a2 * s2;
-            pf += s2 * s2;
-        }
-        sums.A += pA;
-        sums.S += pS;
-        sums.mixed += pm;
-        sums.fourth += pf;
+    for (Count i = 0; i < n; i++) {
+        const float inverse = 1.0f / prior_scale[i];
+        const float per_shift = stretch ? stretch[i] * inverse : inverse;
+        const float a = (mean[i] - prior_mean[i]) * per_shift, s = scale[i] * inverse;
+        const float a2 = a * a, s2 = s * s;
+        pA += a2;
+        pS += s2;
+        pm += a2 * s2;
+        pf += s2 * s2;
     }
+    sums->A += pA;
+    sums->S += pS;
+    sums->mixed += pm;
+    sums->fourth += pf;
+}
+
+static Sums sums_of_group(const float *mean, const float *scale, const float *prior_mean,
+                          const float *prior_scale, const float *stretch, Count D) {
+    Sums sums = {0.0, 0.0, 0.0, 0.0};
+    for (Count start = 0; start < D; start += CHUNK)
+        add_sums(&sums, mean + start, scale + start, prior_mean + start, prior_scale + start,
+                 stretch ? stretch + start : NULL, start + CHUNK < D ? CHUNK : D - start);
     return sums;
 }
 
@@ -255,41 +284,35 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
     const float *const restrict noise = step->noise;
     const float beta1 = step->beta1, beta2 = step->beta2, epsilon = step->epsilon;
     const float kl_factor = step->kl_factor;
-    float pA = 0.0f, pS = 0.0f, pm = 0.0f, pf = 0.0f;
-#pragma omp simd reduction(+ : pA, pS, pm, pf)
-    for (Count i = at; i < at + n; i++) {
-        const float sigma = scale[i], inverse = 1.0f / prior_scale[i];
-        const float per_shift = stretched ? stretch[i] * inverse : inverse;
-        const float a = (mean[i] - prior_mean[i]) * per_shift, s = sigma * inverse;
-        const float n2 = c.inv_A * a * a, t = c.inv_S * s * s;
-        const float kl_a = a * (c.a0 + c.a1 * t);
-        const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - 1.0f) / s;
-        const float g = grad[i - at];
-        const float g_mean = g + kl_factor * per_shift * kl_a;
-        const float g_scale = (given_scale ? grad_scale[i] : g * noise[i]) +
-                              kl_factor * inverse * kl_s;
-        const float g_rho = g_scale * sigmoid(rho[i]);
-        const float new_mean = adam(&M, i, g_mean, beta1, beta2, epsilon, amsgrad);
-        const float new_rho = adam(&R, i, g_rho, beta1, beta2, epsilon, amsgrad);
-        const float new_scale = softplus(new_rho);
-        mean[i] = new_mean;
-        rho[i] = new_rho;
-        scale[i] = new_scale;
-        if (sums) { /* what the next step begins with, while it is at hand */
-            const float moved = (new_mean - prior_mean[i]) * per_shift, next = new_scale * inverse;
-            const float a2 = moved * moved, s2 = next * next;
-            pA += a2;
-            pS += s2;
-            pm += a2 * s2;
-            pf += s2 * s2;
+    /* In one loop the chain from a gradient to the next scale would be longer than a processor looks
+       ahead, and its units would wait. */
+    for (Count piece = at; piece < at + n; piece += PIECE) {
+        const Count end = piece + PIECE < at + n ? piece + PIECE : at + n;
+        float slope[PIECE];
+#pragma omp simd
+        for (Count i = piece; i < end; i++) slope[i - piece] = sigmoid(rho[i]);
+#pragma omp simd
+        for (Count i = piece; i < end; i++) {
+            const float sigma = scale[i], inverse = 1.0f / prior_scale[i];
+            const float per_shift = stretched ? stretch[i] * inverse : inverse;
+            const float a = (mean[i] - prior_mean[i]) * per_shift, s = sigma * inverse;
+            const float n2 = c.inv_A * a * a, t = c.inv_S * s * s;
+            const float kl_a = a * (c.a0 + c.a1 * t);
+            const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - 1.0f) / s;
+            const float g = grad[i - at];
+            const float g_mean = g + kl_factor * per_shift * kl_a;
+            const float g_scale = (given_scale ? grad_scale[i] : g * noise[i]) +
+                                  kl_factor * inverse * kl_s;
+            const float g_rho = g_scale * slope[i - piece];
+            mean[i] = adam(&M, i, g_mean, beta1, beta2, epsilon, amsgrad);
+            rho[i] = adam(&R, i, g_rho, beta1, beta2, epsilon, amsgrad);
         }
+#pragma omp simd
+        for (Count i = piece; i < end; i++) scale[i] = softplus(rho[i]);
     }
-    if (sums) {
-        sums->A += pA;
-        sums->S += pS;
-        sums->mixed += pm;
-        sums->fourth += pf;
-    }
+    if (sums) /* what the next step begins with, while it is at hand */
+        add_sums(sums, mean + at, scale + at, prior_mean + at, prior_scale + at,
+                 stretched ? stretch + at : NULL, n);
 }
 
 #define FOLDED(AMSGRAD, GIVEN, STRETCHED)                                                          \
@@ -338,4 +361,5 @@ void vcl_step(const Step *step) {
             step_part(step, c, at + D_first, D - D_first, step->grad_second + g * (D - D_first),
                       sums);
     }
+    if (step->mean_count) *step->mean_count += 1.0f, *step->rho_count += 1.0f;
 }

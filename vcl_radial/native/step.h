@@ -16,6 +16,9 @@ enum { KL_NONE = 0, KL_GAUSSIAN = 1, KL_QUADRATIC = 2, KL_RADIAL = 3 };
 /* Sums run in float32 over so many weights, and in float64 over the partial sums. */
 enum { CHUNK = 1024 };
 
+/* So many weights a loop of the step has; a divisor of CHUNK. */
+enum { PIECE = 128 };
+
 /* --- elementary functions, accurate to a few units in the last place of float32 --------------- */
 
 /* exp(x) for x <= 0: 2^n exp(r) with |r| <= log(2) / 2 */
@@ -96,6 +99,7 @@ typedef struct {
     const float *grad_scale;          /* null: that with respect to the weights * noise */
     const float *noise;               /* null if grad_scale is given */
     Sums *sums;                       /* of the groups, for KL_RADIAL; else null */
+    float *mean_count, *rho_count;    /* steps made, which grow by one; null: somebody else counts */
     Count groups, D, D_first;
     int divergence;
     int sums_known;                   /* from the last step, with nothing changed since */

@@ -84,6 +84,8 @@ class _Step(Structure):
         ("grad_scale", c_void_p),
         ("noise", c_void_p),
         ("sums", c_void_p),
+        ("mean_count", c_void_p),
+        ("rho_count", c_void_p),
         ("groups", c_ssize_t),
         ("D", c_ssize_t),
         ("D_first", c_ssize_t),
@@ -129,11 +131,27 @@ def draw(
     the noise, standard normal on entry, becomes direction times radius: noise_g <- noise_g /
     ||noise_g|| * radius_g.
     """
-    native = library()
-    assert native is not None
-    groups, D = mean.shape
-    arrays = map(_address, (first, second, noise, radius, mean, scale))
-    native.vcl_draw(*arrays, groups, D, first.numel() // groups)
+    Room(first, second, noise, radius).draw(mean, scale)
+
+
+class Room:
+    """The memory of a draw of a block, to draw into again and again; arguments are as in `draw`."""
+
+    def __init__(
+        self, first: Tensor, second: Tensor | None, noise: Tensor, radius: Tensor | None
+    ) -> None:
+        native = library()
+        assert native is not None
+        self._draw = native.vcl_draw
+        self.noise, self.radius = noise, radius
+        self._tensors = first, second  # whose memory the addresses are of
+        self._addresses = [_address(t) for t in (first, second, noise, radius)]
+        groups, D = noise.shape
+        self._sizes = groups, D, first.numel() // groups
+
+    def draw(self, mean: Tensor, scale: Tensor) -> None:
+        """W <- mean + scale * noise, as in `draw`."""
+        self._draw(*self._addresses, mean.data_ptr(), scale.data_ptr(), *self._sizes)
 
 
 class AdamBlock:
@@ -147,6 +165,7 @@ class AdamBlock:
         prior: mean and scale of the prior.
         divergence: whose gradient is added.
         stretch: multiplies the means' distances from the prior's in it; None: 1.
+        counts: of the steps of mean and rho, float32 scalars that grow by one with every step.
     """
 
     def __init__(
@@ -156,11 +175,12 @@ class AdamBlock:
         prior: tuple[Tensor, Tensor],
         divergence: Divergence,
         stretch: Tensor | None = None,
+        counts: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         native = library()
         assert native is not None
         self._native = native
-        self._tensors = (mean, rho, prior, stretch)  # whose memory the addresses are of
+        self._tensors = (mean, rho, prior, stretch, counts)  # whose memory the addresses are of
         groups, D = mean[0].shape
         self._summed = mean[0], rho[0], *prior
         self._left: tuple[int, ...] | None = None
@@ -176,6 +196,8 @@ class AdamBlock:
             divergence=divergence,
             sums=self._sums.data_ptr() if radial else None,
         )
+        if counts is not None:
+            self._step.mean_count, self._step.rho_count = map(_address, counts)
         self._by_reference = byref(self._step)
 
     def is_of(self, mean: Tensor, rho: Tensor) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor
 from vcl_radial import native
 from vcl_radial.native import network as c
 from vcl_radial.native.step import Adam
-from vcl_radial.nn.closed_form import native_divergence
+from vcl_radial.nn.drawn_layer import native_divergence
 from vcl_radial.nn.heads import SingleHead
 from vcl_radial.nn.lane_adam import BETAS, EPSILON
 from vcl_radial.nn.lane_step import LaneStep

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from vcl_radial import native
-from vcl_radial.nn.closed_form import native_divergence
+from vcl_radial.nn.drawn_layer import native_divergence
 from vcl_radial.nn.lane_adam import BETAS, EPSILON, LaneAdam, per_lane
 from vcl_radial.nn.lanes import LaneBlock, LaneFactor, LaneNoise, Lanes
 from vcl_radial.nn.weights import softplus

@@ -235,6 +235,10 @@ class VariationalWeights(nn.Module):
             PosteriorBlock(block, settings) for block in self.grouping.join(weight, bias)
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has: it draws by itself, whoever draws in place of this posterior."""
+        return {name: value for name, value in vars(self).items() if name != "sampler"}
+
     @property
     def all_in_blocks(self) -> bool:
         """Whether `posterior_blocks` are all that there is, and the KL is the sum of theirs.
