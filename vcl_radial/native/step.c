@@ -196,6 +196,8 @@ static Moments radius_moments(double x) {
         k2 += (n - 1) * term;
         k1_slope += 2.0 * n * n * term;
         k2_slope += -2.0 * n * (n - 1) * term;
+        /* The terms fall, and k2 is the smallest of the sums: what is left changes none of them. */
+        if (2.0 * n * n * fabs(term) < 1e-17 * fabs(k2)) break;
     }
     k.mills = m / x;
     k.k1_over_x = k1 / x;

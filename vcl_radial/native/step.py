@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ctypes import Structure, byref, c_float, c_int, c_ssize_t, c_void_p
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -184,6 +185,7 @@ class AdamBlock:
         groups, D = mean[0].shape
         self._summed = mean[0], rho[0], *prior
         self._left: tuple[int, ...] | None = None
+        self._settings: tuple[tuple[float, float], float, float] | None = None
         # Of the step before: what the KL of a radial needs of a group, summed on the way.
         self._sums = torch.empty(groups, 4, dtype=torch.float64)
         radial = divergence is Divergence.RADIAL
@@ -216,19 +218,29 @@ class AdamBlock:
         gradient: Gradient,
     ) -> None:
         """A step, its numbers (from 1) and rates those of mean and rho; scale <- softplus(rho)."""
-        step, (beta1, beta2) = self._step, betas
-        for adam, number, rate in zip((step.mean, step.rho), numbers, rates, strict=True):
-            adam.step_size = rate / (1 - beta1**number)
-            adam.root_correction = (1 - beta2**number) ** -0.5
-        step.beta1, step.beta2, step.epsilon, step.kl_factor = beta1, beta2, epsilon, kl_factor
-        step.scale = scale.data_ptr()
+        step, settings = self._step, (betas, epsilon, kl_factor)
+        if settings != self._settings:
+            self._settings = settings
+            (step.beta1, step.beta2), step.epsilon, step.kl_factor = settings
+        mean, rho = (_corrected(*pair, *betas) for pair in zip(numbers, rates, strict=True))
+        step.mean.step_size, step.mean.root_correction = mean
+        step.rho.step_size, step.rho.root_correction = rho
+        step.scale = address = scale.data_ptr()
         # Nobody has written to them since the last step, as far as PyTorch counts.
-        found = (step.scale, scale._version, *(t._version for t in self._summed))
-        step.sums_known = found == self._left
-        self._left = found
-        step.D_first = gradient.first.numel() // step.groups
-        step.grad_first, step.grad_second, step.grad_scale, step.noise = map(_address, gradient)
+        state = (address, scale._version, *[t._version for t in self._summed])
+        step.sums_known = state == self._left
+        self._left = state
+        first, second, of_scale, noise = gradient
+        step.D_first = first.numel() // step.groups
+        step.grad_first, step.grad_second = first.data_ptr(), _address(second)
+        step.grad_scale, step.noise = _address(of_scale), _address(noise)
         self._native.vcl_step(self._by_reference)
+
+
+@lru_cache(maxsize=8)
+def _corrected(number: int, rate: float, beta1: float, beta2: float) -> tuple[float, float]:
+    """The size of Adam's step of that number, and what corrects the root of its second moment."""
+    return rate / (1 - beta1**number), (1 - beta2**number) ** -0.5
 
 
 def _address(tensor: Tensor | None) -> int | None:

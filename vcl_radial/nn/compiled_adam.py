@@ -60,18 +60,19 @@ class CompiledAdam:
 
     def _made(self, drawn: DrawnBlock, mean: Tensor, rho: Tensor) -> _Compiled | None:
         """For where mean and rho are now; None where the pass does not serve."""
-        groups = self._group_of.get(mean), self._group_of.get(rho)
-        if drawn.divergence is None or groups[0] is None or groups[1] is None:
+        group, rho_group = self._group_of.get(mean), self._group_of.get(rho)
+        if drawn.divergence is None or group is None or rho_group is None:
             return None
-        states = tuple(self._state_of(p) for p in (mean, rho))
-        parts = [
-            (p.detach(), native.Moments(s["exp_avg"], s["exp_avg_sq"], s.get("max_exp_avg_sq")))
-            for p, s in zip((mean, rho), states, strict=True)
-        ]
-        prior = drawn.block.prior_mean, drawn.block.prior_scale
-        counts = states[0]["step"], states[1]["step"]
-        block = native.AdamBlock(*parts, prior, drawn.divergence, drawn.block.stretch, counts)
-        self._compiled[drawn] = _Compiled(block, states, groups)
+        states = self._state_of(mean), self._state_of(rho)
+        block = native.AdamBlock(
+            (mean.detach(), _moments(states[0])),
+            (rho.detach(), _moments(states[1])),
+            (drawn.block.prior_mean, drawn.block.prior_scale),
+            drawn.divergence,
+            drawn.block.stretch,
+            (states[0]["step"], states[1]["step"]),
+        )
+        self._compiled[drawn] = _Compiled(block, states, (group, rho_group))
         return self._compiled[drawn]
 
     def _state_of(self, parameter: Tensor) -> dict[str, Any]:
@@ -83,6 +84,10 @@ class CompiledAdam:
             state["step"] = torch.zeros(())
             state.update({name: torch.zeros_like(parameter) for name in names})
         return state
+
+
+def _moments(state: dict[str, Any]) -> native.Moments:
+    return native.Moments(state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"))
 
 
 def _alike(mean: dict[str, Any], rho: dict[str, Any]) -> bool:

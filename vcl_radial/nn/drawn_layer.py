@@ -91,8 +91,7 @@ class DrawnLayer:
         for draw in self._lent:
             for k, gradient in enumerate(draw.gradients()):
                 before = gradients[k]
-                both = before is not None and gradient is not None
-                gradients[k] = _sum(before, gradient) if both else before or gradient
+                gradients[k] = _sum(before, gradient) if before and gradient else before or gradient
         return gradients
 
     def forget(self) -> list[Tensor]:
@@ -110,12 +109,14 @@ class _Draw:
     """A draw of a layer, and the noise `[groups, D]` of each block in it."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, noises: list[Tensor]) -> None:
-        self.leaves = [t.detach().requires_grad_() for t in (weight, bias) if t is not None]
-        self.weight, self.bias = (*self.leaves, None)[:2]
+        self.weight = weight.detach().requires_grad_()
+        self.bias = None if bias is None else bias.detach().requires_grad_()
+        self.leaves = [t for t in (self.weight, self.bias) if t is not None]
         self.noises = noises
-        whole = len(noises) == 1
-        self.parts = [(self.weight, self.bias)] if whole else [(t, None) for t in self.leaves]
+        self.parts: list[Layer] = [(self.weight, self.bias)]
         """Of weight and bias, what belongs to each block."""
+        if len(noises) > 1:
+            self.parts = [(leaf, None) for leaf in self.leaves]
         self.rooms: list[native.Room] = []
 
     def gradients(self) -> list[native.Gradient | None]:
