@@ -1,5 +1,7 @@
 """The closed-form gradient and the compiled pass, against plain autograd through the posteriors."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -363,3 +365,32 @@ def test_an_optimiser_whose_state_was_emptied_starts_afresh():
             optimizer.step()
         ends.append(torch.cat([p.detach().flatten() for p in net.parameters()]))
     assert torch.equal(*ends)
+
+
+def test_a_copy_in_the_middle_of_a_step_draws_and_learns_by_itself():
+    net = network("radial", "layer", True, torch.float32)
+    closed_form = ClosedFormGradients(net)
+    nll(net, 1, torch.float32)
+    copied = deepcopy(net)
+    nll(copied, 1, torch.float32).backward()
+    assert all(block.mean.grad.abs().sum() > 0 for block in blocks(copied, [0]))
+    assert all(block.mean.grad is None for block in blocks(net, [0]))
+    closed_form.release()
+
+
+@needs_compiler
+@pytest.mark.parametrize("waits", ["nobody", "a hook", "a scheduler", "a plain parameter"])
+def test_the_optimiser_is_asked_to_step_where_anything_is_left_for_it(waits):
+    net = network("radial", "layer", True, torch.float32)
+    plain = torch.nn.Parameter(torch.ones(1))
+    optimizer = Adam([*net.parameters(), plain], lr=1e-2)
+    if waits == "a hook":
+        optimizer.register_step_post_hook(lambda *_: None)
+    if waits == "a scheduler":
+        torch.optim.lr_scheduler.ConstantLR(optimizer)
+    closed_form = ClosedFormGradients(net)
+    nll(net, 1, torch.float32).backward()
+    if waits == "a plain parameter":
+        plain.grad = torch.ones(1)
+    left = closed_form.before_step(optimizer, blocks(net, [0]), 1 / N)
+    assert left == (waits != "nobody")
