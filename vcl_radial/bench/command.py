@@ -17,18 +17,17 @@ from vcl_radial.bench.processes import of_run, seconds_of
 from vcl_radial.bench.setting import Result, Setting, rows_of
 from vcl_radial.bench.timing import ratios, rounds
 
-JOBS = (1, 2)
 IMPORT = "import torch, avalanche.training.templates"
 BENCHMARK, METHOD = "split-digits-multi-head", "ewc"
 PICTURES = ()
 
 
 def measure(setting: Setting) -> Result:
-    """Seconds beside training and evaluation by the number of jobs, and ratios to the import."""
+    """Seconds beside training and evaluation, and their ratio to the import."""
     variants: dict[str, Callable[[], float]] = {
-        "import": partial(seconds_of, ("-W", "ignore", "-c", IMPORT))
+        "import": partial(seconds_of, ("-W", "ignore", "-c", IMPORT)),
+        "command": partial(_command, setting),
     }
-    variants |= {f"--jobs {jobs}": partial(_command, jobs, setting) for jobs in JOBS}
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for name in rounds(variants, setting.repeats):
         seconds[name].append(variants[name]())
@@ -37,19 +36,17 @@ def measure(setting: Setting) -> Result:
     return Result(
         rows,
         [
-            f"`vcl-radial run {BENCHMARK} --method {METHOD}` with as many seeds as jobs: wall "
-            "time in a new process, less the training and evaluation of the slowest run. "
-            f'Import: `python -c "{IMPORT}"` in the same round.'
+            f"`vcl-radial run {BENCHMARK} --method {METHOD}`: wall time in a new process, less "
+            f'training and evaluation. Import: `python -c "{IMPORT}"` in the same round.'
         ],
     )
 
 
-def _command(jobs: int, setting: Setting) -> float:
+def _command(setting: Setting) -> float:
     """Seconds of a whole command beside training and evaluation."""
     with TemporaryDirectory(dir=setting.scratch) as out:
-        number = str(jobs)
-        more = ("--seeds", number, "--jobs", number, "--device", setting.device)
+        more = ("--jobs", "1", "--device", setting.device)
         whole = seconds_of(of_run(BENCHMARK, METHOD, out, setting.sizes.run, *more))
-        files = Path(out).glob("*/*/seed-*/environment.json")
-        parts = [json.loads(file.read_text())["seconds"] for file in files]
-    return whole - max(float(sum(part.values())) for part in parts)
+        (file,) = Path(out).glob("*/*/seed-*/environment.json")
+        parts: dict[str, float] = json.loads(file.read_text())["seconds"]
+    return whole - sum(parts.values())

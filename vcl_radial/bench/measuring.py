@@ -43,7 +43,7 @@ def measure_all(
         to: the folder for a file per section, `speed.csv`, `README.md` and the figures; sections
             that were measured before stay.
         repeats: rounds that count; None for as many as the sizes say.
-        quick: a coarse look in about a minute.
+        quick: a coarse look in some minutes.
         data_dir: where Fashion-MNIST lies; noise of its shape is taken where it is nowhere.
         device: "cpu" (one thread) or "cuda".
 

@@ -118,7 +118,7 @@ QUICK = Sizes(
     lane_images=1024,
     many_runs={"small network": (4, {"epochs": 10, "eval_samples": 4})},
 )
-"""A coarse look in about a minute."""
+"""A coarse look in some minutes."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--repeats", metavar="N", type=count, help="measured rounds (default: 5; with --quick 2)"
     )
-    parser.add_argument("--quick", action="store_true", help="a coarse look in about a minute")
+    parser.add_argument("--quick", action="store_true", help="a coarse look in some minutes")
     parser.add_argument(
         "--to",
         metavar="DIR",
