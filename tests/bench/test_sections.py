@@ -129,7 +129,7 @@ def test_methods_whose_package_is_missing_are_told_of(tiny, monkeypatch):
 
 @pytest.mark.parametrize("method", ["ewc-separate", "replay"])
 def test_a_memory_that_grows_with_the_tasks_is_that_of_two_in_every_round(tiny, method):
-    task = methods.SecondTask(methods._training(method, tiny))
+    task = methods.SecondTask(methods._training(method, tiny.images, tiny))
     sizes = []
     for _ in range(3):
         task.train()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from vcl_radial.bench.data import noise
 from vcl_radial.bench.pictures import Ratios
-from vcl_radial.bench.setting import Result, Row, Setting, row
+from vcl_radial.bench.setting import Images, Result, Row, Setting, row
 from vcl_radial.bench.timing import interleaved
 from vcl_radial.bench.training import TWO_TASKS, Training
 from vcl_radial.errors import UserError
@@ -45,14 +46,15 @@ def measure(setting: Setting) -> Result:
     """Seconds of an epoch and beside the epochs, and both together over those of `naive`."""
     tasks: dict[str, SecondTask] = {}
     notes = [
-        f"A measured unit is one call of `train()` with {_epochs(setting)} epochs of the second "
-        f"task, from which a task of {EPOCHS} is reckoned: its epochs, and what comes once (old "
-        "outputs, curvature, points to keep, optimiser, consolidation). One weight sample a step "
-        "and a prediction left out."
+        f"Tasks of {2 * setting.sizes.lane_images:,} random images. A measured unit is one call "
+        f"of `train()` with {_epochs(setting)} epochs of the second task, from which a task of "
+        f"{EPOCHS} is reckoned: its epochs, and what comes once (old outputs, curvature, points to "
+        "keep, optimiser, consolidation). One weight sample a step and a prediction left out."
     ]
+    images = noise(setting.scratch / "methods", 4, setting.sizes.lane_images, 1)
     for name in setting.sizes.methods or names("method"):
         try:
-            training = _training(name, setting)
+            training = _training(name, images, setting)
         except UserError as error:  # of a package that is not installed
             notes.append(f"{name}: not measured: {error}")
             continue
@@ -75,9 +77,9 @@ def measure(setting: Setting) -> Result:
     return Result(rows, notes)
 
 
-def _training(method: str, setting: Setting) -> Training:
+def _training(method: str, images: Images, setting: Setting) -> Training:
     keys = {**TWO_TASKS, "train_samples": 1, **setting.sizes.methods_recipe}
-    return Training(method, keys, setting.images, setting.device, setting.clock)
+    return Training(method, keys, images, setting.device, setting.clock)
 
 
 def _epochs(setting: Setting) -> int:

@@ -44,7 +44,7 @@ class Sizes:
         group_sizes: numbers of weights D in `kl`.
         regression_steps: of the networks in `regression`.
         lanes: numbers of lanes; the first is 1.
-        lane_images: training images of each class in `lanes`.
+        lane_images: training images of each class in `lanes` and `methods`.
         many_runs: runs that are carried out with and without worker processes: by the name of
             their network in `lanes` how many seeds, and what differs from their recipe.
     """
@@ -52,7 +52,7 @@ class Sizes:
     repeats: int = 5
     epochs: int = 20
     peer_epochs: int = 3
-    unit_seconds: float = 1.0
+    unit_seconds: float = 0.5
     step_batches: tuple[int, ...] = (64, 256, 1024)
     convolution_batches: tuple[int, ...] = (32, 64)
     convolution_images: int = 128
@@ -62,7 +62,7 @@ class Sizes:
     recipe: Mapping[str, Any] = field(default_factory=dict)
     methods: tuple[str, ...] | None = None
     methods_recipe: Mapping[str, Any] = field(
-        default_factory=lambda: {"hidden": [1000], "batch_size": 256, "epochs": 4}
+        default_factory=lambda: {"hidden": [200], "batch_size": 256, "epochs": 2}
     )
     run: Mapping[str, Any] = field(default_factory=dict)
     run_recipes: tuple[str, ...] = ("paper's recipe", "tuned recipe")
@@ -76,7 +76,7 @@ class Sizes:
     tasks: tuple[int, ...] = (5, 20, 100)
     task_images: int = 128
     task_epochs: int = 3
-    group_sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+    group_sizes: tuple[int, ...] = (1_000, 100_000, 10_000_000)
     regression_steps: int = 2000
     lanes: tuple[int, ...] = (1, 4, 16, 64)
     lane_images: int = 1024
@@ -99,7 +99,7 @@ QUICK = Sizes(
     convolution_images=64,
     photographs={"data.patients": 60},
     methods=("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal"),
-    methods_recipe={"hidden": [100], "batch_size": 1024, "epochs": 2},
+    methods_recipe={"hidden": [100], "batch_size": 256, "epochs": 2},
     run={"epochs": 1, "eval_samples": 4},
     run_recipes=("paper's recipe",),
     run_seeds=1,
