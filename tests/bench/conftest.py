@@ -19,6 +19,7 @@ TINY = Sizes(
     test_images=4,
     recipe={"hidden": [8], "batch_size": 16, "eval_samples": 2},
     methods=("joint", "naive", "ewc-separate", "radial-vcl"),
+    method_images=40,
     methods_recipe={"hidden": [8], "batch_size": 16, "epochs": 2},
     run={"epochs": 1},
     run_recipes=("tuned recipe",),

@@ -46,12 +46,12 @@ def measure(setting: Setting) -> Result:
     """Seconds of an epoch and beside the epochs, and both together over those of `naive`."""
     tasks: dict[str, SecondTask] = {}
     notes = [
-        f"Tasks of {2 * setting.sizes.lane_images:,} random images. A measured unit is one call "
+        f"Tasks of {2 * setting.sizes.method_images:,} random images. A measured unit is one call "
         f"of `train()` with {_epochs(setting)} epochs of the second task, from which a task of "
         f"{EPOCHS} is reckoned: its epochs, and what comes once (old outputs, curvature, points to "
         "keep, optimiser, consolidation). One weight sample a step and a prediction left out."
     ]
-    images = noise(setting.scratch / "methods", 4, setting.sizes.lane_images, 1)
+    images = noise(setting.scratch / "methods", 4, setting.sizes.method_images, 1)
     for name in setting.sizes.methods or names("method"):
         try:
             training = _training(name, images, setting)

@@ -28,6 +28,7 @@ class Sizes:
         test_images: likewise.
         recipe: keys of the recipes that are not as in `baselines/`.
         methods: that are held against `naive`, itself among them; None for all there are.
+        method_images: training images of each class there.
         methods_recipe: keys of their recipes, whatever `baselines/` says.
         run: those of the whole runs that are not as in `baselines/`.
         run_recipes: of the whole runs; names of `vcl_radial.bench.run.RECIPES`.
@@ -44,7 +45,7 @@ class Sizes:
         group_sizes: numbers of weights D in `kl`.
         regression_steps: of the networks in `regression`.
         lanes: numbers of lanes; the first is 1.
-        lane_images: training images of each class in `lanes` and `methods`.
+        lane_images: training images of each class in `lanes`.
         many_runs: runs that are carried out with and without worker processes: by the name of
             their network in `lanes` how many seeds, and what differs from their recipe.
     """
@@ -61,6 +62,7 @@ class Sizes:
     test_images: int = 1000
     recipe: Mapping[str, Any] = field(default_factory=dict)
     methods: tuple[str, ...] | None = None
+    method_images: int = 6000
     methods_recipe: Mapping[str, Any] = field(
         default_factory=lambda: {"hidden": [200], "batch_size": 256, "epochs": 2}
     )
@@ -99,6 +101,7 @@ QUICK = Sizes(
     convolution_images=64,
     photographs={"data.patients": 60},
     methods=("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal"),
+    method_images=512,
     methods_recipe={"hidden": [100], "batch_size": 256, "epochs": 2},
     run={"epochs": 1, "eval_samples": 4},
     run_recipes=("paper's recipe",),
