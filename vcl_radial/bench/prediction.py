@@ -42,8 +42,8 @@ def measure(setting: Setting) -> Result:
         [
             "The test images of the second task after its training. Apart: the mean over images of "
             f"|p - p'|, with p and p' means over {seeds} seeds of the draws, p' with all weights "
-            "drawn; by chance: the same of the first and the second half of a way's seeds, over sqrt(2). "
-            "Spreads are standard deviations over the seeds."
+            "drawn; by chance: the same of the first and the second half of a way's seeds, over "
+            "sqrt(2). Spreads are standard deviations over the seeds."
         ],
     )
 
