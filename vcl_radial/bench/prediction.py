@@ -56,7 +56,8 @@ def _rows(method: str, strategy: Any, setting: Setting) -> list[Row]:
 
     def in_bfloat16() -> Tensor:
         with torch.autocast(x.device.type, torch.bfloat16):
-            return trained.predict(x, head).float()
+            log_probabilities: Tensor = trained.predict(x, head)
+        return log_probabilities.float()
 
     ways: dict[str, Callable[[], Tensor]] = {
         drawn: lambda: trained.likelihood.predictive(trained.draws(x, head)),
