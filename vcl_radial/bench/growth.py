@@ -84,8 +84,9 @@ def measure(setting: Setting) -> Result:
             f"else is as in the recipe, in batches of {BATCH}: four hidden layers of 200, two "
             "classes a task, one draw a step, 100 draws a prediction. Weights: those of layers of "
             f"{', '.join(map(str, setting.sizes.widths))} units.",
-            f"A prediction is of {SCORED} images. An evaluation scores every task of its stream; "
-            "last fifth / first fifth: seconds of the last tasks over those of the first.",
+            f"A prediction is of {SCORED} images. An evaluation scores every task of its stream, "
+            "with 20 draws. Last fifth / first fifth: seconds of the last tasks over those of the "
+            "first.",
             "Memory: that of a process of its own which trains every task and scores the last, in "
             f"batches of {PROBED_BATCH}, and of 4 where tasks grow. Peak: above what the process "
             "had before. Held: parameters, gradients, prior and optimiser, counted from tensors.",

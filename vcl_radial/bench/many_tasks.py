@@ -12,8 +12,8 @@ from vcl_radial.bench.timing import rounds
 from vcl_radial.bench.training import Training
 
 _CLASSES_PER_TASK = 2
-_BATCH, _SCORED = 64, 16
-"""Rows of a batch, and images of a class that are scored."""
+_BATCH, _SCORED, _DRAWS = 64, 16, 20
+"""Rows of a batch, and images of a class that are scored, with so many draws."""
 
 
 def cost_of_tasks(methods: Sequence[str], setting: Setting) -> list[Row]:
@@ -48,7 +48,7 @@ def cost_of_tasks(methods: Sequence[str], setting: Setting) -> list[Row]:
 def train_all(method: str, tasks: int, images: Images, setting: Setting) -> dict[str, float]:
     """Train every task of a new run once, and score all of them at the end."""
     keys: dict[str, Any] = {"stream.tasks": tasks, "stream.validation": 0.0, "batch_size": _BATCH}
-    keys |= {"epochs": setting.sizes.task_epochs, **setting.sizes.recipe}
+    keys |= {"epochs": setting.sizes.task_epochs, "eval_samples": _DRAWS, **setting.sizes.recipe}
     training = Training(method, keys, images, setting.device, setting.clock)
     seconds = []
     for experience in training.run.train_experiences[1:]:

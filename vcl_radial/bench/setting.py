@@ -69,7 +69,7 @@ class Sizes:
     run: Mapping[str, Any] = field(default_factory=dict)
     run_recipes: tuple[str, ...] = ("paper's recipe", "tuned recipe")
     run_seeds: int = 2
-    prediction_seeds: int = 20
+    prediction_seeds: int = 12
     growth_images: int = 1024
     widths: tuple[int, ...] = (100, 200, 400, 800, 1600)
     classes: tuple[int, ...] = (2, 8, 32, 128)
@@ -77,14 +77,14 @@ class Sizes:
     prediction_draws: tuple[int, ...] = (10, 100, 1000)
     tasks: tuple[int, ...] = (5, 20, 100)
     task_images: int = 128
-    task_epochs: int = 3
+    task_epochs: int = 2
     group_sizes: tuple[int, ...] = (1_000, 100_000, 10_000_000)
-    regression_steps: int = 2000
+    regression_steps: int = 1000
     lanes: tuple[int, ...] = (1, 4, 16, 64)
     lane_images: int = 1024
     many_runs: Mapping[str, tuple[int, Mapping[str, Any]]] = field(
         default_factory=lambda: {
-            "small network": (4, {"epochs": 100}),
+            "small network": (4, {"epochs": 60}),
         }
     )
 
