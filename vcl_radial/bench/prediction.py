@@ -18,7 +18,7 @@ from torch import Tensor
 from vcl_radial.bench.pictures import Ratios
 from vcl_radial.bench.setting import Result, Row, Setting, row
 from vcl_radial.bench.timing import interleaved, ratios
-from vcl_radial.bench.training import TWO_TASKS, Training
+from vcl_radial.bench.training import Training
 from vcl_radial.metrics import accuracy, nll
 
 NAME = "prediction"
@@ -31,7 +31,7 @@ PICTURES = (Ratios(NAME, "A prediction without draws of the first layer", RATIO)
 def measure(setting: Setting) -> Result:
     """Seconds of a prediction both ways, how far they are apart, and their spreads."""
     sizes, seeds = setting.sizes, setting.sizes.prediction_seeds
-    keys = {**TWO_TASKS, "epochs": sizes.epochs, **sizes.recipe}
+    keys = {"epochs": sizes.epochs, **sizes.recipe}
     rows: list[Row] = []
     for method in METHODS:
         training = Training(method, keys, setting.images, setting.device, setting.clock)
