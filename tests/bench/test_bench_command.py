@@ -116,7 +116,7 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
 def test_what_each_section_measures_is_listed(capsys):
     assert main(["bench", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"{name:12}{measures}" for name, measures in sections().items()]
+    assert lines == [f"{name:14}{measures}" for name, measures in sections().items()]
 
 
 def test_a_section_joins_those_that_were_measured_before(tiny, capsys):

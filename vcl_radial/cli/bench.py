@@ -69,7 +69,7 @@ def _bench(options: argparse.Namespace) -> int:
 
     if options.list:
         for name, measures in sections().items():
-            print(f"{name:12}{measures}")
+            print(f"{name:14}{measures}")
         return DONE
     device = usable_device(options.device)
 
