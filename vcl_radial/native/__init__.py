@@ -11,6 +11,7 @@ from vcl_radial.native.step import (
     Moments,
     Room,
     draw,
+    make_steps,
     serves,
     standard_normal,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "Room",
     "draw",
     "library",
+    "make_steps",
     "serves",
     "standard_normal",
     "unavailable",

@@ -68,11 +68,11 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     """With the types of the functions' arguments."""
     pointer, count = ctypes.c_void_p, ctypes.c_ssize_t
     loaded.vcl_draw.argtypes = [pointer] * 6 + [count] * 3
-    loaded.vcl_step.argtypes = [pointer]
+    loaded.vcl_steps.argtypes = [pointer, count]
     loaded.vcl_normal.argtypes = [pointer, count, ctypes.c_uint64]
     loaded.vcl_network_train.argtypes = loaded.vcl_network_scratch.argtypes = [pointer]
     loaded.vcl_network_train.restype, loaded.vcl_network_scratch.restype = None, count
-    loaded.vcl_draw.restype = loaded.vcl_step.restype = loaded.vcl_normal.restype = None
+    loaded.vcl_draw.restype = loaded.vcl_steps.restype = loaded.vcl_normal.restype = None
     return loaded
 
 

@@ -365,3 +365,7 @@ void vcl_step(const Step *step) {
     }
     if (step->mean_count) *step->mean_count += 1.0f, *step->rho_count += 1.0f;
 }
+
+void vcl_steps(const Step *const *steps, Count n) {
+    for (Count i = 0; i < n; i++) vcl_step(steps[i]);
+}

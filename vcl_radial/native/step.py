@@ -5,7 +5,8 @@ All of them work in place, on contiguous float32 tensors on the CPU; `serves` te
 
 from __future__ import annotations
 
-from ctypes import Structure, byref, c_float, c_int, c_ssize_t, c_void_p
+from collections.abc import Sequence
+from ctypes import Structure, addressof, c_float, c_int, c_ssize_t, c_void_p
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -178,9 +179,6 @@ class AdamBlock:
         stretch: Tensor | None = None,
         counts: tuple[Tensor, Tensor] | None = None,
     ) -> None:
-        native = library()
-        assert native is not None
-        self._native = native
         self._tensors = (mean, rho, prior, stretch, counts)  # whose memory the addresses are of
         groups, D = mean[0].shape
         self._summed = mean[0], rho[0], *prior
@@ -200,14 +198,14 @@ class AdamBlock:
         )
         if counts is not None:
             self._step.mean_count, self._step.rho_count = map(_address, counts)
-        self._by_reference = byref(self._step)
+        self.address = addressof(self._step)
 
     def is_of(self, mean: Tensor, rho: Tensor) -> bool:
         """Whether these are the mean and rho, where they were."""
         here = self._step.mean.value, self._step.rho.value
         return here == (mean.data_ptr(), rho.data_ptr())
 
-    def step(
+    def prepare(
         self,
         numbers: tuple[int, int],
         rates: tuple[float, float],
@@ -217,7 +215,7 @@ class AdamBlock:
         scale: Tensor,
         gradient: Gradient,
     ) -> None:
-        """A step, its numbers (from 1) and rates those of mean and rho; scale <- softplus(rho)."""
+        """Say what the next step is: its numbers (from 1) and rates of mean and rho, and so on."""
         step, settings = self._step, (betas, epsilon, kl_factor)
         if settings != self._settings:
             self._settings = settings
@@ -234,7 +232,15 @@ class AdamBlock:
         step.D_first = first.numel() // step.groups
         step.grad_first, step.grad_second = first.data_ptr(), _address(second)
         step.grad_scale, step.noise = _address(of_scale), _address(noise)
-        self._native.vcl_step(self._by_reference)
+        self._read = gradient  # whose memory the step reads
+
+
+def make_steps(blocks: Sequence[AdamBlock]) -> None:
+    """Make the steps that were prepared, none of which waits for Python; scale <- softplus(rho)."""
+    native = library()
+    assert native is not None
+    addresses = (c_void_p * len(blocks))(*[block.address for block in blocks])
+    native.vcl_steps(addresses, len(blocks))
 
 
 @lru_cache(maxsize=8)

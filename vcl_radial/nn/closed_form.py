@@ -85,6 +85,8 @@ class ClosedFormGradients:
                     continue
                 if native_adam is None or not native_adam.step(drawn, given, factor):
                     in_torch.append((drawn, given, factor))
+        if native_adam is not None:
+            native_adam.finish()
         _fill_gradients(in_torch)
         for drawn, _, _ in in_torch:
             drawn.forget_scale()

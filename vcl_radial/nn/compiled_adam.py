@@ -27,9 +27,10 @@ class CompiledAdam:
         self.optimizer = optimizer
         self._group_of = {p: group for group in optimizer.param_groups for p in group["params"]}
         self._compiled: dict[DrawnBlock, _Compiled] = {}
+        self._prepared: list[native.AdamBlock] = []
 
     def step(self, drawn: DrawnBlock, gradient: native.Gradient, kl_factor: float) -> bool:
-        """Whether the block could be stepped, and has been."""
+        """Whether the block can be stepped, and will be by `finish`."""
         mean, rho = drawn.block.mean, drawn.block.rho
         compiled = self._compiled.get(drawn)
         if compiled is None or not self._serves(compiled, mean, rho):
@@ -40,7 +41,7 @@ class CompiledAdam:
             return False
         group, rho_group = compiled.groups
         of_mean, of_rho = compiled.states
-        compiled.block.step(
+        compiled.block.prepare(
             # Means may have been trained before.
             (int(of_mean["step"].item()) + 1, int(of_rho["step"].item()) + 1),
             (float(group["lr"]), float(rho_group["lr"])),
@@ -50,7 +51,14 @@ class CompiledAdam:
             drawn.scale,
             gradient,
         )
+        self._prepared.append(compiled.block)
         return True
+
+    def finish(self) -> None:
+        """Make the steps of the blocks together."""
+        if self._prepared:
+            native.make_steps(self._prepared)
+            self._prepared.clear()
 
     def _serves(self, compiled: _Compiled, mean: Tensor, rho: Tensor) -> bool:
         """Whether mean and rho are where they were; Avalanche empties the state of an optimiser."""

@@ -254,7 +254,7 @@ class LaneStep:
         for lane in range(len(block.mean)):
             mean, scale, own_noise = (None if g is None else g[lane] for g in given)
             assert mean is not None
-            native_lanes[lane].step(
+            native_lanes[lane].prepare(
                 (self.adam.steps, self.adam.steps),
                 self.rates[lane],
                 BETAS,
@@ -263,6 +263,7 @@ class LaneStep:
                 block.scale[lane],
                 native.Gradient(mean, None, scale, own_noise),
             )
+        native.make_steps(native_lanes[: len(block.mean)])
 
     def _block_step(
         self,
