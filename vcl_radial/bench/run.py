@@ -50,9 +50,9 @@ def measure(setting: Setting) -> Result:
     return Result(
         rows,
         [
-            f"`vcl-radial run {BENCHMARK} --method METHOD --seeds {seeds} --jobs 1`, with "
-            "`--tuned` for the tuned recipe: wall-clock time in a new process. Start-up: imports, "
-            "worker process, data, networks. Report: tables, figures, exit."
+            f"`vcl-radial run {BENCHMARK} --method radial-vcl --seeds {seeds} --jobs 1`, "
+            "and `naive`, with `--tuned` for the tuned recipe: wall-clock time in a new process. "
+            "Start-up: imports, worker process, data, networks. Report: tables, figures, exit."
         ],
     )
 

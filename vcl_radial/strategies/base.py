@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import torch
-from avalanche.models import MultiTaskModule
+from avalanche.models import DynamicModule, MultiTaskModule
 from avalanche.training.plugins import EvaluationPlugin, LRSchedulerPlugin
 from avalanche.training.plugins.clock import Clock
 from avalanche.training.templates import SupervisedTemplate
@@ -112,6 +112,9 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             **settings,
         )
         method.check_optimizer(self.optimizer)
+        # Modules that Avalanche adapts to an experience; a network of the suite has none.
+        inside = (isinstance(module, DynamicModule) for module in method.network.modules())
+        self._adapts_inside = foreign or any(inside)
         self._asked = self.optimizer
         self._of_method: Optimizer | None = None
         cls = type(self)
@@ -253,6 +256,17 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         self.method.begin_task(self._task())
         if boundary:
             self.make_optimizer(**kwargs)
+
+    def model_adaptation(self, model: nn.Module | None = None) -> nn.Module:
+        """Make the heads of the experience; an evaluation does not look at all the others."""
+        model = self.model if model is None else model
+        elsewhere = self.device != next(model.parameters()).device
+        if self.is_training or self._adapts_inside or elsewhere:
+            adapted: nn.Module = super().model_adaptation(model)
+            return adapted
+        assert isinstance(model, TaskModel)
+        model.adaptation(self.experience)
+        return model
 
     def make_optimizer(self, **kwargs: Any) -> None:
         """Start the optimiser afresh: Adam's moments belong to the task that made them."""
