@@ -33,10 +33,10 @@ def test_an_item_has_its_own_share_and_that_with_all_it_calls():
 def test_a_tree_has_callers_first_and_leaves_out_what_is_too_small(smallest, kept):
     shares = tree(STACKS, smallest)
     assert len(shares) == kept
-    for place, (stack, share) in enumerate(shares.items()):
+    for number, (stack, share) in enumerate(shares.items()):
         assert share >= smallest
         if stack[:-1]:
-            assert list(shares).index(stack[:-1]) < place
+            assert list(shares).index(stack[:-1]) < number
             assert share <= shares[stack[:-1]]
 
 

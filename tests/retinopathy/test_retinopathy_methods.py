@@ -42,31 +42,18 @@ class Pull(Method):
         super().load_state_dict(state)
         self.anchors = state["anchors"]
 """
-STRATEGY = """
-from vcl_radial.strategies import ContinualStrategy
-
-
-class Pull(ContinualStrategy):
-    def __init__(self, *, strength=1.0, **settings):
-        super().__init__(**settings)
-        self.strength, self.anchors = strength, None
-
-    def penalty(self):
-        if self.anchors is None:
-            return 0.0
-        pairs = zip(self.network.parameters(), self.anchors, strict=True)
-        return self.strength * sum((w - anchor).square().sum() for w, anchor in pairs)
-
-    def consolidate(self, experience):
-        self.anchors = [w.detach().clone() for w in self.network.parameters()]
-
-    def state_dict(self):
-        return super().state_dict() | {"anchors": self.anchors}
-
-    def load_state_dict(self, state):
-        super().load_state_dict(state)
-        self.anchors = state["anchors"]
-
+AS_A_STRATEGY = {
+    "vcl_radial.methods.base": "vcl_radial.strategies",
+    "Method": "ContinualStrategy",
+    "self, network, *": "self, *",
+    "network, **settings": "**settings",
+    "end_task(self, task)": "consolidate(self, experience)",
+}
+"""What of the method reads otherwise where the same idea is a strategy."""
+STRATEGY = METHOD
+for of_method, of_strategy in AS_A_STRATEGY.items():
+    STRATEGY = STRATEGY.replace(of_method, of_strategy)
+STRATEGY += """
 
 class Steps(Pull):
     def optimizer_step(self):

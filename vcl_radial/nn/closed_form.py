@@ -80,11 +80,11 @@ class ClosedFormGradients:
         for layer in self._layers:
             for drawn, gradient in zip(layer.drawn, layer.gradients(), strict=True):
                 factor = kl_factor if drawn.block in counted else 0.0
-                given = gradient or (_no_gradient(drawn.block) if factor else None)
-                if given is None:
+                nll_gradient = gradient or (_no_gradient(drawn.block) if factor else None)
+                if nll_gradient is None:
                     continue
-                if native_adam is None or not native_adam.step(drawn, given, factor):
-                    in_torch.append((drawn, given, factor))
+                if native_adam is None or not native_adam.step(drawn, nll_gradient, factor):
+                    in_torch.append((drawn, nll_gradient, factor))
         if native_adam is not None:
             native_adam.finish()
         _fill_gradients(in_torch)

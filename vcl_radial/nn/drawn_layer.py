@@ -179,8 +179,9 @@ def _sum(one: native.Gradient, other: native.Gradient) -> native.Gradient:
 
 def whole(gradient: native.Gradient) -> tuple[Tensor, Tensor]:
     """With respect to mean and scale, `[groups, D]` each."""
-    given = gradient.scale if gradient.scale is not None else gradient.noise
-    assert given is not None
-    parts = [part.reshape(len(given), -1) for part in gradient[:2] if part is not None]
+    noise, scale = gradient.noise, gradient.scale
+    like = noise if scale is None else scale
+    assert like is not None
+    parts = [part.reshape(len(like), -1) for part in gradient[:2] if part is not None]
     mean = torch.cat(parts, dim=1)
-    return mean, (given if gradient.scale is not None else mean * given)
+    return mean, (mean * like if scale is None else scale)
