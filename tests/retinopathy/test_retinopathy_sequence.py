@@ -14,6 +14,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.execute import together
 from vcl_radial.tracks.retinopathy.parts import parts_of, sharper_half, sharpness
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings
@@ -124,6 +125,76 @@ def test_the_first_site_is_learnt_as_if_it_were_alone(tmp_path, sites):
     assert set(one["set"]) == {"test"}
     assert one["probability"].tolist() == after_one["probability"].tolist()
     assert one["probability"].tolist() != after_two["probability"].tolist()
+
+
+# References
+
+
+def carried_out(folder, sites, **keys):
+    """What is predicted by a method of point estimates, after all its training."""
+    run = RunFolder(folder, run_of(posterior="none", epochs=1, **keys))
+    execute(run, sites)
+    return pd.read_csv(run.path / "predictions.csv")
+
+
+def test_joint_learns_all_sites_at_once_from_their_parts(tmp_path, sites):
+    both = together(sites)
+    assert len(both.data) == len(sites[0].data) + len(sites[1].data)
+    for part in ("train", "validation", "test"):
+        rows, parts = getattr(both.split, part), [getattr(s.split, part) for s in sites]
+        assert len(rows) == sum(map(len, parts))
+        images = torch.cat([s.data.images(own) for s, own in zip(sites, parts, strict=True)])
+        # Back to front: rows are given in any order.
+        assert torch.equal(both.data.images(rows[::-1].copy()), images.flip(0))
+        classes = torch.cat([s.data.classes()[own] for s, own in zip(sites, parts, strict=True)])
+        assert torch.equal(both.data.classes()[rows], classes)
+    predictions = carried_out(tmp_path, sites, strategy="joint")
+    assert set(predictions["after"]) == {"two"}
+    assert set(predictions["set"]) == {"one", "two"}
+
+
+def test_joint_on_one_site_is_training_on_it(tmp_path, sites):
+    joint, naive = (
+        carried_out(tmp_path, sites[:1], strategy=strategy) for strategy in ("joint", "naive")
+    )
+    assert joint.equals(naive)
+
+
+def test_a_network_for_each_site_answers_for_it_whatever_the_others_are(tmp_path, sites):
+    one, two = sites
+    dark = dataclasses.replace(two, name="one", data=retinopathy_helpers.pixels(shift=-20))
+    tables = [
+        carried_out(tmp_path / str(k), pair, strategy="single_task").set_index(["after", "set"])
+        for k, pair in enumerate(([one, two], [dark, two]))
+    ]
+    at = [table["probability"] for table in tables]
+    assert at[0]["one", "one"].tolist() == at[0]["two", "one"].tolist()
+    assert at[0]["two", "two"].tolist() != at[0]["one", "two"].tolist()
+    assert at[0]["two", "two"].tolist() == at[1]["two", "two"].tolist()
+    assert at[0]["one", "one"].tolist() != at[1]["one", "one"].tolist()
+
+
+@pytest.mark.parametrize(("strategy", "epochs"), [("joint", 2), ("single_task", 4)])
+def test_a_reference_that_is_stopped_anywhere_ends_with_the_same_files(
+    tmp_path, sites, strategy, epochs
+):
+    run = run_of(strategy=strategy, posterior="none", epochs=2)
+    whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
+    lines = []
+    execute(whole, sites, on_epoch=lines.append)
+    assert [step.epoch for step in lines] == list(range(1, epochs + 1))
+    assert {step.epochs for step in lines} == {epochs}
+
+    def stop(_):
+        raise Stop
+
+    for _ in range(epochs):
+        with pytest.raises(Stop):
+            execute(parts, sites, on_epoch=stop)
+        torch.rand(3)
+    execute(parts, sites, on_epoch=stop)
+    for name in ("predictions", "scores", "calibration"):
+        assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
 
 
 # Parts

@@ -33,7 +33,7 @@ class FundusData:
 
     photographs: Photographs
     size: int
-    _pixels: NDArray[np.uint8] | Tensor
+    _pixels: NDArray[np.uint8] | Tensor | _PixelsOfAll
     _rows: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -60,6 +60,36 @@ class FundusData:
         """With all pixels in the memory of a device: `len * 3 * size^2` bytes."""
         places = np.arange(len(self))
         return replace(self, _pixels=self.images(places).to(device), _rows=places)
+
+    @staticmethod
+    def together(tables: Sequence[FundusData]) -> FundusData:
+        """The photographs of several tables one after another, all of one size.
+
+        Their pixels stay where they lie. A name or a patient's number may be there twice.
+        """
+        rows = tuple(row for table in tables for row in table.photographs.rows)
+        return replace(
+            tables[0],
+            photographs=replace(tables[0].photographs, rows=rows),
+            _pixels=_PixelsOfAll(tables),
+            _rows=np.arange(len(rows)),
+        )
+
+
+class _PixelsOfAll:
+    """The pixels of several tables, indexed as one array."""
+
+    def __init__(self, tables: Sequence[FundusData]) -> None:
+        self.tables, self.ends = tables, np.cumsum([len(table) for table in tables])
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        size = self.tables[0].size
+        pixels = np.empty((len(rows), 3, size, size), np.uint8)
+        of_row = np.searchsorted(self.ends, rows, side="right")
+        for number, (table, end) in enumerate(zip(self.tables, self.ends, strict=True)):
+            here = of_row == number
+            pixels[here] = table.images(rows[here] + len(table) - end).cpu().numpy()
+        return pixels
 
 
 def load_pixels(

@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
+from vcl_radial.data.fundus import FundusData, Split
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
+from vcl_radial.methods.registry import find_method
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.runs.track import Step
@@ -48,8 +51,11 @@ class EpochTraining:
         self, run: Run, sites: Sequence[Prepared], device: str = "cpu", peers: Peers = ALONE
     ) -> None:
         self.run, self.sites, self.device, self.peers = run, sites, torch.device(device), peers
+        at_once = find_method(run.recipe.strategy).needs_whole_stream
+        self.trained_on = [together(sites)] if at_once else sites
+        """What the method is trained on, one after another: each site, or all of them together."""
         self.states: list[State] = []
-        """The method's state after each site."""
+        """The method's state after each training."""
         self._history: History = []
         self._training: Training | None = None
 
@@ -65,7 +71,7 @@ class EpochTraining:
         return replace(here, score=None, news=news, scalars={})
 
     def _step(self) -> Step:
-        return step(self.run, [site.name for site in self.sites], self.history)
+        return step(self.run, [site.name for site in self.trained_on], self.history)
 
     def state_dict(self) -> dict[str, Any]:
         """The states after the sites, the training at work, and the history."""
@@ -99,7 +105,7 @@ class EpochTraining:
             UserError: a step does not fit into memory.
             Diverged: the loss stopped being a finite number.
         """
-        while len(self.states) < len(self.sites):
+        while len(self.states) < len(self.trained_on):
             training = self._training = self._training or self._begin()
             while not training.finished:
                 with _memory_named(self.run.recipe.batch_size):
@@ -115,7 +121,7 @@ class EpochTraining:
         Raises:
             Diverged: predictions are not numbers.
         """
-        predictions = _predictions(self.run, self.sites, self.states, self.device)
+        predictions = self._predictions()
         tables = {
             "predictions": predictions,
             "scores": score_table(predictions),
@@ -152,7 +158,7 @@ class EpochTraining:
         site = len(self.states)
         return Training(
             self.run.recipe,
-            self.sites[site],
+            self.trained_on[site],
             self.run.seed,
             self.device,
             site=site,
@@ -166,6 +172,49 @@ class EpochTraining:
         ]
         self.states.append(training.carried())
         self._training = None
+
+    def _predictions(self) -> pd.DataFrame:
+        """What the method says about all that is scored on, after every training."""
+        recipe, seed, sites = self.run.recipe, self.run.seed, self.sites
+        scored = all_test_sets if self.run.evaluate_on == "test" else all_validation_sets
+        tables = []
+        for after, state in zip(self.trained_on, self.states, strict=True):
+            method = trained_method(recipe, after.data.size, state, self.device)
+            for number, (name, data, rows) in enumerate(scored(sites)):
+                # Of shifted sets nobody knows which site they are like.
+                network = method.predictor(number if number < len(sites) else None)
+                with method.using(network):
+                    log_draws = predict(
+                        method,
+                        data,
+                        rows,
+                        normalisation=after.normalisation,
+                        samples=method.eval_samples,
+                        seed=derived(seed, "prediction", 0),
+                        batch_size=recipe.batch_size,
+                        device=self.device,
+                    )
+                if not log_draws.isfinite().all():
+                    raise Diverged(
+                        f"predictions on {name} are not numbers: choose a smaller learning_rate"
+                    )
+                photographs = data.photographs.select(rows)
+                tables.append(prediction_table(after.name, name, photographs, log_draws))
+        return pd.concat(tables, ignore_index=True)
+
+
+def together(sites: Sequence[Prepared]) -> Prepared:
+    """All sites as one, for a method that learns them at once; it is called like the last one.
+
+    What was learned after it is what was learned from all.
+    """
+    starts = np.cumsum([0, *(len(site.data) for site in sites[:-1])])
+    parts = (
+        np.concatenate([getattr(s.split, part) + at for s, at in zip(sites, starts, strict=True)])
+        for part in ("train", "validation", "test")
+    )
+    data = FundusData.together([site.data for site in sites])
+    return replace(sites[-1], data=data, split=Split(*parts))
 
 
 def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
@@ -232,38 +281,6 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
         return [{name: float(row[name]) for name in HISTORY} for row in rows]
     state = folder.load("checkpoint.pt") or {"history": [], "training": None}
     return [*state["history"], *(state["training"] or {"history": []})["history"]]
-
-
-def _predictions(
-    run: Run,
-    sites: Sequence[Prepared],
-    states: Sequence[State],
-    device: torch.device,
-) -> pd.DataFrame:
-    """What the method says about all that is scored on, after every site."""
-    recipe, seed = run.recipe, run.seed
-    scored = all_test_sets if run.evaluate_on == "test" else all_validation_sets
-    tables = []
-    for site, state in zip(sites, states, strict=True):
-        method = trained_method(recipe, site.data.size, state, device)
-        for name, data, rows in scored(sites):
-            log_draws = predict(
-                method,
-                data,
-                rows,
-                normalisation=site.normalisation,
-                samples=method.eval_samples,
-                seed=derived(seed, "prediction", 0),
-                batch_size=recipe.batch_size,
-                device=device,
-            )
-            if not log_draws.isfinite().all():
-                raise Diverged(
-                    f"predictions on {name} are not numbers: choose a smaller learning_rate"
-                )
-            photographs = data.photographs.select(rows)
-            tables.append(prediction_table(site.name, name, photographs, log_draws))
-    return pd.concat(tables, ignore_index=True)
 
 
 def _is_selected(training: Training, line: Mapping[str, float]) -> bool:

@@ -118,7 +118,7 @@ class Recipe(MethodRecipe):
     eval_samples: Count = 16
     precision: Literal["float32", "bfloat16"] = "float32"
 
-    unserved: ClassVar = MethodRecipe.unserved | {
+    unserved: ClassVar = {
         "warm_up": "has epochs of its own before a task, which this track does not offer"
     }
 
