@@ -58,7 +58,10 @@ def table(patients=40, shift=0, name="drawn"):
 
 
 def pixels(**keys):
-    return load_pixels(table(**keys), 16, crop=False, jobs=1, tell=lambda line: None)
+    """As they are drawn: the local normalisation would take their brightness away."""
+    return load_pixels(
+        table(**keys), 16, crop=False, normalise="none", jobs=1, tell=lambda line: None
+    )
 
 
 def prepared(patients=40, shifted=False):

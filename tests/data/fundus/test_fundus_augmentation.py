@@ -77,6 +77,13 @@ def test_a_shift_by_whole_pixels_moves_the_window_and_lets_in_black(down, right)
     close(found, padded[:, :, 8 + down : 8 + down + H, 8 + right : 8 + right + H])
 
 
+def test_what_comes_in_from_outside_has_the_value_of_the_surround():
+    image = torch.full((1, 3, H, H), 128.0)
+    one = Augmentation().draw(1, torch.Generator().manual_seed(2))
+    close(changed(image, one, surround=128), image)
+    assert (changed(image, one) == 0).any()
+
+
 def test_a_window_of_half_the_side_is_a_crop_twice_as_large():
     images = smooth(size=H)
     # The window from column 4 and row 10 on, 16 by 16 pixels.

@@ -1,8 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from vcl_radial.data.fundus.prepare import field_of_view, squared
+
+squared = partial(squared, normalise="none")
 
 
 def ellipse(size=(120, 160), middle=(60, 80), half=(40, 50), value=200):

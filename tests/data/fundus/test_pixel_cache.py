@@ -34,9 +34,9 @@ def load(photographs, told, size=SIZE, **options):
     return load_pixels(photographs, size, **{"jobs": 2, "tell": told.append, **options})
 
 
-def decoded(photographs, size=SIZE, crop=True):
-    rows = photographs.rows
-    return np.stack([decode_one(photographs.reader, row, size, crop) for row in rows])
+def decoded(photographs, size=SIZE, crop=True, normalise="local"):
+    reader = photographs.reader
+    return np.stack([decode_one(reader, row, size, crop, normalise) for row in photographs.rows])
 
 
 def pixel_file(cache) -> Path:
@@ -62,11 +62,11 @@ def test_pixels_of_files_are_those_of_the_files(cache, told, tmp_path):
         Image.fromarray(noise_picture(k)).save(path)
         rows.append(Photograph(str(k), str(k), "unknown", 0, "here", path=path))
     photographs = Photographs("files", tuple(rows), FileReader(tmp_path))
-    data = load(photographs, told, size=24, crop=False)
+    data = load(photographs, told, size=24, crop=False, normalise="none")
     picture = np.zeros((24, 24, 3), np.uint8)
     picture[2:22] = noise_picture(0)
     assert np.array_equal(data.images([0])[0].numpy(), picture.transpose(2, 0, 1))
-    assert np.array_equal(data.images(range(3)).numpy(), decoded(photographs, 24, crop=False))
+    assert np.array_equal(data.images(range(3)).numpy(), decoded(photographs, 24, False, "none"))
 
 
 def test_nothing_is_decoded_twice(cache, told):
@@ -82,12 +82,14 @@ def test_nothing_is_decoded_twice(cache, told):
     assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".lock", ".npy"]
 
 
-def test_sizes_and_croppings_lie_side_by_side(cache, told):
+def test_sizes_croppings_and_normalisations_lie_side_by_side(cache, told):
     photographs = table()
-    for size, crop in ((16, True), (24, True), (16, False)):
-        load(photographs, told, size=size, crop=crop)
-    load(photographs, told, size=16, crop=True)
-    assert len(told) == len(list(cache.glob("*.npy"))) == 3
+    settings = [(16, True, "local"), (24, True, "local"), (16, False, "local"), (16, True, "none")]
+    for size, crop, normalise in [*settings, *settings]:
+        data = load(photographs, told, size=size, crop=crop, normalise=normalise)
+        expected = decoded(photographs, size, crop, normalise)
+        assert np.array_equal(data.images(range(12)).numpy(), expected)
+    assert len(told) == len(list(cache.glob("*.npy"))) == 4
 
 
 def changed_file(photographs):
@@ -347,9 +349,21 @@ def test_real_photographs_are_decoded_as_they_are(cache, told, retinopathy):
     for name in ("eyepacs-subset", "idrid"):
         whole = load_photographs(name, retinopathy.parent)
         some = whole.select(range(0, len(whole), len(whole) // 20))
-        data = load(some, told, size=48)
-        assert np.array_equal(data.images(range(len(some))).numpy(), decoded(some, 48))
+        data = load(some, told, size=48, normalise="none")
+        expected = decoded(some, 48, normalise="none")
+        assert np.array_equal(data.images(range(len(some))).numpy(), expected)
         # The field of view fills the square from side to side or from top to bottom.
         lit = data.images(range(len(some))).numpy().max(1) > 20
         extent = np.maximum(lit.any(1).sum(1), lit.any(2).sum(1))
         assert np.quantile(extent, 0.1) >= 46
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png"])
+def test_a_large_photograph_is_read_at_a_smaller_scale(tmp_path, suffix):
+    for edge in (500, 3000):
+        path = tmp_path / f"{edge}{suffix}"
+        Image.fromarray(noise_picture(0)).resize((edge + 200, edge)).save(path)
+        row = Photograph("a", "a", "unknown", 0, "here", path=path)
+        wide, high = FileReader(tmp_path).read(row, 96).size
+        assert min(edge, 512) <= high < 1024
+        assert wide / high == pytest.approx((edge + 200) / edge, rel=0.01)

@@ -9,7 +9,8 @@ The paper's steps, with sides from -1 to 1 and all draws uniform:
     5. resize to the original size
 
 They are one affine map from places in the result to places in the original, and what lies outside
-after any step is 0. So each image is interpolated once instead of three times.
+after any step has the value of what surrounds the field of view, 0 in the paper. So each image is
+interpolated once instead of three times.
 """
 
 from __future__ import annotations
@@ -103,8 +104,14 @@ class Augmentation:
         return Changes(flip, angle, shift, window, place)
 
 
-def changed(images: Tensor, changes: Changes) -> Tensor:
-    """Images `[B, 3, H, H]` after these changes, floating point, bilinear between pixels."""
+def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
+    """Images `[B, 3, H, H]` after these changes, floating point, bilinear between pixels.
+
+    Args:
+        images: of any values.
+        changes: of these images.
+        surround: the value of what comes in from outside.
+    """
     flip, angle, shift, window, place = (
         part.to(images.device, torch.float32)
         for part in (changes.flip, changes.angle, changes.shift, changes.window, changes.place)
@@ -118,8 +125,8 @@ def changed(images: Tensor, changes: Changes) -> Tensor:
     after_3 = after_4 + shift[:, None, None]
     inside = (after_4.abs() <= 1).all(-1) & (after_3.abs() <= 1).all(-1)
     original = torch.einsum("bij,bhwj->bhwi", flip[:, :, None] * turn, after_3)
-    sampled = grid_sample(images.float(), original, align_corners=False)
-    return sampled * inside[:, None]
+    sampled = grid_sample(images.float() - surround, original, align_corners=False)
+    return sampled * inside[:, None] + surround
 
 
 def _places(affine: Tensor, images: Tensor) -> Tensor:

@@ -124,7 +124,8 @@ class TrainingBatches:
             if self.augmentation is not None:
                 (state,) = np.random.SeedSequence([self.seed, 2, number, batch]).generate_state(1)
                 generator = torch.Generator().manual_seed(int(state))
-                x = changed(x, self.augmentation.draw(len(rows), generator)[mine])
+                drawn = self.augmentation.draw(len(rows), generator)[mine]
+                x = changed(x, drawn, self.data.surround)
             chosen = torch.from_numpy(rows[mine])
             yield Batch(self.normalisation(x), self._classes[chosen].to(self.device), chosen)
 

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from vcl_radial.data.decoding import processors
 from vcl_radial.data.fundus.faults import Fault, OnFault, Tell, settle, tell_user
+from vcl_radial.data.fundus.local_normalisation import GREY
 from vcl_radial.data.fundus.pixel_cache import open_pixels
+from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photographs
 from vcl_radial.errors import UserError
 
@@ -29,10 +31,12 @@ class FundusData:
     Attributes:
         photographs: those that could be decoded; `faults` names the others.
         size: pixels along an edge.
+        surround: the value of pixels outside the field of view.
     """
 
     photographs: Photographs
     size: int
+    surround: int
     _pixels: NDArray[np.uint8] | Tensor | _PixelsOfAll
     _rows: NDArray[np.int64]
 
@@ -97,20 +101,22 @@ def load_pixels(
     size: int,
     *,
     crop: bool = True,
+    normalise: Normalise = "local",
     on_fault: OnFault = "stop",
     jobs: int | None = None,
     tell: Tell = tell_user,
 ) -> FundusData:
     """Decode a table's photographs, or open what was decoded before.
 
-    The field of view is cut out, padded to a square and resized; see `prepare`. The pixels lie in
-    the cache folder; see `pixel_cache`. Give it a whole table and take rows of what it returns: a
-    table with other rows makes the cache stale.
+    The field of view is cut out, padded to a square, normalised and resized; see `prepare`. The
+    pixels lie in the cache folder; see `pixel_cache`. Give it a whole table and take rows of what
+    it returns: a table with other rows makes the cache stale.
 
     Args:
         photographs: the table.
         size: pixels along an edge.
         crop: whether the field of view is cut out.
+        normalise: "local" takes light and colours of the camera away, "none" leaves them.
         on_fault: "stop" at photographs that cannot be decoded, or "skip" them; either way they are
             counted and named in one line.
         jobs: how many are decoded at a time; by default one per processor.
@@ -122,10 +128,11 @@ def load_pixels(
     """
     if size < SMALLEST_SIZE:
         raise UserError(f"size = {size} must be at least {SMALLEST_SIZE} pixels")
-    cache = open_pixels(photographs, size, crop, jobs or processors(), tell)
+    cache = open_pixels(photographs, size, crop, normalise, jobs or processors(), tell)
     faults = [Fault(name, "damaged", why) for name, why in cache.unreadable.items()]
     settle(photographs.name, faults, len(photographs), on_fault, tell)
     names = [row.name for row in photographs.rows]
     rows = np.array([k for k, name in enumerate(names) if name not in cache.unreadable], np.int64)
     kept = replace(photographs.select(rows), faults=(*photographs.faults, *faults))
-    return FundusData(kept, size, cache.pixels, rows)
+    surround = GREY if normalise == "local" else 0
+    return FundusData(kept, size, surround, cache.pixels, rows)

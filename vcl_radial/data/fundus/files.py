@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vcl_radial.data.decoding import Unreadable, opened
 from vcl_radial.data.fundus.table import Photograph
@@ -12,6 +12,9 @@ from vcl_radial.errors import DataError
 
 if TYPE_CHECKING:
     from PIL import Image
+
+_EDGE: Final = 512
+"""Pixels along the shorter edge that a large photograph keeps at least."""
 
 
 class FileReader:
@@ -25,14 +28,15 @@ class FileReader:
         self.origin = str(origin.resolve())
 
     def read(self, photograph: Photograph, size: int) -> Image.Image:
-        """The picture in RGB; a JPEG much larger than `size` is decoded at a smaller scale."""
+        """The picture in RGB, at a smaller scale where it has many more pixels than `size`."""
         assert photograph.path is not None, f"{photograph.name} has no file"
         with opened(photograph.path) as image:
             if image.mode.startswith(("I", "F")):
                 raise Unreadable(f"{image.mode} pixels; save it with 8 bits per channel")
-            # The field may fill but a part of the picture, so more than `size` is kept.
-            image.draft("RGB", (3 * size, 3 * size))
-            return image.convert("RGB")
+            # The field may fill but a part of the picture, and lesions are small.
+            edge = max(3 * size, _EDGE)
+            image.draft("RGB", (edge, edge))  # of a JPEG, before it is decoded
+            return image.convert("RGB").reduce(max(1, min(image.size) // edge))
 
     def version(self, photograph: Photograph) -> str:
         """Size and time of the last change: contents are not read again for that."""

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from vcl_radial import atomic
 from vcl_radial.cache import cache_root, one_at_a_time
 from vcl_radial.data.decoding import Tell, Unreadable, decoded
-from vcl_radial.data.fundus import files, prepare
+from vcl_radial.data.fundus import files, local_normalisation, prepare
+from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photograph, Photographs, Reader
 from vcl_radial.errors import UserError
 
@@ -47,7 +48,7 @@ class PixelCache:
 
 
 def open_pixels(
-    photographs: Photographs, size: int, crop: bool, jobs: int, tell: Tell
+    photographs: Photographs, size: int, crop: bool, normalise: Normalise, jobs: int, tell: Tell
 ) -> PixelCache:
     """Open the cache of a table, and decode the photographs where it is missing or damaged.
 
@@ -55,7 +56,7 @@ def open_pixels(
         UserError: it cannot be written, or there is not enough space.
     """
     words = f"pixels of {photographs.name} at {size} px"
-    path = _path(photographs, size, crop)
+    path = _path(photographs, size, crop, normalise)
     waiting = f"{words}: another process is decoding them; waiting"
     try:
         if (cache := _opened(path)) is not None:
@@ -65,7 +66,8 @@ def open_pixels(
                 return cache
             state = "damaged; decoding" if path.exists() else "decoding"
             tell(f"{words}: {state} {len(photographs)} photographs into {path}")
-            decode = partial(decode_one, photographs.reader, size=size, crop=crop)
+            reader = photographs.reader
+            decode = partial(decode_one, reader, size=size, crop=crop, normalise=normalise)
             _build(path, photographs, size, decoded(decode, photographs.rows, jobs, words, tell))
             if (cache := _opened(path)) is not None:
                 return cache
@@ -78,11 +80,11 @@ def open_pixels(
 
 
 def decode_one(
-    reader: Reader, photograph: Photograph, size: int, crop: bool
+    reader: Reader, photograph: Photograph, size: int, crop: bool, normalise: Normalise
 ) -> NDArray[np.uint8] | str:
     """The pixels `[3, size, size]` of a photograph, or why there are none."""
     try:
-        square = prepare.squared(reader.read(photograph, size), size, crop)
+        square = prepare.squared(reader.read(photograph, size), size, crop, normalise)
     except Unreadable as why:
         return str(why)
     return np.ascontiguousarray(square.transpose(2, 0, 1))
@@ -133,15 +135,21 @@ def _opened(path: Path) -> PixelCache | None:
         return None
 
 
-def _path(photographs: Photographs, size: int, crop: bool) -> Path:
-    settings = {"size": size, "crop": crop, "origin": photographs.reader.origin}
+def _path(photographs: Photographs, size: int, crop: bool, normalise: Normalise) -> Path:
+    settings = {
+        "size": size,
+        "crop": crop,
+        "normalise": normalise,
+        "origin": photographs.reader.origin,
+    }
     versions = []
     for row in photographs.rows:
         try:
             versions.append([row.name, photographs.reader.version(row)])
         except Unreadable as why:
             versions.append([row.name, str(why)])
-    text = [Path(module.__file__ or "").read_text("utf-8") for module in (prepare, files)]
+    modules = (prepare, local_normalisation, files)
+    text = [Path(module.__file__ or "").read_text("utf-8") for module in modules]
     origin, fingerprint = _digest(settings), _digest([settings, versions, text])
     name = f"{photographs.name}-{size}px-{origin[:8]}-{fingerprint[:16]}.npy"
     return cache_root() / "fundus" / name

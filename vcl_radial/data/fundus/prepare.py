@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vcl_radial.data.fundus.local_normalisation import locally_normalised
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -18,6 +20,9 @@ _ENOUGH = 0.15
 Photographs that were equalised have specks all over their black margin: fewer than this.
 """
 
+
+Normalise = Literal["local", "none"]
+"""What is done to the colours: see `local_normalisation`."""
 
 Box = tuple[int, int, int, int]
 """Left, upper, right and lower edge in pixels."""
@@ -61,15 +66,19 @@ def _extent(lit: NDArray[np.bool_]) -> tuple[int, int] | None:
     return first, last
 
 
-def squared(picture: Image.Image, size: int, crop: bool = True) -> NDArray[np.uint8]:
+def squared(
+    picture: Image.Image, size: int, crop: bool = True, normalise: Normalise = "local"
+) -> NDArray[np.uint8]:
     """A square `[size, size, 3]` with the whole field of view, in its own proportions.
 
-    The field is cut out, padded with black to a square and resized with antialiasing.
+    The field is cut out, padded with black to a square, normalised and resized with antialiasing,
+    in this order: lesions are smaller than a pixel of the result.
 
     Args:
         picture: in RGB.
         size: pixels along an edge.
         crop: whether the field is cut out; if not, the whole picture is padded and resized.
+        normalise: "local", or "none" for the colours of the camera.
     """
     from PIL import Image
 
@@ -79,6 +88,8 @@ def squared(picture: Image.Image, size: int, crop: bool = True) -> NDArray[np.ui
     left -= (edge - (right - left)) // 2
     upper -= (edge - (lower - upper)) // 2
     square = picture.crop((left, upper, left + edge, upper + edge))
+    if normalise == "local":
+        square = Image.fromarray(locally_normalised(np.asarray(square)))
     if edge != size:
         square = square.resize((size, size), Image.Resampling.LANCZOS)
     return np.asarray(square)

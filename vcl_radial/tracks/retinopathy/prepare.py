@@ -184,5 +184,10 @@ def _load(name: str, settings: DataSettings, data_dir: Path | None, tell: Tell) 
         synthetic=SyntheticSettings(patients=settings.patients, artefacts=settings.artefacts),
     )
     return load_pixels(
-        photographs, settings.size, crop=settings.crop, on_fault=settings.on_fault, tell=tell
+        photographs,
+        settings.size,
+        crop=settings.crop,
+        normalise=settings.normalise,
+        on_fault=settings.on_fault,
+        tell=tell,
     )

@@ -22,6 +22,7 @@ class DataSettings(Settings):
         dataset: a name of `vcl_radial.data.fundus.FUNDUS_DATASETS`.
         size: pixels along an edge.
         crop: whether the field of view is cut out.
+        normalise: "local" takes light and colours of the camera away, "none" leaves them.
         split: "random" between patients, or the one that the data were "published" with.
         validation: share of the patients that epochs are chosen on.
         test: share of the patients that are scored on, where the split is random.
@@ -40,6 +41,7 @@ class DataSettings(Settings):
     dataset: str = "synthetic"
     size: Annotated[int, Field(ge=8, le=2048)] = 64
     crop: bool = True
+    normalise: Literal["local", "none"] = "local"
     split: Literal["random", "published"] = "random"
     validation: Share = 0.1
     test: Share = 0.2

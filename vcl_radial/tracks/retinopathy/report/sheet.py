@@ -93,7 +93,7 @@ def sheet(predictions: pd.DataFrame, photographs: Photographs, title: str) -> Fi
 
 def _picture(photographs: Photographs, photograph: Photograph) -> Any:
     try:
-        return squared(photographs.reader.read(photograph, _PIXELS), _PIXELS)
+        return squared(photographs.reader.read(photograph, _PIXELS), _PIXELS, normalise="none")
     except Unreadable:
         return None
 
