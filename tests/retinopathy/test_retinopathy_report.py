@@ -178,7 +178,7 @@ def test_pooled_calibration_is_that_of_all_photographs_together(methods):
     runs = methods["gaussian-vcl"]
     pooled = tables.pooled_calibration(tables.put_together(runs, "calibration"))
     predictions = pd.concat([read_table(run.path, "predictions") for run in runs])
-    said, happens = predictions["probability"].to_numpy(), predictions["referable"].to_numpy()
+    said, happens = predictions["probability"].to_numpy(), predictions["label"].to_numpy()
     curve = calibration_curve(happens, said)
     some = curve.count > 0
     assert pooled["count"].tolist() == curve.count[some].tolist()
@@ -305,11 +305,11 @@ def test_a_sequence_is_told_site_by_site(tmp_path):
     for name, text in named.items():
         if " after " in name:
             of_set, after = name.split(" after ")
-            mean = auc[(auc["set"] == of_set) & (auc["after"] == after)]["mean"].iloc[0]
+            mean = auc[(auc["part"] == of_set) & (auc["after"] == after)]["mean"].iloc[0]
             assert text.startswith(f"{mean:.1f}")
     assert len(named) == 2 + 4
     assert isinstance(part.blocks[1], Figure)
     figure = part.blocks[1].draw()
-    first = auc[auc["set"] == "camera-a"].set_index("after")["mean"]
+    first = auc[auc["part"] == "camera-a"].set_index("after")["mean"]
     drawn = figure.axes[0].lines[0].get_ydata()
     assert list(drawn) == pytest.approx([first["camera-a"], first["camera-b"]])

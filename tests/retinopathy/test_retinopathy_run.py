@@ -66,7 +66,8 @@ def test_a_run_that_is_stopped_again_and_again_ends_with_the_same_files(tmp_path
     history = pd.read_csv(whole.path / "history.csv")
     assert history["selected"].sum() == 1
     predicted = pd.read_csv(whole.path / "predictions.csv")
-    assert set(predicted["set"]) == {"test", "idrid"}
+    assert set(predicted["part"]) == {"test", "idrid", "validation"}
+    assert set(pd.read_csv(whole.path / "scores.csv")["part"]) == {"test", "idrid"}
 
 
 def test_a_step_that_does_not_fit_into_memory_names_the_batch_size(tmp_path, prepared, monkeypatch):
@@ -86,7 +87,7 @@ def test_a_run_that_is_stopped_while_it_predicts_trains_no_more(tmp_path, prepar
 
     folder, lines = RunFolder(tmp_path, run_of(epochs=1)), []
     with monkeypatch.context() as patch:
-        patch.setattr(execute_module, "_predictions", stopped)
+        patch.setattr(execute_module.EpochTraining, "_predictions", stopped)
         with pytest.raises(Stop):
             execute(folder, [prepared])
     execute(folder, [prepared], on_epoch=lines.append)

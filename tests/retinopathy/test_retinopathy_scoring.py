@@ -1,6 +1,7 @@
 """Tables of predictions and scores, by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from vcl_radial.metrics.referral import (
     referral_curve,
 )
 from vcl_radial.tracks.retinopathy.scoring import (
+    PREDICTIONS,
     REFERRED,
     calibration_table,
     prediction_table,
@@ -59,6 +61,33 @@ def test_a_line_says_what_the_draws_say():
     assert found["mutual_information"].tolist() == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_photograph_without_a_level_has_the_label_of_nobody_and_no_score():
+    photographs = table(4)
+    unknown = replace(photographs, rows=tuple(replace(r, grade=-1) for r in photographs.rows[:3]))
+    draws = log_draws([0.2] * 3, [0.4] * 3)
+    other = prediction_table("here", "odir-other", unknown, draws)
+    assert set(other["label"]) == {-1}
+    assert list(other) == list(PREDICTIONS)
+    test = predictions()
+    scores = score_table(pd.concat([test, other]), resamples=0)
+    assert set(scores[scores["part"] == "odir-other"]["metric"]) == {
+        "finds_artefacts",
+        "finds_shift",
+    }
+    assert set(calibration_table(pd.concat([test, other]))["part"]) == {"test"}
+    mixed = pd.concat([predictions(10, name="idrid"), other.assign(part="idrid")])
+    of_idrid = score_table(pd.concat([test, mixed]), resamples=0).query("part == 'idrid'")
+    assert value(of_idrid, "nll") == value(score_table(predictions(10), resamples=0), "nll")
+
+
+def test_validation_photographs_are_scored_where_there_are_no_others_and_never_beside_them():
+    validation, test = predictions(seed=1, name="a validation"), predictions(name="a")
+    both = pd.concat([test, validation])
+    pd.testing.assert_frame_equal(score_table(both), score_table(test))
+    pd.testing.assert_frame_equal(calibration_table(both), calibration_table(test))
+    assert set(score_table(validation, resamples=0)["part"]) == {"a validation"}
+
+
 def test_a_single_draw_is_ranked_by_entropy_alone():
     found = prediction_table("here", "test", table(1), log_draws([0.2, 0.6]))
     assert uncertainties(found) == ["entropy"]
@@ -69,11 +98,11 @@ def test_a_single_draw_is_ranked_by_entropy_alone():
 def test_scores_of_all_photographs_do_not_depend_on_what_would_be_referred():
     found = predictions(bias=0.1)
     scores = score_table(found, resamples=5)
-    expected = auc(found["referable"].to_numpy(), found["probability"].to_numpy())
+    expected = auc(found["label"].to_numpy(), found["probability"].to_numpy())
     for uncertainty in ("entropy", "mutual_information"):
         none = {"uncertainty": uncertainty, "referred": 0.0}
         assert value(scores, "auc", **none) == pytest.approx(expected)
-    p, y = found["probability"], found["referable"]
+    p, y = found["probability"], found["label"]
     assert value(scores, "brier") == pytest.approx(((p - y) ** 2).mean())
     of_label = np.where(y == 1, p, 1 - p)
     assert value(scores, "nll") == pytest.approx(-np.log(of_label).mean())
@@ -86,7 +115,7 @@ def test_every_score_stands_in_its_own_column():
     found["probability"] = rng.uniform(0.05, 0.95, len(found)).round(3)
     found["log_odds"] = np.log(found["probability"] / (1 - found["probability"]))
     scores = score_table(found, resamples=30, seed=2)
-    y, p = found["referable"].to_numpy(), found["probability"].to_numpy()
+    y, p = found["label"].to_numpy(), found["probability"].to_numpy()
     patients = found["patient"].to_numpy(np.str_)
     measures = {"auc": auc, "accuracy": accuracy_at_half, "balanced_accuracy": balanced_accuracy}
     seen = []
@@ -114,7 +143,7 @@ def test_a_network_that_is_sure_of_everything_has_scores_still():
     found = predictions()
     found["entropy"] = found["mutual_information"] = 0.0
     scores = score_table(found, resamples=0)
-    expected = auc(found["referable"].to_numpy(), found["probability"].to_numpy())
+    expected = auc(found["label"].to_numpy(), found["probability"].to_numpy())
     assert value(scores, "auc", uncertainty="entropy", referred=0.0) == pytest.approx(expected)
 
 
@@ -123,7 +152,7 @@ def test_a_confident_mistake_costs_its_margin_and_no_more():
     sure = torch.tensor([20.0, 20.0, 40.0, 40.0], dtype=torch.float64)
     draws = torch.stack([-sure, torch.zeros(4)], 1).log_softmax(-1)[None].float()
     found = prediction_table("here", "test", table(2), draws)
-    assert found["referable"].tolist() == [0, 0, 1, 1]
+    assert found["label"].tolist() == [0, 0, 1, 1]
     assert value(score_table(found, resamples=0), "nll") == pytest.approx(10)
 
 
@@ -142,38 +171,39 @@ def test_a_shifted_set_is_scored_apart_and_found_by_uncertainty():
     test, other = predictions(), predictions(10, seed=1, name="idrid")
     other["entropy"] += 1
     scores = score_table(pd.concat([test, other]), resamples=0)
-    assert value(scores, "finds_shift", uncertainty="entropy", set="idrid") == 100
-    assert not len(scores[(scores["metric"] == "finds_shift") & (scores["set"] == "test")])
+    assert value(scores, "finds_shift", uncertainty="entropy", part="idrid") == 100
+    assert not len(scores[(scores["metric"] == "finds_shift") & (scores["part"] == "test")])
     alone = score_table(test, resamples=0)
-    same = scores[(scores["set"] == "test")].reset_index(drop=True)
+    same = scores[(scores["part"] == "test")].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, same)
 
 
 def test_the_calibration_table_counts_every_photograph_once():
     both = pd.concat([predictions(), predictions(10, name="idrid")])
     found = calibration_table(both)
-    assert found.groupby("set")["count"].sum().to_dict() == {"test": 60, "idrid": 20}
+    assert found.groupby("part")["count"].sum().to_dict() == {"test": 60, "idrid": 20}
     some = found[found["count"] > 0]
     assert ((some["predicted"] >= some["lower"]) & (some["predicted"] <= some["upper"])).all()
     total = (some["observed"] * some["count"]).sum()
-    assert total == pytest.approx(both["referable"].sum())
+    assert total == pytest.approx(both["label"].sum())
 
 
 def test_a_search_is_told_the_mean_over_the_sites_after_the_last_one(tmp_path):
     rng = np.random.default_rng(0)
-    sets = [(after, name) for after in ("first", "second") for name in ("first", "second")]
+    parts = ("first validation", "second validation", "first")
+    sets = [(after, name) for after in ("first", "second") for name in parts]
     rows = pd.DataFrame(
         [
-            {"after": after, "set": name, "referable": k % 3 == 0, "probability": rng.uniform()}
+            {"after": after, "part": name, "label": k % 3 == 0, "probability": rng.uniform()}
             for after, name in sets
             for k in range(20)
         ]
-    ).astype({"referable": int})
+    ).astype({"label": int})
     rows["log_odds"] = np.log(rows["probability"] / (1 - rows["probability"]))
     rows.to_csv(tmp_path / "predictions.csv", index=False)
-    last = [part for _, part in rows[rows["after"] == "second"].groupby("set")]
-    aucs = [100 * roc_auc_score(part["referable"], part["probability"]) for part in last]
-    nlls = [log_loss(part["referable"], part["probability"]) for part in last]
+    last = [rows[(rows["after"] == "second") & (rows["part"] == name)] for name in parts[:2]]
+    aucs = [100 * roc_auc_score(part["label"], part["probability"]) for part in last]
+    nlls = [log_loss(part["label"], part["probability"]) for part in last]
     assert validation_scores(tmp_path) == pytest.approx(
         {"validation_auc": sum(aucs) / 2, "validation_nll": sum(nlls) / 2}
     )

@@ -103,13 +103,13 @@ def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, 
     for name in ("predictions", "scores", "calibration"):
         assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
     predictions = pd.read_csv(whole.path / "predictions.csv")
-    groups = predictions.groupby("after", sort=False)["set"].unique()
+    groups = predictions.groupby("after", sort=False)["part"].unique()
     assert {after: list(found) for after, found in groups.items()} == {
-        "one": ["one", "two"],
-        "two": ["one", "two"],
+        "one": ["one", "two", "one validation", "two validation"],
+        "two": ["one", "two", "one validation", "two validation"],
     }
     auc = pd.read_csv(whole.path / "scores.csv").query('metric == "auc"')
-    assert set(zip(auc["after"], auc["set"], strict=True)) == {
+    assert set(zip(auc["after"], auc["part"], strict=True)) == {
         (after, name) for after in ("one", "two") for name in ("one", "two")
     }
 
@@ -120,9 +120,10 @@ def test_the_first_site_is_learnt_as_if_it_were_alone(tmp_path, sites):
     execute(sequence, sites)
     one = pd.read_csv(alone.path / "predictions.csv")
     both = pd.read_csv(sequence.path / "predictions.csv")
-    after_one = both[(both["after"] == "one") & (both["set"] == "one")]
-    after_two = both[(both["after"] == "two") & (both["set"] == "one")]
-    assert set(one["set"]) == {"test"}
+    after_one = both[(both["after"] == "one") & (both["part"] == "one")]
+    after_two = both[(both["after"] == "two") & (both["part"] == "one")]
+    assert set(one["part"]) == {"test", "validation"}
+    one = one[one["part"] == "test"]
     assert one["probability"].tolist() == after_one["probability"].tolist()
     assert one["probability"].tolist() != after_two["probability"].tolist()
 
@@ -150,7 +151,7 @@ def test_joint_learns_all_sites_at_once_from_their_parts(tmp_path, sites):
         assert torch.equal(both.data.classes()[rows], classes)
     predictions = carried_out(tmp_path, sites, strategy="joint")
     assert set(predictions["after"]) == {"two"}
-    assert set(predictions["set"]) == {"one", "two"}
+    assert set(predictions["part"]) == {"one", "two", "one validation", "two validation"}
 
 
 def test_joint_on_one_site_is_training_on_it(tmp_path, sites):
@@ -164,7 +165,7 @@ def test_a_network_for_each_site_answers_for_it_whatever_the_others_are(tmp_path
     one, two = sites
     dark = dataclasses.replace(two, name="one", data=retinopathy_helpers.pixels(shift=-20))
     tables = [
-        carried_out(tmp_path / str(k), pair, strategy="single_task").set_index(["after", "set"])
+        carried_out(tmp_path / str(k), pair, strategy="single_task").set_index(["after", "part"])
         for k, pair in enumerate(([one, two], [dark, two]))
     ]
     at = [table["probability"] for table in tables]

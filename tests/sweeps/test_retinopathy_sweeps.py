@@ -67,7 +67,7 @@ def test_the_score_is_the_auc_of_the_best_epoch_on_the_validation_part(searched)
         (site,) = prepare.prepare(run.data)
         wanted = site.data.photographs.select(site.split.validation)
         predicted = pd.read_csv(folder / "predictions.csv")
-        assert set(predicted["set"]) == {"validation"}
+        assert set(predicted["part"]) == {"validation"}
         assert list(predicted["image"]) == [row.name for row in wanted.rows]
 
 

@@ -176,11 +176,15 @@ class EpochTraining:
     def _predictions(self) -> pd.DataFrame:
         """What the method says about all that is scored on, after every training."""
         recipe, seed, sites = self.run.recipe, self.run.seed, self.sites
-        scored = all_test_sets if self.run.evaluate_on == "test" else all_validation_sets
+        parts = list(enumerate(all_validation_sets(sites)))
+        if self.run.evaluate_on == "test":
+            parts = [*enumerate(all_test_sets(sites)), *parts]
         tables = []
         for after, state in zip(self.trained_on, self.states, strict=True):
             method = trained_method(recipe, after.data.size, state, self.device)
-            for number, (name, data, rows) in enumerate(scored(sites)):
+            for number, (name, data, rows) in parts:
+                if not len(rows):
+                    continue
                 # Of shifted sets nobody knows which site they are like.
                 network = method.predictor(number if number < len(sites) else None)
                 with method.using(network):

@@ -26,7 +26,7 @@ from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.data_files import user_root
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.parts import parts_of
-from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings, Run
 
 Scored = tuple[str, FundusData, NDArray[np.int64]]
 """Name, photographs and rows of something that is scored on."""
@@ -63,13 +63,16 @@ def all_test_sets(sites: Sequence[Prepared]) -> list[Scored]:
 
 
 def all_validation_sets(sites: Sequence[Prepared]) -> list[Scored]:
-    """The validation part of every site, named as the test parts are."""
-    return _parts(sites, "validation")
+    """The validation part of every site, which may be empty.
+
+    It is named "validation", and "<site> validation" where there are several sites.
+    """
+    return _parts(sites, "validation", f" {VALIDATION}")
 
 
-def _parts(sites: Sequence[Prepared], part: str) -> list[Scored]:
+def _parts(sites: Sequence[Prepared], part: str, behind: str = "") -> list[Scored]:
     return [
-        (part if len(sites) == 1 else site.name, site.data, getattr(site.split, part))
+        (part if len(sites) == 1 else site.name + behind, site.data, getattr(site.split, part))
         for site in sites
     ]
 

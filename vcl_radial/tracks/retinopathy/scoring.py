@@ -29,6 +29,7 @@ from vcl_radial.metrics.referral import (
     referral_curve,
 )
 from vcl_radial.tracks.retinopathy.prediction import probability
+from vcl_radial.tracks.retinopathy.settings import VALIDATION
 
 REFERRED: Final = tuple(round(0.05 * k, 2) for k in range(15))
 """Shares that are referred, 0 to 70 %; the paper's Table 1 has 0, 10, 20 and 30 %."""
@@ -49,7 +50,7 @@ _CURVES: Final[dict[str, Score]] = {
 _SINGLE: Final = ("nll", "brier", "ece", "calibration_error")
 COLUMNS: Final = (
     "after",
-    "set",
+    "part",
     "metric",
     "uncertainty",
     "referred",
@@ -60,33 +61,45 @@ COLUMNS: Final = (
 )
 
 
+PREDICTIONS: Final = (
+    *("image", "patient", "part", "label", "probability", "entropy", "mutual_information"),
+    *("after", "eye", "level", "site", "artefact", "log_odds"),
+)
+
+
 def prediction_table(
-    after: str, name: str, photographs: Photographs, log_draws: Tensor
+    after: str, part: str, photographs: Photographs, log_draws: Tensor
 ) -> pd.DataFrame:
     """A line for each photograph.
 
     Args:
         after: the site that was trained on last.
-        name: of the test set.
+        part: "validation", "test" or the name of another data set; of sites in sequence the name
+            of one, for its test part, or `<site> validation`.
         photographs: N of them.
         log_draws: log-probabilities under S draws, `[S, N, 2]`.
 
     Returns:
-        `after, set, image, patient, eye, grade, site, artefact, referable, probability, log_odds,
-        entropy, mutual_information`; log-odds, entropy and mutual information in nats. Of a single
-        draw the mutual information is 0. The log-odds say what a probability next to 0 or 1
-        cannot: it is 1 from log-odds of 37 on.
+        The columns of `PREDICTIONS`. `label` is 1 for what an expert should see, 0 for what not,
+        and -1 where no level is known: such a photograph is out of distribution. `probability` is
+        that of label 1; log-odds, entropy and mutual information are in nats. Of a single draw the
+        mutual information is 0. The log-odds say what a probability next to 0 or 1 cannot: it is 1
+        from log-odds of 37 on.
     """
     mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
-    table = photographs.frame().drop(columns=["path", "part"])
-    table.insert(0, "after", after)
-    table.insert(1, "set", name)
-    table["referable"] = photographs.referable
+    table = photographs.frame().rename(columns={"grade": "level"})
+    table["after"], table["part"] = after, part
+    table["label"] = np.where(photographs.grades < 0, -1, photographs.referable)
     table["probability"] = probability(log_draws).numpy()
     table["log_odds"] = (mean[:, 1] - mean[:, 0]).numpy()
     table["entropy"] = entropy(mean).numpy()
     table["mutual_information"] = mutual_information(log_draws).numpy()
-    return table
+    return table[list(PREDICTIONS)]
+
+
+def is_validation(part: str) -> bool:
+    """Whether this is the name of a validation part."""
+    return part.split()[-1:] == [VALIDATION]
 
 
 def uncertainties(predictions: pd.DataFrame) -> list[str]:
@@ -111,42 +124,52 @@ def score_table(
     | finds_shift                            | AUC of uncertainty for being of this set, and not   |
     |                                        | of the test part                                    |
 
+    Photographs of a validation part are scored only where there are no others, which is in a run
+    that is scored on validation data: no table has both.
+
     Returns:
-        `after, set, metric, uncertainty, referred, value, standard_error, lower, upper`; AUC and
+        `after, part, metric, uncertainty, referred, value, standard_error, lower, upper`; AUC and
         accuracies in per cent.
     """
-    parts = [
-        _scores(part, resamples, seed).assign(after=after)
-        for after, part in predictions.groupby("after", sort=False)
+    tables = [
+        _scores(of_site, resamples, seed).assign(after=after)
+        for after, of_site in scored(predictions).groupby("after", sort=False)
     ]
-    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+    return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
+
+
+def scored(predictions: pd.DataFrame) -> pd.DataFrame:
+    """The predictions without those on validation parts, unless there are no others."""
+    held_out = predictions["part"].map(is_validation)
+    return predictions if held_out.all() else predictions[~held_out]
 
 
 def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     names = uncertainties(predictions)
-    test = predictions[predictions["set"] == "test"]
-    for name, of_set in predictions.groupby("set", sort=False):
-        for row in _of_set(of_set, names, resamples, seed):
-            rows.append({"set": name, **row})
+    test = predictions[predictions["part"] == "test"]
+    for name, of_part in predictions.groupby("part", sort=False):
+        labelled = of_part[of_part["label"] >= 0]
+        if len(labelled):
+            rows += [{"part": name, **row} for row in _of_part(labelled, names, resamples, seed)]
         for uncertainty in names:
-            with_artefact = (of_set["artefact"] != "").to_numpy().astype(np.int64)
+            with_artefact = (of_part["artefact"] != "").to_numpy().astype(np.int64)
             if 0 < with_artefact.sum() < len(with_artefact):
-                value = auc(with_artefact, of_set[uncertainty].to_numpy())
+                value = auc(with_artefact, of_part[uncertainty].to_numpy())
                 rows.append(
                     {
-                        "set": name,
+                        "part": name,
                         "metric": "finds_artefacts",
                         "uncertainty": uncertainty,
                         "value": value,
                     }
                 )
             if name != "test" and len(test):
-                both = np.concatenate([test[uncertainty], of_set[uncertainty]])
-                shifted = np.repeat(np.array([0, 1], np.int64), [len(test), len(of_set)])
+                both = np.concatenate([test[uncertainty], of_part[uncertainty]])
+                shifted = np.repeat(np.array([0, 1], np.int64), [len(test), len(of_part)])
                 rows.append(
                     {
-                        "set": name,
+                        "part": name,
                         "metric": "finds_shift",
                         "uncertainty": uncertainty,
                         "value": auc(shifted, both),
@@ -156,7 +179,7 @@ def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFram
 
 
 def validation_scores(path: Path) -> dict[str, float]:
-    """AUC (per cent) and NLL (nats per photograph) of a run that was scored on validation data.
+    """AUC (per cent) and NLL (nats per photograph) of a run on its validation parts.
 
     Of what the selected weights say after the last site; the mean over the
     sites.
@@ -164,32 +187,38 @@ def validation_scores(path: Path) -> dict[str, float]:
     Args:
         path: the run's folder, finished.
     """
-    of_sets: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    of_parts: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
     for row in csv.DictReader((path / "predictions.csv").read_text(encoding="utf-8").splitlines()):
-        line = int(row["referable"]), float(row["probability"]), float(row["log_odds"])
-        of_sets.setdefault((row["after"], row["set"]), []).append(line)
-    last, _ = next(reversed(of_sets))
+        if is_validation(row["part"]):
+            line = int(row["label"]), float(row["probability"]), float(row["log_odds"])
+            of_parts.setdefault((row["after"], row["part"]), []).append(line)
+    last, _ = next(reversed(of_parts))
     scores = []
-    for (after, _), lines in of_sets.items():
+    for (after, _), lines in of_parts.items():
         if after == last:
             classes, said, log_odds = map(np.array, zip(*lines, strict=True))
-            of_set = nll(_log_probabilities(log_odds), torch.tensor(classes))
-            scores.append((auc(classes, said), of_set))
+            of_part = nll(_log_probabilities(log_odds), torch.tensor(classes))
+            scores.append((auc(classes, said), of_part))
     return dict(zip(("validation_auc", "validation_nll"), np.mean(scores, 0).tolist(), strict=True))
 
 
 def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
-    """The calibration curves: `after, set, lower, upper, count, predicted, observed`."""
+    """The calibration curves: `after, part, lower, upper, count, predicted, observed`.
+
+    Of the parts that `score_table` scores, without photographs of an unknown level.
+    """
+    labelled = scored(predictions)
+    labelled = labelled[labelled["label"] >= 0]
     parts = []
-    for (after, name), of_set in predictions.groupby(["after", "set"], sort=False):
+    for (after, name), of_part in labelled.groupby(["after", "part"], sort=False):
         curve = calibration_curve(
-            of_set["referable"].to_numpy(), of_set["probability"].to_numpy(), bins
+            of_part["label"].to_numpy(), of_part["probability"].to_numpy(), bins
         )
         parts.append(
             pd.DataFrame(
                 {
                     "after": after,
-                    "set": name,
+                    "part": name,
                     "lower": curve.edges[:-1],
                     "upper": curve.edges[1:],
                     "count": curve.count,
@@ -201,17 +230,17 @@ def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_set(
-    of_set: pd.DataFrame, names: Sequence[str], resamples: int, seed: int
+def _of_part(
+    of_part: pd.DataFrame, names: Sequence[str], resamples: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    classes, said = of_set["referable"].to_numpy(), of_set["probability"].to_numpy()
+    classes, said = of_part["label"].to_numpy(), of_part["probability"].to_numpy()
     for uncertainty in names:
         for metric, score in _CURVES.items():
             curve = referral_curve(
                 classes,
                 said,
-                of_set[uncertainty].to_numpy(),
-                of_set["patient"].to_numpy(np.str_),
+                of_part[uncertainty].to_numpy(),
+                of_part["patient"].to_numpy(np.str_),
                 score=score,
                 referred=REFERRED,
                 resamples=resamples,
@@ -227,7 +256,7 @@ def _of_set(
                     "lower": curve.lower[k],
                     "upper": curve.upper[k],
                 }
-    log_probs = _log_probabilities(of_set["log_odds"].to_numpy())
+    log_probs = _log_probabilities(of_part["log_odds"].to_numpy())
     labels = torch.tensor(classes)
     values = (
         nll(log_probs, labels),

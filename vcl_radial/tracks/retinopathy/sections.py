@@ -16,6 +16,7 @@ from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Text
 from vcl_radial.tracks.retinopathy.report import pictures, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION
+from vcl_radial.tracks.retinopathy.scoring import scored
 
 ORDER: Final = (
     "texture",
@@ -34,7 +35,7 @@ ORDER: Final = (
 """The reference, the paper's order, the ensembles last."""
 
 TEXTS: Final = dict.fromkeys(
-    ("after", "set", "image", "patient", "eye", "site", "artefact", "metric", "uncertainty"), str
+    ("after", "part", "image", "patient", "eye", "site", "artefact", "metric", "uncertainty"), str
 )
 """Columns whose empty cells are empty texts, and whose digits are no numbers."""
 
@@ -77,6 +78,8 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
         table = pd.read_csv(io.StringIO(text), dtype=TEXTS, keep_default_na=False, na_values="")
     except (OSError, ValueError) as error:
         raise DataError(f"{name}.csv: cannot be read: {error}; run it again") from None
+    if name != "history" and "part" not in table:
+        raise DataError(f"{name}.csv: has no column 'part'; run it again with this version")
     return table.fillna({name: "" for name in TEXTS if name in table})
 
 
@@ -117,7 +120,7 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
         blocks.append(Figure(f"referral-{stem}", referral, f"AUC by the share referred, {name}"))
         calibrated = partial(
             pictures.calibration_curves,
-            *(pooled[pooled["set"] == name], of_set, f"{title}: calibration", notices),
+            *(pooled[pooled["part"] == name], of_set, f"{title}: calibration", notices),
         )
         blocks.append(Figure(f"calibration-{stem}", calibrated, f"Calibration, {name}"))
         parts.append(Section(name, blocks))
@@ -168,9 +171,9 @@ def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
     blocks: list[Block] = []
     for photographs in found:
         for method, runs in methods.items():
-            predictions = read_table(runs[0].path, "predictions")
+            predictions = scored(read_table(runs[0].path, "predictions"))
             of_last = predictions[predictions["after"] == predictions["after"].iloc[-1]]
-            for name, of_set in of_last.groupby("set", sort=False):
+            for name, of_set in of_last.groupby("part", sort=False):
                 if not sheet.has_all(of_set, photographs):
                     continue
                 title = f"{first.benchmark}, {name}: {method}, seed {runs[0].spec.seed}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -137,6 +137,9 @@ class Recipe(MethodRecipe):
 
 TABLES = ("predictions", "scores", "calibration", "history")
 """Of a finished run, each a CSV file."""
+
+VALIDATION: Final = "validation"
+"""The last word in the name of a validation part."""
 
 
 class Run(RunSpec):

@@ -134,7 +134,7 @@ def in_sequence(means: pd.DataFrame, title: str, notices: Sequence[str]) -> Figu
         title: of the figure.
         notices: what has to be said with the data.
     """
-    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["set"]))
+    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["part"]))
     chosen = ranked(means, "auc")
     methods = [str(name) for name in chosen["method"].unique()]
     looks = line_looks(methods)
@@ -147,7 +147,7 @@ def in_sequence(means: pd.DataFrame, title: str, notices: Sequence[str]) -> Figu
         figure, grid = panels(len(SHOWN) * len(sets), len(sets))
         for place, axes in enumerate(grid):
             share, name = SHOWN[place // len(sets)], sets[place % len(sets)]
-            of_panel = shown[(shown["set"] == name) & (shown["referred"] == share)]
+            of_panel = shown[(shown["part"] == name) & (shown["referred"] == share)]
             for k, method in enumerate(methods):
                 aside = 0.05 * (k - (len(methods) - 1) / 2)
                 own = of_panel[of_panel["method"] == method].set_index("after").reindex(sites)

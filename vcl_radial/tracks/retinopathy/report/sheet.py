@@ -84,7 +84,7 @@ def sheet(predictions: pd.DataFrame, photographs: Photographs, title: str) -> Fi
             )
         notes = [
             f"by {UNCERTAINTY_NAMES[by]}, in millinats",
-            "p: said to be referable; grades from 2 on are",
+            "p: said to be referable; levels from 2 on are",
             photographs.notice,
         ]
         finish(figure, (_EDGE, _EDGE), title, notes)
@@ -100,7 +100,7 @@ def _picture(photographs: Photographs, photograph: Photograph) -> Any:
 
 def _caption(row: Mapping[Any, Any], by: str) -> str:
     lines = [
-        f"grade {row['grade']}, p {100 * row['probability']:.0f} %",
+        f"level {row['level']}, p {100 * row['probability']:.0f} %",
         f"{UNCERTAINTY_NAMES[by]} {1000 * row[by]:.3g}",
     ]
     if row["artefact"]:

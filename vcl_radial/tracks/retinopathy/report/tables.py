@@ -16,7 +16,7 @@ from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, Publis
 Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
 """The runs of each method, in order."""
 
-_KEYS: Final = ["method", "after", "set", "metric", "uncertainty", "referred"]
+_KEYS: Final = ["method", "after", "part", "metric", "uncertainty", "referred"]
 
 SINGLE: Final = {
     "nll": ("NLL (nats) ↓", 3),
@@ -53,7 +53,7 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
         scores: `scores.csv` of many runs, with `method` and `seed`.
 
     Returns:
-        `method, after, set, metric, uncertainty, referred, seeds, mean, se_seeds, se_patients,
+        `method, after, part, metric, uncertainty, referred, seeds, mean, se_seeds, se_patients,
         lower, upper`: `se_seeds` is the standard error over seeds (not a number for one seed),
         `se_patients` the bootstrapped one of a run and `lower, upper` its 5 and 95 %, averaged
         over seeds.
@@ -222,12 +222,12 @@ def detection(table: pd.DataFrame) -> Table | None:
     found = table[table["metric"].isin(list(DETECTION))]
     if found.empty:
         return None
-    pairs = [(m, str(s)) for m in DETECTION for s in found[found["metric"] == m]["set"].unique()]
+    pairs = [(m, str(s)) for m in DETECTION for s in found[found["metric"] == m]["part"].unique()]
     rows = []
     for method, of_method in found.groupby("method", sort=False):
         for by, name in UNCERTAINTY_NAMES.items():
             own = of_method[of_method["uncertainty"] == by]
-            cells = [cell(own[(own["metric"] == m) & (own["set"] == s)]) for m, s in pairs]
+            cells = [cell(own[(own["metric"] == m) & (own["part"] == s)]) for m, s in pairs]
             if any(cells):
                 rows.append([str(method), name, *cells])
     return Table([*_words("method", "by"), *(f"{DETECTION[m]} ({s})" for m, s in pairs)], rows)
@@ -240,12 +240,12 @@ def in_sequence(means: pd.DataFrame, share: float) -> Table:
         means: what `means` gave.
         share: from 0 to 1.
     """
-    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["set"]))
+    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["part"]))
     pairs = [(name, site) for name in sets for site in sites]
     rows = []
     for method, of_method in ranked(means, "auc").groupby("method", sort=False):
         at = of_method[of_method["referred"] == share]
-        cells = [cell(at[(at["set"] == name) & (at["after"] == site)]) for name, site in pairs]
+        cells = [cell(at[(at["part"] == name) & (at["after"] == site)]) for name, site in pairs]
         rows.append([str(method), UNCERTAINTY_NAMES.get(main_uncertainty(at), ""), *cells])
     heads = [*_words("method", "by"), *(f"{name} after {site}" for name, site in pairs)]
     return Table(heads, rows, f"AUC in % with {share:.0%} referred")
@@ -253,7 +253,7 @@ def in_sequence(means: pd.DataFrame, share: float) -> Table:
 
 def each_set(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """The test sets in their order."""
-    for name, of_set in table.groupby("set", sort=False):
+    for name, of_set in table.groupby("part", sort=False):
         yield str(name), of_set
 
 
@@ -264,12 +264,12 @@ def pooled_calibration(calibration: pd.DataFrame) -> pd.DataFrame:
         calibration: `calibration.csv` of many runs.
 
     Returns:
-        `method, set, lower, upper, count, predicted, observed`; without empty bins.
+        `method, part, lower, upper, count, predicted, observed`; without empty bins.
     """
     some = calibration[calibration["count"] > 0].copy()
     for name in ("predicted", "observed"):
         some[name] *= some["count"]
-    keys = ["method", "set", "lower", "upper"]
+    keys = ["method", "part", "lower", "upper"]
     sums = some.groupby(keys, sort=False)[["count", "predicted", "observed"]].sum().reset_index()
     for name in ("predicted", "observed"):
         sums[name] /= sums["count"]
