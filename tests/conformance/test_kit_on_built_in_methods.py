@@ -25,7 +25,6 @@ BARE = {"gaussian-vcl", "lwf", "naive"}
 NOT_SERVED = {
     "bayes-linear": {"classes with several heads", "classes with one head", "convolutions"},
     "lwf": {"numbers"},
-    "laplace-kronecker": {"convolutions"},
     "sfsvi": {"convolutions"},
     "vogn": {"convolutions"},
 }

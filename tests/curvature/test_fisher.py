@@ -141,7 +141,7 @@ def test_chunks_that_do_not_fit_at_once_change_nothing(kind, network, data, monk
     expected = found(kind, network, [data])
     numbers = sum(weight.numel() for weight in network.parameters())
     for held in (1, 5 * numbers):
-        monkeypatch.setattr("vcl_radial.curvature.fisher._LARGEST_CHUNK", held)
+        monkeypatch.setattr("vcl_radial.curvature.fisher.LARGEST_CHUNK", held)
         torch.testing.assert_close(found(kind, network, [data]), expected)
 
 

@@ -8,6 +8,7 @@ from vcl_radial.curvature import diagonal_fisher
 from vcl_radial.curvature.gauss_newton import (
     joint_weight,
     layer_passes,
+    layers_in_full,
     linear_layers,
     softmax_hessian_root,
 )
@@ -138,9 +139,32 @@ def test_a_network_with_other_weights_is_refused():
     with pytest.raises(UserError, match=r"'1\.bias' is not of one: .* 'laplace_diagonal'"):
         linear_layers(network, dict(network.named_parameters()))
     weights = {"0.weight": network[0].weight}  # its bias is not trained
-    with pytest.raises(UserError, match=r"'0\.bias' is not of one"):
+    with pytest.raises(UserError, match=r"'0\.weight' is not of one"):
         linear_layers(network, weights)
     assert set(linear_layers(network, weights | {"0.bias": network[0].bias})) == {"0"}
+
+
+@pytest.mark.parametrize("chunk", [1, 2**24])
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_gradient_of_a_convolution_is_the_sum_of_its_places(monkeypatch, chunk, bias):
+    monkeypatch.setattr("vcl_radial.curvature.gauss_newton.LARGEST_CHUNK", chunk)
+    layer = nn.Conv2d(2, 3, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2), bias=bias)
+    network = nn.Sequential(layer, nn.Tanh(), nn.Flatten(), nn.Linear(3 * 3 * 2, 3))
+    x, y = torch.randn(5, 2, 5, 4), torch.randint(3, (5,))
+    layers = layers_in_full(network, dict(network.named_parameters()))
+    assert list(layers) == ["0", "3"]
+    passes = [found for name, found in layer_passes(network, layers, [((x,), y)]) if name == "0"]
+    assert len(passes) == (5 if chunk == 1 else 1)
+    a, g = torch.cat([p.inputs for p in passes]), torch.cat([p.gradients for p in passes], 1)
+    a, g = a.unflatten(0, (5, 6)), g.unflatten(1, (5, 6))
+    summed = torch.einsum("nli,knlo->knoi", a, g)
+    logits = network(x)
+    for k, column in enumerate(softmax_hessian_root(logits.detach(), y)):
+        for n in range(5):
+            loss = logits[n] @ column[n]
+            gradients = torch.autograd.grad(loss, list(layer.parameters()), retain_graph=True)
+            named = dict(zip(("weight", "bias"), gradients, strict=False))
+            torch.testing.assert_close(summed[k, n], joint_weight("", named))
 
 
 @pytest.mark.parametrize("shape", [(12, 3), (12, 2, 3)])

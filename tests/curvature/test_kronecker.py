@@ -4,7 +4,7 @@ from torch import nn
 from torch.func import functional_call, hessian, jacrev
 
 from vcl_radial.curvature import diagonal_fisher
-from vcl_radial.curvature.gauss_newton import joint_weight, linear_layers
+from vcl_radial.curvature.gauss_newton import joint_weight, layers_in_full, linear_layers
 from vcl_radial.curvature.kronecker import (
     KroneckerFactors,
     KroneckerQuadratic,
@@ -128,6 +128,50 @@ def test_each_layer_counts_the_points_that_run_through_it():
         own = features[rows]
         expected = own.t() @ own / len(own)
         torch.testing.assert_close(found[f"head.heads.{task}"].inputs, expected)
+
+
+def test_a_place_of_a_convolution_counts_as_a_point():
+    """Where no gradient depends on the weights, as in a sum over places."""
+
+    class Sum(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2d(3, 2, 1)
+
+        def forward(self, x):
+            return self.layer(x).sum((2, 3))
+
+    network, linear = Sum(), nn.Linear(3, 2)
+    x, root = torch.randn(4, 3, 2, 5), gaussian_hessian_root(0.3)
+    layers = layers_in_full(network, dict(network.named_parameters()))
+    (of_places,) = kronecker_factors(network, layers, [((x,), torch.zeros(4))], root).values()
+    rows = x.movedim(1, -1).reshape(-1, 3)
+    points = [((rows,), torch.zeros(len(rows)))]
+    (of_points,) = kronecker_factors(linear, layers_of(linear), points, root).values()
+    for place, point in zip(of_places, of_points, strict=True):
+        torch.testing.assert_close(place, point)
+
+
+def test_a_kernel_that_sees_the_whole_image_is_a_linear_layer():
+    convolution, linear = nn.Conv2d(2, 4, (3, 5)), nn.Linear(30, 4)
+    with torch.no_grad():
+        linear.weight.copy_(joint_weight("", {"weight": convolution.weight}))
+        linear.bias.copy_(convolution.bias)
+    x, y = torch.randn(7, 2, 3, 5), torch.randint(4, (7,))
+    pairs, penalties = [], []
+    for layer, images in ((convolution, x), (linear, x.flatten(1))):
+        network = nn.Sequential(layer, nn.Flatten())
+        layers = layers_in_full(network, dict(network.named_parameters()))
+        pairs.append(kronecker_factors(network, layers, [((images,), y)]))
+        past = KroneckerQuadratic()
+        weights = dict(network.named_parameters())
+        past.carry({n: 2 * w for n, w in weights.items()}, dict.fromkeys(weights, torch.zeros(())))
+        past.add_factors(pairs[-1])
+        penalties.append(past.penalty(weights))
+    for one, other in zip(*(found["0"] for found in pairs), strict=True):
+        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(*penalties)
+    assert penalties[0] > 0
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -11,7 +11,6 @@ from torch.func import hessian
 from torch.nn.functional import cross_entropy
 
 from vcl_radial.curvature.gauss_newton import joint_weight
-from vcl_radial.errors import UserError
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.nn import MLP
 
@@ -160,8 +159,16 @@ def test_summed_factors_are_those_of_all_tasks_until_there_are_two(multi_head):
     assert [len(factors) for factors in kept] == [3, 1]
 
 
-def test_kronecker_says_at_once_which_weights_it_has_no_factors_for():
-    net = nn.Sequential(nn.Linear(64, 8), nn.LayerNorm(8), nn.Linear(8, 10))
-    with pytest.raises(UserError, match=r"'1\.bias' is not of one: .* 'laplace_diagonal'"):
-        make("laplace_kronecker", net)
-    make("laplace_diagonal", net)
+def test_weights_without_factors_have_the_diagonal():
+    """Of a layer norm: both methods leave the same there, and the factors beside it."""
+    precisions = []
+    for name in ("laplace_diagonal", "laplace_kronecker"):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(64, 8), nn.LayerNorm(8), nn.Linear(8, 10))
+        precisions.append(make(name, net, hessian_weight=3.0, epochs=1).train(0).method.past)
+    diagonal, kronecker = precisions
+    for name in ("1.weight", "1.bias"):
+        assert diagonal.precision[name].max() > 1.1
+        torch.testing.assert_close(diagonal.precision[name], kronecker.precision[name])
+    assert kronecker.factors.keys() == {"0", "2"}
+    assert kronecker.precision["0.weight"].eq(1).all()

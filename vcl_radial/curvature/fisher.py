@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -43,8 +43,8 @@ _Power: TypeAlias = Callable[[Tensor], Tensor]
 FISHERS = ("empirical", "predictive")
 """The kinds of Fisher information."""
 
-_LARGEST_CHUNK = 2**24
-"""Numbers in the per-point gradients that are held at a time."""
+LARGEST_CHUNK = 2**24
+"""Numbers in the gradients of points, or in the patches of their images, held at a time."""
 
 
 def diagonal_fisher(
@@ -140,7 +140,7 @@ def _layers_of(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Layers 
     """
     layers: _Layers = {}
     for prefix, layer in network.named_modules():
-        if _is_linear(layer) or _is_plain_convolution(layer):
+        if _is_linear(layer) or is_plain_convolution(layer):
             assert isinstance(layer, _Layer)
             names = [f"{prefix}.{part}" if prefix else part for part in ("weight", "bias")]
             weight, bias = (name if name in parameters else None for name in names)
@@ -157,7 +157,8 @@ def _is_linear(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Linear) and type(layer).forward is nn.Linear.forward
 
 
-def _is_plain_convolution(layer: nn.Module) -> bool:
+def is_plain_convolution(layer: nn.Module) -> TypeGuard[nn.Conv2d]:
+    """Whether a layer is PyTorch's convolution of images, in one group and padded by zeros."""
     return (
         isinstance(layer, nn.Conv2d)
         and type(layer).forward is nn.Conv2d.forward
@@ -206,17 +207,21 @@ def _add_by_layer(
 def _add_convolution(layer: nn.Conv2d, total: Tensor, x: Tensor, d: Tensor, power: _Power) -> None:
     """Add those of the kernels `[O, C, h, w]`, for as many points at a time as fit."""
     per_point = layer.weight[0].numel() * (d[0, 0].numel() + layer.out_channels)
-    rows = max(1, _LARGEST_CHUNK // per_point)
+    rows = max(1, LARGEST_CHUNK // per_point)
     for inputs, gradients in zip(torch.split(x, rows), torch.split(d, rows), strict=True):
-        patches = unfold(
-            inputs,
-            layer.kernel_size,
-            dilation=layer.dilation,
-            padding=cast(tuple[int, int], layer.padding),
-            stride=layer.stride,
-        )
-        of_points = gradients.flatten(2) @ patches.mT
+        of_points = gradients.flatten(2) @ patches(layer, inputs).mT
         total.add_(power(of_points).sum(0).view_as(total))
+
+
+def patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
+    """What the kernels of a plain convolution see of images, `[B, C h w, L]`, at L places each."""
+    return unfold(
+        x,
+        layer.kernel_size,
+        dilation=layer.dilation,
+        padding=cast(tuple[int, int], layer.padding),
+        stride=layer.stride,
+    )
 
 
 def _add_any(
@@ -237,7 +242,7 @@ def _add_any(
         return logits[0].dot(v)
 
     gradients = vmap(partial(grad(along)), in_dims=(None, 0, 0))
-    rows = max(1, _LARGEST_CHUNK // sum(weight.numel() for weight in weights.values()))
+    rows = max(1, LARGEST_CHUNK // sum(weight.numel() for weight in weights.values()))
     for x, y in zip(torch.split(inputs, rows), torch.split(labels, rows), strict=True):
         with torch.no_grad():
             logits = network(x, *others)

@@ -11,6 +11,9 @@ and its block of H, over its weights stacked by columns with the bias last, is
 
     H_layer = sum_nk (a_n a_n') (x) (g_nk g_nk')
 
+A convolution is a linear layer at each of its L places, whose input a_nl is the patch there: its
+gradient is sum_l g_nkl a_nl', and its block sum_nk of that, stacked, times itself.
+
 The diagonal of H is `diagonal_fisher` with kind = "predictive".
 """
 
@@ -22,7 +25,7 @@ from typing import NamedTuple, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.curvature.fisher import Points
+from vcl_radial.curvature.fisher import LARGEST_CHUNK, Points, is_plain_convolution, patches
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.nn.calls import recorded_calls
@@ -30,15 +33,15 @@ from vcl_radial.nn.calls import recorded_calls
 HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 """Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
 
-Layers: TypeAlias = Mapping[str, nn.Linear]
-"""Linear layers by their names in a network."""
+Layers: TypeAlias = Mapping[str, nn.Linear | nn.Conv2d]
+"""Linear layers and convolutions by their names in a network."""
 
 softmax_hessian_root: HessianRoot = Categorical().hessian_root
 """S of the categorical likelihood, S S' = diag(p) - p p': column k is sqrt(p_k) (p - e_k)."""
 
 
 class LayerPass(NamedTuple):
-    """What one batch leaves at one linear layer.
+    """What some points leave at one layer; B counts every place of a convolution in every point.
 
     Attributes:
         inputs: a, `[B, in]`, or `[B, in + 1]` with a last column of ones where there is a bias.
@@ -49,23 +52,40 @@ class LayerPass(NamedTuple):
     gradients: Tensor
 
 
+def layers_in_full(
+    network: nn.Module, parameters: Mapping[str, Tensor]
+) -> dict[str, nn.Linear | nn.Conv2d]:
+    """The linear layers and plain convolutions of which all weights are among these parameters."""
+    return {
+        name: module
+        for name, module in network.named_modules()
+        if (isinstance(module, nn.Linear) or is_plain_convolution(module))
+        and all(weight in parameters for weight in _weights_of(name, module))
+    }
+
+
+def _weights_of(name: str, layer: nn.Module) -> list[str]:
+    return [parameter_name(name, part) for part, _ in layer.named_parameters(recurse=False)]
+
+
+def other_weights(layers: Layers, parameters: Mapping[str, Tensor]) -> list[str]:
+    """The names of those parameters that none of these layers holds."""
+    held = {weight for name, layer in layers.items() for weight in _weights_of(name, layer)}
+    return sorted(parameters.keys() - held)
+
+
 def linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[str, nn.Linear]:
     """The linear layers that hold these parameters of a network.
 
     Raises:
-        UserError: one of them is not weight or bias of a linear layer.
+        UserError: one of them is not weight or bias of a linear layer that is trained in full.
     """
     layers = {
-        name: module
-        for name, module in network.named_modules()
-        if isinstance(module, nn.Linear) and parameter_name(name, "weight") in parameters
+        name: layer
+        for name, layer in layers_in_full(network, parameters).items()
+        if isinstance(layer, nn.Linear)
     }
-    held = {
-        parameter_name(name, part)
-        for name, layer in layers.items()
-        for part, _ in layer.named_parameters(recurse=False)
-    }
-    if others := sorted(held.symmetric_difference(parameters)):
+    if others := other_weights(layers, parameters):
         raise UserError(
             f"Gauss-Newton blocks are known for linear layers that are trained in full, and "
             f"{others[0]!r} is not of one: take strategy = 'laplace_diagonal'"
@@ -79,8 +99,11 @@ def parameter_name(layer: str, part: str) -> str:
 
 
 def joint_weight(layer: str, weights: Mapping[str, Tensor]) -> Tensor:
-    """Weight and bias of the layer of that name as one matrix `[out, in + 1]`, the bias last."""
-    weight = weights[parameter_name(layer, "weight")]
+    """Weight and bias of the layer of that name as one matrix `[out, in + 1]`, the bias last.
+
+    A kernel of a convolution is a row, `in = C h w`.
+    """
+    weight = weights[parameter_name(layer, "weight")].flatten(1)
     bias = weights.get(parameter_name(layer, "bias"))
     return weight if bias is None else torch.cat([weight, bias.unsqueeze(1)], dim=1)
 
@@ -93,6 +116,8 @@ def layer_passes(
 ) -> Iterator[tuple[str, LayerPass]]:
     """For every batch and every layer that it runs through, the layer's name and its pass.
 
+    Where the patches of a convolution are large, those of some of the points at a time.
+
     Args:
         network: gives logits `[B, C]`.
         layers: those of the network that are wanted.
@@ -100,7 +125,8 @@ def layer_passes(
         hessian_root: S, of the likelihood.
 
     Raises:
-        UserError: a layer is called more than once in a pass, or with more than one vector a point.
+        UserError: a layer is called more than once in a pass, or with more than one vector, or for
+            a convolution one image, a point.
     """
     names = {layer: name for name, layer in layers.items()}
     training = network.training
@@ -111,7 +137,7 @@ def layer_passes(
                 logits = network(*arguments)
             seen: set[nn.Module] = set()
             for layer, inputs, _ in calls:
-                if layer in seen or inputs.dim() != 2:
+                if layer in seen or inputs.dim() != (4 if isinstance(layer, nn.Conv2d) else 2):
                     raise UserError(
                         f"the Gauss-Newton block of {names[cast(nn.Linear, layer)]!r} is known "
                         "only where it is called once, with one vector for each point: take "
@@ -124,12 +150,27 @@ def layer_passes(
                 for column in hessian_root(logits.detach(), labels)
             ]
             for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
-                inputs = x.detach()
-                if layer.bias is not None:
-                    inputs = torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1)
-                yield names[cast(nn.Linear, layer)], LayerPass(inputs, torch.stack(gradients))
+                for found in _passes(cast(nn.Linear, layer), x.detach(), torch.stack(gradients)):
+                    yield names[cast(nn.Linear, layer)], found
     finally:
         network.train(training)
+
+
+def _passes(layer: nn.Linear | nn.Conv2d, x: Tensor, gradients: Tensor) -> Iterator[LayerPass]:
+    """The pass of a layer, for as many points at a time as its patches leave room for."""
+    if isinstance(layer, nn.Linear):
+        yield LayerPass(_with_ones(layer, x), gradients)
+        return
+    points = max(1, LARGEST_CHUNK // (gradients[0, 0, 0].numel() * layer.weight[0].numel()))
+    of_places = torch.split(gradients.flatten(3).mT, points, dim=1)
+    for images, g in zip(torch.split(x, points), of_places, strict=True):
+        inputs = patches(layer, images).mT.flatten(0, 1)
+        yield LayerPass(_with_ones(layer, inputs), g.flatten(1, 2))
+
+
+def _with_ones(layer: nn.Linear | nn.Conv2d, inputs: Tensor) -> Tensor:
+    """Inputs `[N, in]`, with a column of ones for a bias."""
+    return inputs if layer.bias is None else torch.cat([inputs, inputs.new_ones(len(inputs), 1)], 1)
 
 
 def scaled_jacobians(

@@ -7,7 +7,9 @@ points it is one Kronecker product,
     H  ~  A (x) G,    A = 1/N sum_n a_n a_n',    G = sum_nk g_nk g_nk'
 
 (Martens and Grosse 2015; Botev, Ritter and Barber 2017). It is exact for a single point, and where
-the gradients are the same for all points, as in linear regression.
+the gradients are the same for all points, as in linear regression. The L places of a convolution in
+an image are L points, as if gradients were uncorrelated from place to place too (Grosse and Martens
+2016).
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from vcl_radial.curvature.quadratic import Quadratic
 
 class KroneckerFactors(NamedTuple):
     """A matrix A (x) G over the weights W `[out, in + 1]` of a layer, stacked by columns.
+
+    A kernel of a convolution is a row of W, `in = C h w`.
 
     Attributes:
         inputs: A, `[in + 1, in + 1]`.
@@ -60,7 +64,7 @@ def kronecker_factors(
         rows = gradients.flatten(0, 1)
         if name in factors:
             factors[name].inputs.addmm_(inputs.t(), inputs)
-            factors[name].gradients.addmm_(rows.t(), rows)
+            factors[name].gradients.addmm_(rows.t(), rows, alpha=1)
         else:
             factors[name] = KroneckerFactors(inputs.t() @ inputs, rows.t() @ rows)
         count[name] = count.get(name, 0) + len(inputs)
@@ -131,9 +135,9 @@ class _KroneckerPenalty(torch.autograd.Function):
 class KroneckerQuadratic(Quadratic):
     """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 sum_layers v' (sum_t A_t (x) G_t) v + constant.
 
-    v holds w - c of a linear layer, stacked by columns. A sum of Kronecker products is not one
-    itself: where the summands are kept, R is exact, and memory and the time of a step grow with
-    their number.
+    v holds w - c of a linear layer or a convolution, stacked by columns. A sum of Kronecker
+    products is not one itself: where the summands are kept, R is exact, and memory and the time of
+    a step grow with their number.
 
     Args:
         summed: keep one product in place of a layer's summands; see `kronecker_sum`.

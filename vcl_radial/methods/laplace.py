@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
@@ -48,3 +50,17 @@ class LaplaceMethod(QuadraticMethod):
         weights = self.parameters_in_use()
         new = [w.square().sum() for name, w in weights.items() if name not in self.past.precision]
         return self.past.penalty(weights, self.loss_value) + sum(new) * self.prior_precision / 2
+
+    @torch.no_grad()
+    def carry(self, weights: Mapping[str, Tensor], hessians: Mapping[str, Tensor]) -> None:
+        """Move the mode to these weights, and add the diagonal curvature of those that have one.
+
+        A weight that is new has the first prior beside it.
+        """
+        importances = {name: torch.zeros_like(weight) for name, weight in weights.items()}
+        for name, importance in importances.items():
+            if name in hessians:
+                importance.add_(hessians[name], alpha=self.hessian_weight)
+            if name not in self.past.precision:
+                importance.add_(self.prior_precision)
+        self.past.carry(weights, importances)

@@ -28,11 +28,7 @@ class LaplaceDiagonal(LaplaceMethod):
     def end_task(self, task: Task) -> None:
         """Move the mode, and add the curvature of the body and of the trained heads."""
         weights = self.trained_parameters()
-        hessians = diagonal_fisher(
-            self.network, weights, self.points(), "predictive", self.likelihood
+        self.carry(
+            weights,
+            diagonal_fisher(self.network, weights, self.points(), "predictive", self.likelihood),
         )
-        for name, hessian in hessians.items():
-            hessian.mul_(self.hessian_weight)
-            if name not in self.past.precision:
-                hessian.add_(self.prior_precision)
-        self.past.carry(weights, hessians)

@@ -1,14 +1,17 @@
 """Online Laplace approximation with Kronecker-factored curvature (Ritter, Botev and Barber 2018).
 
 After task t the posterior is a Gaussian around the weights w_t that were found, and the next
-task's prior. Its precision has a block for each linear layer, weights and bias together:
+task's prior. Its precision has a block for each linear layer and each convolution, weights and bias
+together:
 
     w_t  = argmin_w  -log p(D_t | w) + 1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}),       w_0 = 0
     L_t  = prior_precision * I + hessian_weight * sum_{s <= t} A_s (x) G_s
 
 with A_s (x) G_s the Kronecker-factored Gauss-Newton matrix of task s at w_s: over all its training
 points, exact over the classes. `hessian_weight` is the paper's lambda, a factor of each Hessian as
-it is added and not of the first prior. Predictions are those of the weights w_t, as in the paper.
+it is added and not of the first prior. Other weights, such as the scales of a batch norm, have the
+diagonal of `vcl_radial.methods.laplace_diagonal`. Predictions are those of the weights w_t, as in
+the paper.
 
 A sum of Kronecker products is no such product. The factors of every task are kept, so that the sum
 is exact; or its one product with the same partial traces is, so that no task adds to the cost,
@@ -24,19 +27,18 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import torch
 from torch import nn
 
 from vcl_radial.curvature import (
     KroneckerFactors,
     KroneckerQuadratic,
+    diagonal_fisher,
     kronecker_factors,
-    linear_layers,
 )
+from vcl_radial.curvature.gauss_newton import layers_in_full, other_weights
 from vcl_radial.errors import UserError
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.methods.tasks import Task
-from vcl_radial.nn import parameters_in_use
 
 
 class LaplaceKronecker(LaplaceMethod):
@@ -48,8 +50,7 @@ class LaplaceKronecker(LaplaceMethod):
         settings: those of `LaplaceMethod`.
 
     Raises:
-        UserError: the network has trained weights outside of linear layers, or an option is out of
-            its range.
+        UserError: an option is out of its range; where a task ends, a layer is called twice.
     """
 
     past: KroneckerQuadratic
@@ -60,19 +61,21 @@ class LaplaceKronecker(LaplaceMethod):
         super().__init__(network, **settings)
         if factors not in ("all", "summed"):
             raise UserError(f"options.factors = {factors!r} must be 'all' or 'summed'")
-        linear_layers(network, parameters_in_use(network, []))
         self.past = KroneckerQuadratic(summed=factors == "summed")
 
     def end_task(self, task: Task) -> None:
         """Move the mode, and add the curvature of the body and of the trained heads."""
         weights = self.trained_parameters()
-        layers = linear_layers(self.network, weights)
+        layers = layers_in_full(self.network, weights)
         factors = kronecker_factors(
             self.network, layers, self.points(), self.likelihood.hessian_root
         )
-        self.past.replace(
+        rest = {name: weights[name] for name in other_weights(layers, weights)}
+        self.carry(
             weights,
-            {name: torch.full_like(w, self.prior_precision) for name, w in weights.items()},
+            diagonal_fisher(self.network, rest, self.points(), "predictive", self.likelihood)
+            if rest
+            else {},
         )
         self.past.add_factors(
             {
