@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import retinopathy_helpers
+from PIL import Image
 
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, on_data, prepare
@@ -54,6 +55,28 @@ def test_test_sets_are_the_test_part_and_all_of_the_shifted_ones():
     mean = data.images(prepared.split.train).double().mean((0, 2, 3)) / 255
     assert list(prepared.normalisation.mean) == pytest.approx(mean.tolist())
     assert shifted.images(all_rows).double().mean() / 255 > mean.max() + 0.1
+
+
+def test_no_eye_of_a_patient_who_is_trained_on_is_out_of_distribution(tmp_path):
+    """Twenty patients have another disease in one eye, and ten in both."""
+    lines = ["image,level,patient"]
+    for k in range(40):
+        for eye in ("left", "right"):
+            level = -1 if k >= 30 or (k < 20 and eye == "left") else 3 * (k % 2)
+            lines.append(f"{k}_{eye},{level},{k}")
+            Image.new("RGB", (9, 9), (k, 90, 90)).save(tmp_path / f"{k}_{eye}.png")
+    (tmp_path / "labels.csv").write_text("\n".join(lines))
+    settings = DataSettings(
+        dataset="folder", shifted=["folder-other"], size=16, validation=0.2, test=0.3
+    )
+    (site,) = prepare(settings, tmp_path)
+    assert len(site.data) == 40
+    patients, other = site.data.photographs.patients, site.shifted["folder-other"].photographs
+    trained = {*patients[site.split.train].tolist(), *patients[site.split.validation].tolist()}
+    kept = {str(k) for k in (*range(20), *range(30, 40))} - trained
+    assert trained & {str(k) for k in range(20)}
+    assert set(other.patients.tolist()) == kept
+    assert set(other.referable.tolist()) == {-1}
 
 
 def test_that_patients_may_be_in_two_parts_is_said_with_the_results(monkeypatch):

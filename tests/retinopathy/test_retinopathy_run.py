@@ -154,8 +154,16 @@ MISTAKES = [
         "which is trained on",
     ),
     (
-        ("retinopathy-eyepacs-idrid", ["naive"], {"data.shifted": ["idrid"]}),
+        ("retinopathy-hospitals", ["naive"], {"data.shifted": ["idrid"]}),
         "which is trained on",
+    ),
+    (
+        ("retinopathy-odir", ["naive"], {"data.dataset": "odir-other"}),
+        "'odir-other' has no grades to train on: it may be named by shifted alone",
+    ),
+    (
+        ("retinopathy-aptos", ["naive"], {"data.then": ["folder-other"]}),
+        "'folder-other' has no grades to train on",
     ),
     (
         (EYEPACS, ["radial-vcl"], {"data.shifted": ["kaggle-eyepacs"]}),

@@ -2,20 +2,18 @@
 
 import dataclasses
 
-import numpy as np
 import pandas as pd
 import pytest
 import retinopathy_helpers
 import torch
 from retinopathy_helpers import execute, recipe, run_of
 
-from vcl_radial.data.fundus import load_pixels
 from vcl_radial.errors import DataError
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.execute import together
-from vcl_radial.tracks.retinopathy.parts import parts_of, sharper_half, sharpness
+from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 from vcl_radial.tracks.retinopathy.training import Training
@@ -220,34 +218,6 @@ def test_sites_share_no_patient_and_the_first_one_normalises(monkeypatch):
     for site in sites:
         assert list(site.normalisation.mean) == pytest.approx(first.tolist())
     assert [name for name, _, _ in all_test_sets(sites)] == ["a", "b"]
-
-
-def test_sharpness_is_the_laplacian():
-    x, y = torch.meshgrid(torch.arange(8.0), torch.arange(8.0), indexing="ij")
-    plane, bowl = 3 * x + 2 * y, (x**2 + y**2) / 2
-    images = torch.stack([plane, bowl])[:, None].expand(2, 3, 8, 8)
-    assert sharpness(images).tolist() == pytest.approx([0.0, 2.0])
-
-
-class Blocks(retinopathy_helpers.Drawn):
-    """Even patients have noise, odd ones a plain picture."""
-
-    def read(self, photograph, size):
-        picture = super().read(photograph, size)
-        return (
-            picture if int(photograph.patient) % 2 == 0 else picture.resize((1, 1)).resize((16, 16))
-        )
-
-
-def test_the_sharper_half_is_of_whole_patients():
-    table = retinopathy_helpers.table(patients=11)
-    table = dataclasses.replace(table, reader=Blocks(table.reader.bright))
-    data = load_pixels(table, 16, crop=False, jobs=1, tell=lambda line: None)
-    half = sharper_half(data)
-    even = np.array([int(row.patient) % 2 == 0 for row in table.rows])
-    assert half.tolist() == even.tolist()
-    names = [name for name, _ in parts_of(data, DataSettings(parts="sharpness"))]
-    assert names == ["sharper", "duller"]
 
 
 def test_parts_that_cannot_be_cut_are_refused():

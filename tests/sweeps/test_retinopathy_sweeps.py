@@ -96,15 +96,15 @@ def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
     original = FundusData.images
     monkeypatch.setattr(prepare, "load_photographs", drawn)
     monkeypatch.setattr(prepare, "_checksum", prepare._checksum.__wrapped__)  # remember nothing
-    (plan,) = plans_of(**{**TINY, "benchmark": "retinopathy-eyepacs", "method": "radial-vcl"})
+    (plan,) = plans_of(**{**TINY, "benchmark": "retinopathy-aptos", "method": "radial-vcl"})
     sites = prepare.prepare(plan.base.data)
     untouched = set(sites[0].split.test.tolist())
     assert plan.base.data.shifted == ["idrid"]
     monkeypatch.setattr(FundusData, "images", images)
     asked.clear()
-    keys = {"benchmark": "retinopathy-eyepacs", "method": "radial-vcl", "trials": 1}
+    keys = {"benchmark": "retinopathy-aptos", "method": "radial-vcl", "trials": 1}
     swept(tmp_path, **{**TINY, **keys})
-    assert set(asked) == {"eyepacs-subset"}
+    assert set(asked) == {"aptos"}
     assert set(seen) == set(range(80)) - untouched
     # A run that is scored on test data does look at them.
     run = plan.base.model_copy(update={"evaluate_on": "test"})

@@ -29,8 +29,6 @@ RENAMED = {
     "synthetic-cameras": "retinopathy-synthetic-cameras",
     "idrid": "retinopathy-idrid",
     "eyepacs": "retinopathy-eyepacs",
-    "eyepacs-idrid": "retinopathy-eyepacs-idrid",
-    "eyepacs-sharpness": "retinopathy-eyepacs-sharpness",
     "tune-referral": "tune-retinopathy",
     "tune-referral-cameras": "tune-retinopathy-cameras",
     "tune-referral-idrid": "tune-retinopathy-idrid",

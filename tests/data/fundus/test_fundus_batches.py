@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -64,6 +66,17 @@ def test_a_channel_that_is_the_same_everywhere_becomes_0(data):
 def test_no_training_images_are_refused(data):
     with pytest.raises(UserError, match="no training images to normalise by"):
         Normalisation.of(data, [])
+
+
+def test_photographs_without_a_grade_are_not_trained_on(data):
+    rows = [
+        replace(row, grade=-1) if k == 3 else row for k, row in enumerate(data.photographs.rows)
+    ]
+    data = replace(data, photographs=replace(data.photographs, rows=tuple(rows)))
+    assert data.classes()[3] == -1
+    assert len(batches(data, [0, 1, 2, 4], 2))
+    with pytest.raises(UserError, match="noise: photographs without a grade cannot be trained on"):
+        batches(data, [0, 1, 2, 3], 2)
 
 
 def test_an_epoch_has_no_row_twice(data):

@@ -20,8 +20,7 @@ from vcl_radial.data.fundus.labels import read_labels
 from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError, UserError
 
-read_kaggle = partial(read_folder, layouts=[LAYOUTS["kaggle-eyepacs"]])
-read_aptos = partial(read_folder, layouts=[LAYOUTS["aptos"]])
+read_kaggle = partial(read_folder, layouts=LAYOUTS["kaggle-eyepacs"][0])
 
 
 def write_csv(path, header, rows):
@@ -92,12 +91,79 @@ def test_nor_may_one_in_the_eyepacs_subset_make_strangers_of_all_pairs(tmp_path,
 def test_aptos(tmp_path):
     write_csv(tmp_path / "train.csv", ["id_code", "diagnosis"], [("a1", 3), ("b2", 0)])
     write_images(tmp_path / "train_images", ["a1", "b2"], ".png")
-    photographs = read_aptos(tmp_path)
+    photographs = load_photographs("aptos", tmp_path)
     assert facts(photographs) == [
         ("a1", "a1", "unknown", 3, "aptos"),
         ("b2", "b2", "unknown", 0, "aptos"),
     ]
     assert not photographs.patients_known
+
+
+@pytest.mark.parametrize("name", ["aptos", "odir", "idrid", "eyepacs-subset"])
+def test_a_table_of_labels_is_read_where_the_data_set_lies(tmp_path, name):
+    """Not the one of another data set in the data folder."""
+    places = {
+        "odir": "ODIR",
+        "aptos": "APTOS",
+        "idrid": "IDRiD",
+        "eyepacs-subset": "EyePACS-subset",
+    }
+    header = ["image", "level", "patient", "eye", "site", "age"]
+    for k, (other, place) in enumerate([("folder", "."), *places.items()]):
+        folder = tmp_path / "retinopathy" / place
+        rows = [(f"{k}_left", 3, "p", "left", other, 50), (f"{k}_right", 0, "p", "", "", 50)]
+        write_csv(folder / "labels.csv", header, rows)
+        write_images(folder / "images", [f"{k}_left", f"{k}_right"], ".jpg")
+    k = 1 + list(places).index(name)
+    expected = [(f"{k}_left", "p", "left", 3, name), (f"{k}_right", "p", "unknown", 0, name)]
+    for root in (tmp_path, tmp_path / "retinopathy", tmp_path / "retinopathy" / places[name]):
+        photographs = load_photographs(name, root)
+        assert facts(photographs) == expected
+        assert photographs.name == name
+        assert photographs.notice
+
+
+@pytest.mark.parametrize("name", ["odir", "folder"])
+def test_other_diseases_are_a_data_set_of_their_own(tmp_path, told, name):
+    rows = [("a", -1, "p"), ("b", 2, "p"), ("c", 0, "q"), ("d", "-1.0", "r")]
+    write_csv(tmp_path / "labels.csv", ["image", "level", "patient"], rows)
+    write_images(tmp_path / "images", "abcd", ".jpg")
+    graded, other = (
+        load_photographs(n, tmp_path, tell=told.append) for n in (name, name + "-other")
+    )
+    assert [row.name for row in graded.rows] == ["b", "c"]
+    assert graded.referable.tolist() == [1, 0]
+    assert [(row.name, row.patient, row.grade) for row in other.rows] == [
+        ("a", "p", -1),
+        ("d", "r", -1),
+    ]
+    assert other.referable.tolist() == [-1, -1]
+    assert other.name == f"{graded.name}-other"
+    assert told == []
+    # Only photographs that are asked for can be missing.
+    (tmp_path / "images" / "d.jpg").unlink()
+    assert len(load_photographs(name, tmp_path)) == 2
+    with pytest.raises(DataError, match=r"1 of 2 photographs cannot be used: 1 missing \(d\)"):
+        load_photographs(f"{name}-other", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("level", "name", "words"),
+    [(2, "odir-other", "photographs of level -1"), (-1, "odir", "graded photographs")],
+)
+def test_a_folder_without_such_photographs_says_so(tmp_path, level, name, words):
+    write_csv(tmp_path / "labels.csv", ["image", "level"], [("a", level)])
+    write_images(tmp_path / "images", "a", ".jpg")
+    with pytest.raises(DataError, match=f"labels.csv holds no {words}"):
+        load_photographs(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["aptos", "idrid", "eyepacs-subset"])
+def test_elsewhere_a_level_of_less_than_0_is_a_fault(tmp_path, name):
+    write_csv(tmp_path / "labels.csv", ["image", "level"], [("1_left", -1), ("1_right", 0)])
+    write_images(tmp_path / "images", ["1_left", "1_right"], ".jpg")
+    with pytest.raises(DataError, match=r"1 graded outside 0 to 4 \(1_left: '-1'\)"):
+        load_photographs(name, tmp_path)
 
 
 def test_idrid_as_published_has_its_split_and_empty_columns(tmp_path):
@@ -253,7 +319,8 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(kaggle):
     ("dataset", "words"),
     [
         ("kaggle-eyepacs", "holds no trainLabels.csv"),
-        ("aptos", "holds no train.csv"),
+        ("aptos", "holds no labels.csv or train.csv, nor does retinopathy/APTOS"),
+        ("odir-other", "holds no labels.csv"),
         ("eyepacs-subset", "holds no labels.csv"),
         ("idrid", "holds no labels.csv"),
         ("folder", "labels.csv: there is no such file"),
@@ -267,7 +334,7 @@ def test_an_empty_folder_is_told_what_it_lacks(tmp_path, dataset, words):
 def test_a_table_without_a_folder_of_images(tmp_path):
     write_csv(tmp_path / "train.csv", ["id_code", "diagnosis"], [("a", 0)])
     with pytest.raises(DataError, match="1 missing"):
-        read_aptos(tmp_path)
+        load_photographs("aptos", tmp_path)
 
 
 def test_all_but_the_synthetic_set_need_a_folder():
@@ -278,7 +345,7 @@ def test_all_but_the_synthetic_set_need_a_folder():
 
 
 def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
-    with pytest.raises(UserError, match="'eyepac' is not known: choose from synthetic, eyepacs-"):
+    with pytest.raises(UserError, match="'eyepac' is not known: choose from synthetic, aptos,"):
         load_photographs("eyepac", tmp_path)
     with pytest.raises(UserError, match='choose "stop" or "skip"'):
         load_photographs("aptos", tmp_path, on_fault="ignore")
@@ -314,6 +381,25 @@ def test_the_real_eyepacs_subset(retinopathy):
     assert photographs.referable.sum() == 1352
     assert len(set(photographs.patients.tolist())) == 3372
     assert "research" in photographs.notice
+
+
+def test_the_real_aptos(retinopathy):
+    photographs = load_photographs("aptos", retinopathy.parent)
+    assert np.bincount(photographs.grades).tolist() == [1805, 370, 999, 193, 295]
+    # Nearly identical photographs are of one patient.
+    patients, counts = np.unique(photographs.patients, return_counts=True)
+    assert (len(patients), (counts > 1).sum(), counts[counts > 1].sum()) == (3523, 131, 270)
+    assert "research" in photographs.notice
+
+
+def test_the_real_odir(retinopathy):
+    graded, other = (load_photographs(n, retinopathy.parent) for n in ("odir", "odir-other"))
+    assert np.bincount(graded.grades).tolist() == [2873, 538, 946, 157, 29]
+    assert len(other) == 1797
+    assert set(other.referable.tolist()) == {-1}
+    assert len({*graded.patients.tolist(), *other.patients.tolist()}) == 3336
+    assert graded.notice == other.notice
+    assert "research" in graded.notice
 
 
 def test_the_real_idrid(retinopathy):

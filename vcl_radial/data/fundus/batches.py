@@ -99,6 +99,10 @@ class TrainingBatches:
         self.augmentation, self.seed = augmentation, seed
         self.share, self.device = share, torch.device(device)
         self._classes = data.classes()
+        if (self._classes[self.rows] < 0).any():
+            raise UserError(
+                f"{data.photographs.name}: photographs without a grade cannot be trained on"
+            )
         if batch_size < share[1]:
             raise UserError(
                 f"batch_size = {batch_size} must be at least the {share[1]} processes that share it"

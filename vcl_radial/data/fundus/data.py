@@ -52,7 +52,7 @@ class FundusData:
         return torch.from_numpy(self._pixels[wanted])
 
     def classes(self) -> Tensor:
-        """1 for each referable photograph, else 0: int64 `[N]`."""
+        """1 for each referable photograph, 0 for a healthy one, -1 for no grade: int64 `[N]`."""
         return torch.from_numpy(self.photographs.referable)
 
     def select(self, places: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> FundusData:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
-from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, IDRID_AS_PUBLISHED, LAYOUTS
+from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, OTHER, located
 from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
@@ -25,15 +23,21 @@ def load_photographs(
 ) -> Photographs:
     """Load the table of a data set; no picture is decoded yet.
 
-    | name           | what is sought in the data folder                                        |
-    | -------------- | ------------------------------------------------------------------------ |
-    | synthetic      | nothing: pictures are drawn                                              |
-    | eyepacs-subset | `labels.csv` and `images/`, also in `retinopathy/EyePACS-subset/`        |
-    | idrid          | the same, also in `retinopathy/IDRiD/`; or `B. Disease Grading` as       |
-    |                | published                                                                |
-    | kaggle-eyepacs | `trainLabels.csv` and `train/`                                           |
-    | aptos          | `train.csv` and `train_images/`                                          |
-    | folder         | `labels.csv` and `images/`: see `read_folder`                            |
+    | name           | what is sought in the data folder                                          |
+    | -------------- | -------------------------------------------------------------------------- |
+    | synthetic      | nothing: pictures are drawn                                                |
+    | aptos          | `retinopathy/APTOS` with `labels.csv` and `images/`, or with `train.csv`   |
+    |                | and `train_images/` as published                                           |
+    | odir           | `retinopathy/ODIR` with `labels.csv` and `images/`: the graded photographs |
+    | odir-other     | the same: those of level -1, which show other diseases                     |
+    | idrid          | `retinopathy/IDRiD` with `labels.csv` and `images/`, or with               |
+    |                | `B. Disease Grading` as published                                          |
+    | eyepacs-subset | `retinopathy/EyePACS-subset` with `labels.csv` and `images/`               |
+    | kaggle-eyepacs | `retinopathy/EyePACS` with `trainLabels.csv` and `train/`                  |
+    | folder         | `labels.csv` and `images/`: see `read_folder`                              |
+    | folder-other   | the same: those of level -1                                                |
+
+    `retinopathy/` may be left out, and so may the folder in it where there is but one data set.
 
     Args:
         name: one of `FUNDUS_DATASETS`.
@@ -49,7 +53,7 @@ def load_photographs(
     """
     if name == "synthetic":
         return synthetic_photographs(synthetic)
-    if name not in _READERS:
+    if name not in FUNDUS_DATASETS:
         raise UserError(
             f"dataset = {name!r} is not known: choose from {', '.join(FUNDUS_DATASETS)}"
         )
@@ -61,27 +65,12 @@ def load_photographs(
             f'dataset = "{name}" needs a data folder: name it, or set {DATA_VARIABLE}; '
             '"synthetic" needs none'
         )
-    return _READERS[name](root, on_fault, tell)
-
-
-def _idrid(root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
-    for place in (root, root / "B. Disease Grading", root / "IDRiD" / "B. Disease Grading"):
-        if (place / "2. Groundtruths").is_dir():
-            return read_folder(place, on_fault, tell, IDRID_AS_PUBLISHED)
-    return _layout("idrid", root, on_fault, tell)
-
-
-def _layout(name: str, root: Path, on_fault: OnFault, tell: Tell) -> Photographs:
-    layout = LAYOUTS[name]
-    photographs = read_folder(layout.folder(root), on_fault, tell, [layout])
+    whole = name.removesuffix(OTHER)
+    folder, layouts = located(whole, root)
+    photographs = read_folder(folder, on_fault, tell, layouts, others=name != whole)
     if name == "folder" and not photographs.patients_known:
         tell(
             f"{root}: nothing says who is on a photograph, so each counts as a patient of its own; "
             "add a column patient to labels.csv, or name all images <patient>_<left|right>"
         )
     return photographs
-
-
-_READERS: dict[str, Callable[[Path, OnFault, Tell], Photographs]] = {
-    name: partial(_layout, name) for name in LAYOUTS
-} | {"idrid": _idrid}

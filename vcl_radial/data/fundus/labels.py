@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vcl_radial.data.fundus.faults import Fault
 from vcl_radial.data.fundus.files import without_suffix
-from vcl_radial.data.fundus.table import GRADES
+from vcl_radial.data.fundus.table import GRADES, NOT_GRADED
 from vcl_radial.data.tables import read_frame
 from vcl_radial.errors import DataError
 
@@ -26,13 +26,16 @@ class Label:
     others: Mapping[str, str]
 
 
-def read_labels(path: Path, image: str, grade: str) -> tuple[list[Label], list[Fault]]:
+def read_labels(
+    path: Path, image: str, grade: str, others: bool = False
+) -> tuple[list[Label], list[Fault]]:
     """Read a CSV file with a header; names of columns are taken without case and outer spaces.
 
     Args:
         path: the file.
         image: the column of the images' names, with or without suffix.
         grade: the column of the grades.
+        others: whether a grade may be -1.
 
     Returns:
         The labels that can be used, in the file's order, and what is wrong with the others: not
@@ -56,16 +59,16 @@ def read_labels(path: Path, image: str, grade: str) -> tuple[list[Label], list[F
     labels: list[Label] = []
     faults: list[Fault] = []
     rows = frame[~twice].to_dict("records")
-    for row, name, cells in zip(names.index[~twice], names[~twice], rows, strict=True):
-        others = {str(column): str(cell) for column, cell in cells.items()}
+    for row, name, record in zip(names.index[~twice], names[~twice], rows, strict=True):
+        cells = {str(column): str(cell) for column, cell in record.items()}
         if not name:
             faults.append(Fault(f"row {row + 2}", "without a name"))
-        elif not others[grade]:
+        elif not cells[grade]:
             faults.append(Fault(name, "not graded"))
-        elif (number := _grade(others[grade])) is None:
-            faults.append(Fault(name, "graded outside 0 to 4", repr(others[grade])))
+        elif (number := _grade(cells[grade], others)) is None:
+            faults.append(Fault(name, "graded outside 0 to 4", repr(cells[grade])))
         else:
-            labels.append(Label(name, number, others))
+            labels.append(Label(name, number, cells))
     faults += [Fault(name, "listed more than once") for name in names[twice].unique()]
     return labels, faults
 
@@ -102,9 +105,9 @@ def patient_and_eye(name: str) -> tuple[str, str] | None:
     return None if parts is None else (parts["patient"], parts["eye"])
 
 
-def _grade(value: str) -> int | None:
+def _grade(value: str, others: bool) -> int | None:
     try:
         number = float(value)
     except ValueError:
         return None
-    return int(number) if number in GRADES else None
+    return int(number) if number in GRADES or (others and number == NOT_GRADED) else None

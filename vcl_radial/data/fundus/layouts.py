@@ -17,7 +17,15 @@ EYEPACS_NOTICE: Final = (
 IDRID_NOTICE: Final = (
     "IDRiD (c) Prasanna Porwal, Samiksha Pachade and Manesh Kokare (IEEE DataPort, 2018), CC BY 4.0"
 )
-APTOS_NOTICE: Final = "APTOS 2019 Blindness Detection (Kaggle), under the rules of the competition"
+APTOS_NOTICE: Final = (
+    "APTOS 2019 Blindness Detection (Kaggle), under the rules of the competition, research use only"
+)
+ODIR_NOTICE: Final = (
+    "ODIR-5K (Peking University, ODIR-2019), research use only; levels from the keywords of an eye"
+)
+
+OTHER: Final = "-other"
+"""What is put behind the name of a data set for its photographs of level -1."""
 
 _IDRID_PARTS: Final[tuple[tuple[Part, str, str], ...]] = (
     ("train", "a", "Training"),
@@ -27,18 +35,20 @@ _IDRID_PARTS: Final[tuple[tuple[Part, str, str], ...]] = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How a data set lies in a folder.
+    """How a data set, or a part of its published split, lies in a folder.
 
     Attributes:
         table: the CSV file of the grades.
         image: its column of the images' names.
         grade: its column of the grades.
         images: the folder of the pictures, which may lie beside the table too.
-        places: folders below the data folder in which the table is sought as well.
+        places: folders below the data folder in which the table is sought before it is sought
+            there.
         name: of the data set; that of the folder by default.
         site: of photographs whose row names none; the data set's name by default.
         notice: licence, attribution and processing.
         paired: whether all images have to be named <patient>_<left|right>.
+        others: whether the grade may be -1: another disease, and no graded retinopathy.
         part: of a published split, which is put before the names: those of its parts are alike.
     """
 
@@ -51,68 +61,113 @@ class Layout:
     site: str | None = None
     notice: str = ""
     paired: bool = False
+    others: bool = False
     part: Part = ""
 
-    def folder(self, root: Path) -> Path:
-        """The data folder or the first of `places` below it that holds the table.
 
-        Raises:
-            DataError: none does.
-        """
-        for place in (root, *(root / folder for folder in self.places)):
-            if (place / self.table).exists() or not self.places:
-                return place
-        raise DataError(f"{root}: holds no {self.table}, nor does {' or '.join(self.places)} in it")
-
-
-LAYOUTS: Final = {
-    "eyepacs-subset": Layout(
-        places=("retinopathy/EyePACS-subset", "EyePACS-subset"),
-        name="eyepacs-subset",
-        notice=f"subset of {EYEPACS_NOTICE}; cropped, padded to a square and equalised in contrast "
-        "per channel by their source",
-        paired=True,
+LAYOUTS: Final[dict[str, tuple[tuple[Layout, ...], ...]]] = {
+    "aptos": (
+        (
+            Layout(
+                places=("retinopathy/APTOS", "APTOS"),
+                name="aptos",
+                notice=f"{APTOS_NOTICE}; patients are not published, and those named here are "
+                "groups of nearly identical photographs",
+            ),
+        ),
+        (
+            Layout(
+                table="train.csv",
+                image="id_code",
+                grade="diagnosis",
+                images="train_images",
+                places=("retinopathy/APTOS", "APTOS"),
+                name="aptos",
+                notice=APTOS_NOTICE,
+            ),
+        ),
     ),
-    "idrid": Layout(
-        places=("retinopathy/IDRiD", "IDRiD", "B. Disease Grading"),
-        name="idrid",
-        notice=IDRID_NOTICE,
+    "odir": (
+        (
+            Layout(
+                places=("retinopathy/ODIR", "ODIR"),
+                name="odir",
+                notice=ODIR_NOTICE,
+                others=True,
+            ),
+        ),
     ),
-    "kaggle-eyepacs": Layout(
-        table="trainLabels.csv",
-        images="train",
-        places=("retinopathy/EyePACS", "EyePACS"),
-        name="kaggle-eyepacs",
-        site="eyepacs",
-        notice=EYEPACS_NOTICE,
-        paired=True,
+    "idrid": (
+        (Layout(places=("retinopathy/IDRiD", "IDRiD"), name="idrid", notice=IDRID_NOTICE),),
+        tuple(
+            Layout(
+                table=f"2. Groundtruths/{letter}. IDRiD_Disease Grading_{words} Labels.csv",
+                image="image name",
+                grade="retinopathy grade",
+                images=f"1. Original Images/{letter}. {words} Set",
+                places=tuple(
+                    f"{folder}B. Disease Grading" for folder in ("retinopathy/IDRiD/", "IDRiD/", "")
+                ),
+                name="idrid",
+                notice=IDRID_NOTICE,
+                part=part,
+            )
+            for part, letter, words in _IDRID_PARTS
+        ),
     ),
-    "aptos": Layout(
-        table="train.csv",
-        image="id_code",
-        grade="diagnosis",
-        images="train_images",
-        places=("retinopathy/APTOS", "APTOS"),
-        name="aptos",
-        notice=APTOS_NOTICE,
+    "eyepacs-subset": (
+        (
+            Layout(
+                places=("retinopathy/EyePACS-subset", "EyePACS-subset"),
+                name="eyepacs-subset",
+                notice=f"subset of {EYEPACS_NOTICE}; cropped, padded to a square and equalised in "
+                "contrast per channel by their source",
+                paired=True,
+            ),
+        ),
     ),
-    "folder": Layout(),
+    "kaggle-eyepacs": (
+        (
+            Layout(
+                table="trainLabels.csv",
+                images="train",
+                places=("retinopathy/EyePACS", "EyePACS"),
+                name="kaggle-eyepacs",
+                site="eyepacs",
+                notice=EYEPACS_NOTICE,
+                paired=True,
+            ),
+        ),
+    ),
+    "folder": ((Layout(others=True),),),
 }
-"""Data sets whose folder holds one table and one folder of pictures."""
+"""Data sets by name, each in the ways in which it may lie: one table, or one for each part."""
 
-IDRID_AS_PUBLISHED: Final = tuple(
-    Layout(
-        table=f"2. Groundtruths/{letter}. IDRiD_Disease Grading_{words} Labels.csv",
-        image="image name",
-        grade="retinopathy grade",
-        images=f"1. Original Images/{letter}. {words} Set",
-        name="idrid",
-        notice=IDRID_NOTICE,
-        part=part,
-    )
-    for part, letter, words in _IDRID_PARTS
+FUNDUS_DATASETS: Final = (
+    "synthetic",
+    *LAYOUTS,
+    *(f"{name}{OTHER}" for name, ways in LAYOUTS.items() if ways[0][0].others),
 )
-"""IDRiD's `B. Disease Grading` with its split. Who is on the photographs is not known."""
-
-FUNDUS_DATASETS: Final = ("synthetic", *LAYOUTS)
 """Every data set by its name."""
+
+
+def located(name: str, root: Path) -> tuple[Path, tuple[Layout, ...]]:
+    """The folder of a data set, and how it lies there.
+
+    Args:
+        name: of `LAYOUTS`.
+        root: the data folder.
+
+    Raises:
+        DataError: its table is in none of the places.
+    """
+    ways = LAYOUTS[name]
+    for way in ways:
+        for place in (*(root / folder for folder in way[0].places), root):
+            if (place / way[0].table).exists():
+                return place, way
+    if not ways[0][0].places:
+        return root, ways[0]
+    tables = " or ".join(dict.fromkeys(way[0].table for way in ways))
+    places = " or ".join(dict.fromkeys(folder for way in ways for folder in way[0].places))
+    raise DataError(f"{root}: holds no {tables}, nor does {places} in it")

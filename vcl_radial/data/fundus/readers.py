@@ -10,8 +10,9 @@ from typing import Final, cast
 from vcl_radial.data.fundus.faults import Fault, OnFault, Tell, settle, tell_user
 from vcl_radial.data.fundus.files import FileReader, images_in
 from vcl_radial.data.fundus.labels import Label, matched, patient_and_eye, read_labels
-from vcl_radial.data.fundus.layouts import LAYOUTS, Layout
-from vcl_radial.data.fundus.table import Eye, Part, Photograph, Photographs
+from vcl_radial.data.fundus.layouts import LAYOUTS, OTHER, Layout
+from vcl_radial.data.fundus.table import NOT_GRADED, Eye, Part, Photograph, Photographs
+from vcl_radial.errors import DataError
 
 _PARTS: Final = {"": "", "train": "train", "valid": "validation", "val": "validation"} | {
     name: name for name in ("validation", "test")
@@ -22,20 +23,23 @@ def read_folder(
     folder: Path,
     on_fault: OnFault = "stop",
     tell: Tell = tell_user,
-    layouts: Sequence[Layout] = (LAYOUTS["folder"],),
+    layouts: Sequence[Layout] = LAYOUTS["folder"][0],
+    others: bool = False,
 ) -> Photographs:
     """A folder of photographs: by default one of one's own, `labels.csv` and `images/`.
 
     The table has the columns of images and grades, and where they are known `patient`, `eye`
     (left or right), `site` and `split` (train, validation or test). Without a column `patient` it
     is taken from the names if all are like `<patient>_left`; else every photograph counts as a
-    patient of its own.
+    patient of its own. A level of -1 says that the eye has another disease and no grade is known;
+    such photographs are left out, or read alone.
 
     Args:
         folder: where they lie.
         on_fault: what becomes of photographs that cannot be used.
         tell: takes a line for the user.
         layouts: names of files and columns; several where each part of a split has a table.
+        others: whether the photographs of level -1 are read, and the graded ones left out.
 
     Raises:
         DataError: files are missing or are not what they should be.
@@ -45,7 +49,9 @@ def read_folder(
     total, patients_known = 0, True
     name = layouts[0].name or folder.resolve().name
     for layout in layouts:
-        labels, of_part = read_labels(folder / layout.table, layout.image, layout.grade)
+        labels, of_part = read_labels(
+            folder / layout.table, layout.image, layout.grade, layout.others
+        )
         with_patients = bool(labels) and "patient" in labels[0].others
         named = not with_patients and all(patient_and_eye(label.name) for label in labels)
         if layout.paired and not with_patients:
@@ -55,18 +61,26 @@ def read_folder(
                 for label in labels
                 if patient_and_eye(label.name) is None
             ]
+        files = images_in(folder / layout.images, folder)
+        for label in labels:
+            if (label.grade == NOT_GRADED) != others:
+                files.pop(label.name, None)
+        labels = [label for label in labels if (label.grade == NOT_GRADED) == others]
         for label in labels:
             of_part += _of_columns(label, with_patients)
-        pairs, of_part, count = matched(labels, of_part, images_in(folder / layout.images, folder))
+        pairs, of_part, count = matched(labels, of_part, files)
         rows += [
             _row(label, path, layout.site or name, named, layout.part) for label, path in pairs
         ]
         prefix = f"{layout.part}_" if layout.part else ""
         faults += [replace(fault, image=f"{prefix}{fault.image}") for fault in of_part]
         total, patients_known = total + count, patients_known and (with_patients or named)
+    if not rows and not faults:
+        lacking = "photographs of level -1" if others else "graded photographs"
+        raise DataError(f"{folder}: {layouts[0].table} holds no {lacking}")
     settle(str(folder), faults, total, on_fault, tell)
     return Photographs(
-        name=name,
+        name=f"{name}{OTHER}" if others else name,
         rows=tuple(rows),
         reader=FileReader(folder),
         notice=layouts[0].notice,

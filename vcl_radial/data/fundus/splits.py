@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vcl_radial.data.fundus.table import GRADES, Photographs
+from vcl_radial.data.fundus.table import NOT_GRADED, Photographs
 from vcl_radial.errors import DataError, UserError
 
 Rows = NDArray[np.int64]
@@ -46,10 +46,10 @@ def split_by_patient(
             "some for training"
         )
     patients, of_row = np.unique(photographs.patients, return_inverse=True)
-    worst = np.zeros(len(patients), np.int64)
+    worst = np.full(len(patients), NOT_GRADED)
     np.maximum.at(worst, of_row, photographs.grades)
     rng = np.random.default_rng(seed)
-    shuffled = [rng.permutation(np.flatnonzero(worst == grade)) for grade in GRADES]
+    shuffled = [rng.permutation(np.flatnonzero(worst == grade)) for grade in np.unique(worst)]
     part = np.empty(len(patients), np.int64)
     given = np.zeros(3)
     for count, patient in enumerate(np.concatenate(shuffled), start=1):

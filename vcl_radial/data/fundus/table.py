@@ -18,10 +18,21 @@ if TYPE_CHECKING:
 
     from vcl_radial.data.fundus.faults import Fault
 
-__all__ = ["GRADES", "REFERABLE_FROM", "Photograph", "Photographs", "Reader", "Unreadable"]
+__all__ = [
+    "GRADES",
+    "NOT_GRADED",
+    "REFERABLE_FROM",
+    "Photograph",
+    "Photographs",
+    "Reader",
+    "Unreadable",
+]
 
 GRADES: Final = (0, 1, 2, 3, 4)
 """No, mild, moderate, severe and proliferative retinopathy."""
+
+NOT_GRADED: Final = -1
+"""In place of a grade: another disease is there, and it is not known whether retinopathy is."""
 
 REFERABLE_FROM: Final = 2
 """Grades 0 and 1 are healthy, 2 to 4 are to be seen by an expert (Leibig et al. 2017)."""
@@ -38,7 +49,7 @@ class Photograph:
         name: of the photograph, once in a table.
         patient: who is on it. Where nobody knows, the photograph's own name.
         eye: which one.
-        grade: of retinopathy, 0 to 4.
+        grade: of retinopathy, 0 to 4, or -1 where only another disease is known.
         site: where or with what camera it was taken.
         part: of the split that it was published with, or "".
         path: its file, if it has one.
@@ -113,8 +124,9 @@ class Photographs:
 
     @property
     def referable(self) -> NDArray[np.int64]:
-        """The classes `[N]`: 1 from grade 2 on, else 0."""
-        return (self.grades >= REFERABLE_FROM).astype(np.int64)
+        """The classes `[N]`: 1 from grade 2 on, 0 below it, and -1 where the grade is -1."""
+        known = (self.grades >= REFERABLE_FROM).astype(np.int64)
+        return np.where(self.grades == NOT_GRADED, NOT_GRADED, known)
 
     @property
     def patients(self) -> NDArray[np.str_]:

@@ -23,6 +23,7 @@ from vcl_radial.data.fundus import (
     split_by_patient,
 )
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
+from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.data_files import user_root
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.parts import parts_of
@@ -122,6 +123,9 @@ def prepare(
     sites = parts_of(loaded[settings.dataset], settings)
     sites += [(name, loaded[name]) for name in settings.then]
     splits = [_split(name, data, settings) for name, data in sites]
+    shifted = {
+        name: _apart(name, loaded[name], sites, splits, settings) for name in settings.shifted
+    }
     # Nothing is known of later sites when the first is trained on.
     normalisation = Normalisation.of(sites[0][1], splits[0].train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
@@ -133,10 +137,30 @@ def prepare(
             split=split,
             normalisation=normalisation,
             notices=notices,
-            shifted={other: loaded[other] for other in settings.shifted},
+            shifted=shifted,
         )
         for (name, data), split in zip(sites, splits, strict=True)
     ]
+
+
+def _apart(
+    name: str,
+    data: FundusData,
+    sites: Sequence[tuple[str, FundusData]],
+    splits: Sequence[Split],
+    settings: DataSettings,
+) -> FundusData:
+    """A shifted set, without patients who are trained on where it is a part of the same data."""
+    whole = name.removesuffix(OTHER)
+    trained = [
+        of_site.photographs.patients[np.concatenate([split.train, split.validation])]
+        for (site, of_site), split in zip(sites, splits, strict=True)
+        # A part of the dataset has a name of its own.
+        if site == whole or (whole == settings.dataset and site not in settings.then)
+    ]
+    if name == whole or not trained:
+        return data
+    return data.select(~np.isin(data.photographs.patients, np.concatenate(trained)))
 
 
 def _split(name: str, data: FundusData, settings: DataSettings) -> Split:

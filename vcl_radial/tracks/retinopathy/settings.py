@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from vcl_radial.data.fundus import FUNDUS_DATASETS
+from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe
@@ -28,8 +29,9 @@ class DataSettings(Settings):
         test: share of the patients that are scored on, where the split is random.
         split_seed: of the random split: the same for all methods and seeds.
         shifted: data sets that are scored on besides, whole; nothing is trained or chosen on them.
-        parts: what the dataset is cut into, to be trained on one after another: the "whole", a part
-            for each "site" (or camera), or by "sharpness" the sharper and the duller half.
+            Those named `*-other` have no grades, and are out of distribution.
+        parts: what the dataset is cut into, to be trained on one after another: the "whole", or a
+            part for each "site" (or camera).
         then: further data sets that are trained on after it, one after another.
         on_fault: "stop" at photographs that cannot be used, or "skip" them.
         patients: to be drawn, where the dataset is "synthetic".
@@ -47,7 +49,7 @@ class DataSettings(Settings):
     test: Share = 0.2
     split_seed: Annotated[int, Field(ge=0)] = 0
     shifted: list[str] = Field(default=[])
-    parts: Literal["whole", "site", "sharpness"] = "whole"
+    parts: Literal["whole", "site"] = "whole"
     then: list[str] = Field(default=[])
     on_fault: Literal["stop", "skip"] = "stop"
     patients: Count = 1000
@@ -64,6 +66,11 @@ class DataSettings(Settings):
 
     @model_validator(mode="after")
     def _others(self) -> DataSettings:
+        for name in (self.dataset, *self.then):
+            if name.endswith(OTHER):
+                raise ValueError(
+                    f"{name!r} has no grades to train on: it may be named by shifted alone"
+                )
         for name in self.shifted:
             if name in (self.dataset, *self.then):
                 raise ValueError(f"shifted names {name!r}, which is trained on")
