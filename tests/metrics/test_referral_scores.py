@@ -1,4 +1,4 @@
-"""Scores under referral, against independent implementations and by hand."""
+"""Scores of a screening model, against independent implementations and by hand."""
 
 import itertools
 import math
@@ -6,44 +6,39 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 from sklearn import calibration, metrics
-from torchmetrics.functional.classification import binary_auroc, binary_calibration_error
+from torchmetrics.functional.classification import (
+    binary_auroc,
+    binary_average_precision,
+    binary_calibration_error,
+)
 
 from vcl_radial.metrics.referral import (
     accuracy_at_half,
     auc,
+    average_precision,
     balanced_accuracy,
+    binary_nll,
     brier,
     calibration_curve,
     entropy,
-    kept,
     mutual_information,
-    referral_curve,
-    resampled,
 )
 
 
-def sample(seed=0, n=600, patients=300):
-    """Classes with probabilities that tell something of them, and who is on each photograph."""
+def sample(seed=0, n=600):
+    """Classes with probabilities that tell something of them."""
     rng = np.random.default_rng(seed)
     latent = rng.normal(size=n)
     classes = (latent + rng.normal(size=n) > 0.8).astype(np.int64)
     probabilities = 1 / (1 + np.exp(-1.5 * (latent - 0.8)))
-    names = np.array([f"p{k % patients}" for k in range(n)])
-    return classes, probabilities, names
+    return classes, probabilities
 
 
 @pytest.fixture(params=[0, 1, 2])
 def batch(request):
     return sample(request.param)
-
-
-def certain(probabilities):
-    """Uncertainty that is largest at one half."""
-    return -np.abs(probabilities - 0.5)
 
 
 # The distribution's own uncertainty
@@ -85,50 +80,11 @@ def test_mutual_information_is_never_negative_nor_above_the_entropy():
     assert (found <= entropy(mean) + 1e-12).all()
 
 
-# Referral
-
-
-@given(
-    st.lists(st.integers(-5, 5), min_size=1, max_size=40),
-    st.floats(0, 1, exclude_max=True),
-)
-@settings(max_examples=60, deadline=None)
-def test_whoever_is_kept_is_at_least_as_certain_as_whoever_is_referred(values, share):
-    uncertainty = np.array(values, np.float64)
-    left = kept(uncertainty, share)
-    gone = np.setdiff1d(np.arange(len(values)), left)
-    assert len(gone) == round(share * len(values))
-    assert np.array_equal(left, np.unique(left))
-    if len(left) and len(gone):
-        assert uncertainty[left].max() <= uncertainty[gone].min()
-
-
-def test_among_equally_uncertain_ones_the_last_are_referred():
-    assert kept(np.array([1.0, 0.0, 1.0, 1.0]), 0.5).tolist() == [0, 1]
-
-
-def test_only_the_order_of_uncertainties_counts(batch):
-    _, probabilities, _ = batch
-    uncertainty = certain(probabilities)
-    assert np.array_equal(kept(uncertainty, 0.3), kept(np.exp(5 * uncertainty) - 9, 0.3))
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.0, math.nan])
-def test_impossible_shares_are_refused(share):
-    with pytest.raises(ValueError, match="from 0 to below 1"):
-        kept(np.zeros(3), share)
-
-
-def test_an_uncertainty_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match="not a number"):
-        kept(np.array([0.0, math.nan]), 0.1)
-
-
 # Scores
 
 
 def test_auc_is_the_share_of_pairs_in_the_right_order(batch):
-    classes, probabilities, _ = batch
+    classes, probabilities = batch
     rounded = probabilities.round(1)  # with many ties
     ones, zeros = rounded[classes == 1], rounded[classes == 0]
     pairs = [(a > b) + 0.5 * (a == b) for a, b in itertools.product(ones, zeros)]
@@ -136,7 +92,7 @@ def test_auc_is_the_share_of_pairs_in_the_right_order(batch):
 
 
 def test_auc_agrees_with_torchmetrics_and_scikit_learn(batch):
-    classes, probabilities, _ = batch
+    classes, probabilities = batch
     expected = binary_auroc(torch.from_numpy(probabilities), torch.from_numpy(classes))
     assert auc(classes, probabilities) == pytest.approx(100 * expected.item(), abs=1e-4)
     rounded = probabilities.round(1)
@@ -144,7 +100,7 @@ def test_auc_agrees_with_torchmetrics_and_scikit_learn(batch):
 
 
 def test_balanced_accuracy_and_accuracy_and_brier_agree_with_scikit_learn(batch):
-    classes, probabilities, _ = batch
+    classes, probabilities = batch
     predicted = probabilities > 0.5
     assert balanced_accuracy(classes, probabilities) == pytest.approx(
         100 * metrics.balanced_accuracy_score(classes, predicted)
@@ -164,7 +120,63 @@ def test_with_one_class_auc_and_balanced_accuracy_are_not_defined():
     assert brier(ones, np.zeros(3)) == 1.0
 
 
-@pytest.mark.parametrize("score", [auc, balanced_accuracy, accuracy_at_half, brier])
+def test_average_precision_agrees_with_torchmetrics_and_scikit_learn(batch):
+    classes, probabilities = batch
+    expected = binary_average_precision(torch.from_numpy(probabilities), torch.from_numpy(classes))
+    assert average_precision(classes, probabilities) == pytest.approx(
+        100 * expected.item(), abs=1e-4
+    )
+    rounded = probabilities.round(1)  # with many ties
+    expected = metrics.average_precision_score(classes, rounded)
+    assert average_precision(classes, rounded) == pytest.approx(100 * expected)
+
+
+def test_a_score_that_tells_nothing_has_the_precision_of_its_class():
+    classes = np.array([1, 0, 0, 0])
+    assert average_precision(classes, np.zeros(4)) == pytest.approx(25)
+    assert math.isnan(average_precision(np.zeros(4, np.int64), np.arange(4.0)))
+
+
+def test_nll_agrees_with_scikit_learn_and_stays_finite_where_probabilities_round_to_one(batch):
+    classes, probabilities = batch
+    log_odds = np.log(probabilities / (1 - probabilities))
+    assert binary_nll(classes, log_odds) == pytest.approx(metrics.log_loss(classes, probabilities))
+    assert binary_nll(np.array([0, 1]), np.array([800.0, 800.0])) == pytest.approx(400)
+
+
+WEIGHTED = [
+    (auc, lambda y, s, w: 100 * metrics.roc_auc_score(y, s, sample_weight=w)),
+    (
+        average_precision,
+        lambda y, s, w: 100 * metrics.average_precision_score(y, s, sample_weight=w),
+    ),
+    (
+        accuracy_at_half,
+        lambda y, s, w: 100 * metrics.accuracy_score(y, s > 0.5, sample_weight=w),
+    ),
+    (
+        balanced_accuracy,
+        lambda y, s, w: 100 * metrics.balanced_accuracy_score(y, s > 0.5, sample_weight=w),
+    ),
+    (brier, lambda y, s, w: metrics.brier_score_loss(y, s, sample_weight=w)),
+]
+
+
+@pytest.mark.parametrize(("score", "expected"), WEIGHTED)
+def test_weights_are_those_of_scikit_learn_and_many_sets_go_at_once(score, expected):
+    classes, probabilities = sample()
+    scores = probabilities.round(2)
+    rng = np.random.default_rng(3)
+    weights = rng.uniform(size=(3, len(classes))) * (rng.uniform(size=(3, len(classes))) > 0.3)
+    at_once = score(classes, scores, weights)
+    assert at_once == pytest.approx([expected(classes, scores, w) for w in weights])
+    twice = np.full(len(classes), 2.0)
+    assert score(classes, scores, twice) == pytest.approx(score(classes, scores))
+
+
+@pytest.mark.parametrize(
+    "score", [auc, average_precision, balanced_accuracy, accuracy_at_half, binary_nll, brier]
+)
 def test_what_does_not_belong_together_is_refused(score):
     with pytest.raises(ValueError, match=r"must both be \[N\]"):
         score(np.array([0, 1]), np.array([0.5]))
@@ -178,7 +190,7 @@ def test_what_does_not_belong_together_is_refused(score):
 
 
 def test_the_calibration_curve_agrees_with_scikit_learn(batch):
-    classes, probabilities, _ = batch
+    classes, probabilities = batch
     curve = calibration_curve(classes, probabilities)
     observed, predicted = calibration.calibration_curve(classes, probabilities, n_bins=10)
     some = curve.count > 0
@@ -189,7 +201,7 @@ def test_the_calibration_curve_agrees_with_scikit_learn(batch):
 
 @pytest.mark.parametrize("bins", [1, 4, 10])
 def test_its_error_agrees_with_torchmetrics(batch, bins):
-    classes, probabilities, _ = batch
+    classes, probabilities = batch
     p, y = torch.from_numpy(probabilities), torch.from_numpy(classes)
     found = calibration_curve(classes, probabilities, bins).error
     assert found == pytest.approx(
@@ -207,115 +219,3 @@ def test_an_empty_bin_is_none_and_counts_for_nothing():
 def test_probabilities_on_an_edge_lie_below_it():
     curve = calibration_curve(np.array([0, 1, 1]), np.array([0.0, 0.5, 1.0]), bins=2)
     assert curve.count.tolist() == [2, 1]
-
-
-# The curve
-
-
-def test_the_curve_scores_what_is_kept(batch):
-    classes, probabilities, names = batch
-    curve = referral_curve(
-        classes, probabilities, certain(probabilities), names, referred=[0.0, 0.25], resamples=0
-    )
-    sure = np.argsort(np.abs(probabilities - 0.5))[150:]
-    assert curve.value.tolist() == pytest.approx(
-        [auc(classes, probabilities), auc(classes[sure], probabilities[sure])]
-    )
-    assert np.isnan(curve.standard_error).all()
-
-
-def test_uncertainty_that_is_right_raises_the_score_and_a_random_one_does_not():
-    classes, probabilities, names = sample(n=4000, patients=4000)
-    noise = np.random.default_rng(1).normal(size=4000)
-    told = referral_curve(classes, probabilities, certain(probabilities), names, resamples=0)
-    blind = referral_curve(classes, probabilities, noise, names, resamples=0)
-    assert (np.diff(told.value) > 0).all()
-    assert blind.value == pytest.approx(blind.value[0], abs=1.5)
-
-
-def test_referring_the_mistakes_leaves_none():
-    classes, probabilities, names = sample()
-    mistakes = (probabilities > 0.5) != classes
-    share = mistakes.mean()
-    curve = referral_curve(
-        classes,
-        probabilities,
-        mistakes.astype(float),
-        names,
-        score=accuracy_at_half,
-        referred=[0.0, share],
-        resamples=0,
-    )
-    assert curve.value.tolist() == pytest.approx([100 * (1 - share), 100.0])
-
-
-def test_resamples_take_whole_patients_and_as_many_as_there_are():
-    names = np.array(["a", "b", "a", "c", "c", "c", "d"])
-    sizes = {"a": 2, "b": 1, "c": 3, "d": 1}
-    chosen = np.zeros(4)
-    for rows in resampled(names, 500, seed=0):
-        times = {
-            name: np.mean([(rows == r).sum() for r in np.flatnonzero(names == name)])
-            for name in sizes
-        }
-        for name in sizes:
-            assert len({(rows == r).sum() for r in np.flatnonzero(names == name)}) == 1
-        assert sum(times.values()) == 4
-        chosen += list(times.values())
-    assert chosen / 500 == pytest.approx(1, abs=0.12)
-
-
-def test_the_standard_error_is_that_of_a_mean_over_patients():
-    """Of patients with two equal photographs it is sd / sqrt(patients), not over photographs."""
-    rng = np.random.default_rng(0)
-    right = np.repeat(rng.random(400) < 0.8, 2)
-    names = np.repeat([f"p{k}" for k in range(400)], 2)
-    classes = np.ones(800, np.int64)
-    curve = referral_curve(
-        classes,
-        np.where(right, 0.9, 0.1),
-        np.zeros(800),
-        names,
-        score=accuracy_at_half,
-        referred=[0.0],
-        resamples=2000,
-    )
-    p = right.mean()
-    expected = 100 * math.sqrt(p * (1 - p) / 400)
-    assert curve.standard_error[0] == pytest.approx(expected, rel=0.06)
-    # 5 % and 95 % of a normal distribution lie 1.645 standard deviations from the mean.
-    assert curve.value[0] - curve.lower[0] == pytest.approx(1.645 * expected, rel=0.15)
-    assert curve.upper[0] - curve.value[0] == pytest.approx(1.645 * expected, rel=0.15)
-
-
-def test_two_methods_are_resampled_alike_and_rows_may_come_in_any_order():
-    classes, probabilities, names = sample(n=200, patients=100)
-    order = np.random.default_rng(0).permutation(200)
-    uncertainty = certain(probabilities)
-    one = referral_curve(classes, probabilities, uncertainty, names, resamples=20)
-    other = referral_curve(
-        classes[order], probabilities[order], uncertainty[order], names[order], resamples=20
-    )
-    assert one.value == pytest.approx(other.value)
-    assert one.standard_error == pytest.approx(other.standard_error)
-    again = referral_curve(classes, probabilities, uncertainty, names, resamples=20, seed=1)
-    assert again.standard_error != pytest.approx(one.standard_error)
-
-
-def test_resamples_of_one_class_are_left_out():
-    classes = np.array([1, 0, 0])
-    curve = referral_curve(
-        classes, np.array([0.9, 0.2, 0.4]), np.zeros(3), np.array(["a", "b", "c"]), referred=[0.0]
-    )
-    assert curve.value.tolist() == [100.0]
-    assert curve.standard_error.tolist() == [0.0]
-    all_one = referral_curve(
-        np.ones(3, np.int64), np.zeros(3), np.zeros(3), np.array(["a", "b", "c"]), referred=[0.0]
-    )
-    assert np.isnan(all_one.standard_error).all()
-
-
-def test_a_curve_of_what_does_not_belong_together_is_refused():
-    classes, probabilities, names = sample(n=20, patients=10)
-    with pytest.raises(ValueError, match="do not belong together"):
-        referral_curve(classes, probabilities, certain(probabilities)[:-1], names)

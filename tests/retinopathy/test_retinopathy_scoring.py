@@ -8,14 +8,16 @@ import pandas as pd
 import pytest
 import torch
 from retinopathy_helpers import table
-from sklearn.metrics import log_loss, roc_auc_score
-
-from vcl_radial.metrics.referral import (
-    accuracy_at_half,
-    auc,
-    balanced_accuracy,
-    referral_curve,
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    log_loss,
+    roc_auc_score,
 )
+
+from vcl_radial.metrics.referral import auc
+from vcl_radial.metrics.retention import ranks, retention_areas
 from vcl_radial.tracks.retinopathy.scoring import (
     PREDICTIONS,
     REFERRED,
@@ -72,12 +74,15 @@ def test_a_photograph_without_a_level_has_the_label_of_nobody_and_no_score():
     scores = score_table(pd.concat([test, other]), resamples=0)
     assert set(scores[scores["part"] == "odir-other"]["metric"]) == {
         "finds_artefacts",
-        "finds_shift",
+        "ood_auc",
+        "ood_auprc",
     }
     assert set(calibration_table(pd.concat([test, other]))["part"]) == {"test"}
     mixed = pd.concat([predictions(10, name="idrid"), other.assign(part="idrid")])
     of_idrid = score_table(pd.concat([test, mixed]), resamples=0).query("part == 'idrid'")
-    assert value(of_idrid, "nll") == value(score_table(predictions(10), resamples=0), "nll")
+    assert value(of_idrid, "nll") == pytest.approx(
+        value(score_table(predictions(10), resamples=0), "nll")
+    )
 
 
 def test_validation_photographs_are_scored_where_there_are_no_others_and_never_beside_them():
@@ -116,19 +121,29 @@ def test_every_score_stands_in_its_own_column():
     found["log_odds"] = np.log(found["probability"] / (1 - found["probability"]))
     scores = score_table(found, resamples=30, seed=2)
     y, p = found["label"].to_numpy(), found["probability"].to_numpy()
-    patients = found["patient"].to_numpy(np.str_)
-    measures = {"auc": auc, "accuracy": accuracy_at_half, "balanced_accuracy": balanced_accuracy}
+    measures = {
+        "auc": lambda y, p: 100 * roc_auc_score(y, p),
+        "accuracy": lambda y, p: 100 * accuracy_score(y, p > 0.5),
+        "balanced_accuracy": lambda y, p: 100 * balanced_accuracy_score(y, p > 0.5),
+    }
     seen = []
     for metric, measure in measures.items():
         for name in ("entropy", "mutual_information"):
-            ranks = found[name].to_numpy()
-            kept = {"score": measure, "referred": REFERRED, "resamples": 30, "seed": 2}
-            curve = referral_curve(y, p, ranks, patients, **kept)
-            rows = scores[(scores["metric"] == metric) & (scores["uncertainty"] == name)]
-            for column in ("value", "standard_error", "lower", "upper"):
-                expected = getattr(curve, column)
-                assert rows[column].tolist() == pytest.approx(list(expected), nan_ok=True)
-                seen.append(expected[2])
+            order = np.argsort(found[name].to_numpy())
+            for share in (0.0, 0.05, 0.2, 0.5):  # at whole rows of 60
+                rows = order[: round(60 * (1 - share))]
+                expected = measure(y[rows], p[rows])
+                at = {"uncertainty": name, "referred": share}
+                assert value(scores, metric, **at) == pytest.approx(expected)
+                seen.append(expected)
+    spread = scores[scores["metric"] == "auc"]
+    assert (spread["standard_error"] > 0).all()
+    assert (spread["lower"] < spread["value"]).all()
+    assert (spread["upper"] > spread["lower"]).all()
+    areas = retention_areas(y, p, found["log_odds"].to_numpy(), ranks(found["entropy"].to_numpy()))
+    for name, area in areas.items():
+        assert value(scores, f"{name}_area", uncertainty="entropy") == pytest.approx(area)
+    assert value(scores, "auprc") == pytest.approx(100 * average_precision_score(y, p))
     assert value(scores, "nll") == pytest.approx(log_loss(y, p))
     confidence, bins = np.maximum(p, 1 - p), 15
     right = ((p > 0.5) == (y == 1)).astype(float)
@@ -171,8 +186,12 @@ def test_a_shifted_set_is_scored_apart_and_found_by_uncertainty():
     test, other = predictions(), predictions(10, seed=1, name="idrid")
     other["entropy"] += 1
     scores = score_table(pd.concat([test, other]), resamples=0)
-    assert value(scores, "finds_shift", uncertainty="entropy", part="idrid") == 100
-    assert not len(scores[(scores["metric"] == "finds_shift") & (scores["part"] == "test")])
+    assert value(scores, "ood_auc", uncertainty="entropy", part="idrid") == 100
+    assert value(scores, "ood_auprc", uncertainty="entropy", part="idrid") == 100
+    assert not len(scores[(scores["metric"] == "ood_auc") & (scores["part"] == "test")])
+    alike = score_table(pd.concat([test, test.assign(part="idrid")]), resamples=20)
+    assert value(alike, "ood_auc", uncertainty="entropy") == 50
+    assert (alike[alike["metric"] == "ood_auc"]["standard_error"] > 0).all()
     alone = score_table(test, resamples=0)
     same = scores[(scores["part"] == "test")].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, same)

@@ -1,17 +1,15 @@
-"""Scores of a screening model that refers what it is least certain about to an expert.
+"""Scores of a screening model: how certain it is of a photograph, and how often it is right.
 
-Two classes: 1 is to be seen by an expert, 0 is not. Photographs are rows; those of one patient
-belong together wherever rows are resampled. The scores are a few lines each, as the bootstrap asks
-for them a thousand times: scikit-learn's, with which tests compare them, take 6 to 90 times as
-long. Farquhar, Osborne and Gal (2020), section 4.1;
-Leibig et al., "Leveraging uncertainty information from deep neural networks for disease
-detection" (Scientific Reports 2017).
+Two classes: 1 is to be seen by an expert, 0 is not. Photographs are rows. Every score takes weights
+of the rows, one set or many at once: what is kept when some are referred, and resamples of the
+patients, are weights (`vcl_radial.metrics.retention`). scikit-learn's scores, with which tests
+compare these, take one set at a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +19,8 @@ from torch import Tensor
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-Score = Callable[[Whole, Floats], float]
-"""Of classes `[N]` and probabilities `[N]` of class 1."""
+Score = Callable[[Whole, Floats, Floats], Floats]
+"""Of classes `[N]`, probabilities `[N]` of class 1 and weights `[..., N]`; as many scores."""
 
 
 def entropy(log_probs: Tensor) -> Tensor:
@@ -56,29 +54,10 @@ def mutual_information(log_draws: Tensor) -> Tensor:
     return (entropy(mean) - entropy(double).mean(0)).clamp(min=0)
 
 
-def kept(uncertainty: Floats, referred: float) -> Whole:
-    """The rows that are not referred, in their order.
-
-    Of N rows round(referred * N) are referred, those with the largest uncertainty; among equally
-    uncertain ones the last rows first.
-
-    Args:
-        uncertainty: of each row, `[N]`; any scale.
-        referred: the share, from 0 to below 1.
-
-    Raises:
-        ValueError: the share is impossible, or an uncertainty is not a number.
-    """
-    if not 0 <= referred < 1:
-        raise ValueError(f"referred must be from 0 to below 1, got {referred}")
-    if np.isnan(uncertainty).any():
-        raise ValueError("an uncertainty is not a number")
-    count = len(uncertainty) - round(referred * len(uncertainty))
-    return np.sort(np.argsort(uncertainty, kind="stable")[:count]).astype(np.int64)
-
-
-def auc(classes: Whole, scores: Floats) -> float:
+def auc(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats:
     """Area under the ROC curve: P(score of a 1 > score of a 0), ties counted half.
+
+        100 Σ_{i: y=1} Σ_{j: y=0} w_i w_j ( 1[s_i > s_j] + 1[s_i = s_j] / 2 ) / ( W_1 W_0 )
 
     It serves detection too: `classes` then says which rows are out of distribution or have an
     artefact, and `scores` is their uncertainty.
@@ -86,42 +65,86 @@ def auc(classes: Whole, scores: Floats) -> float:
     Args:
         classes: 0 or 1, `[N]`.
         scores: larger for class 1, `[N]`; any scale.
+        weights: of the rows, not negative, `[..., N]`; by default all count alike.
 
     Returns:
-        Per cent; not a number where one of the classes is missing.
+        Per cent, `[...]`; not a number where one of the classes has no weight.
     """
-    _check(classes, scores)
-    zeros, ones = np.sort(scores[classes == 0]), scores[classes == 1]
-    if not len(zeros) or not len(ones):
-        return math.nan
-    # Of each 1: the 0s below it, and those not above it. Bootstraps ask for it a thousand times.
-    below, not_above = np.searchsorted(zeros, ones), np.searchsorted(zeros, ones, "right")
-    return 50.0 * float(np.mean(below + not_above)) / len(zeros)
+    ones, zeros = _sums_by_score(classes, scores, weights)
+    below = zeros.cumsum(-1) - zeros / 2
+    right = np.einsum("...n,...n->...", ones, below)
+    return _ratio(100 * right, ones.sum(-1) * zeros.sum(-1))
 
 
-def accuracy_at_half(classes: Whole, probabilities: Floats) -> float:
-    """Share of rows on the right side of probability 1/2 (class 0 where equal), in per cent."""
+def average_precision(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats:
+    """Area under the precision-recall curve of class 1, as a sum over thresholds t.
+
+        100 Σ_t ( R_t - R_{t-1} ) P_t,    P_t = W_1(s >= t) / W(s >= t),   R_t = W_1(s >= t) / W_1
+
+    Chance is the share of class 1. Nothing is interpolated: trapezoids between the thresholds are
+    too large (Davis and Goadrich 2006).
+
+    Args:
+        classes: 0 or 1, `[N]`.
+        scores: larger for class 1, `[N]`; any scale.
+        weights: of the rows, not negative, `[..., N]`; by default all count alike.
+
+    Returns:
+        Per cent, `[...]`; not a number where class 1 has no weight.
+    """
+    ones, zeros = _sums_by_score(classes, scores, weights)
+    ones, zeros = ones[..., ::-1], zeros[..., ::-1]
+    found, wrongly = ones.cumsum(-1), zeros.cumsum(-1)
+    # Above the highest score that has a weight the precision counts for nothing.
+    precision = found / np.maximum(found + wrongly, np.finfo(np.float64).tiny)
+    return _ratio(100 * np.einsum("...n,...n->...", ones, precision), found[..., -1])
+
+
+def accuracy_at_half(
+    classes: Whole, probabilities: Floats, weights: Floats | None = None
+) -> Floats:
+    """Share of rows on the right side of probability 1/2 (class 0 where equal).
+
+    Returns:
+        Per cent, `[...]`, of weights `[..., N]`.
+    """
     _check(classes, probabilities)
-    return 100.0 * float(np.mean((probabilities > 0.5) == classes))
+    return 100 * _mean((probabilities > 0.5) == classes, weights)
 
 
-def balanced_accuracy(classes: Whole, probabilities: Floats) -> float:
+def balanced_accuracy(
+    classes: Whole, probabilities: Floats, weights: Floats | None = None
+) -> Floats:
     """Mean of sensitivity and specificity at probability 1/2, which counts as class 0.
 
     Returns:
-        Per cent; not a number where one of the classes is missing.
+        Per cent, `[...]`, of weights `[..., N]`; not a number where one of the classes has none.
     """
     _check(classes, probabilities)
-    right, ones = (probabilities > 0.5) == classes, classes == 1
-    if ones.all() or not ones.any():
-        return math.nan
-    return 50.0 * float(right[ones].mean() + right[~ones].mean())
+    right = (probabilities > 0.5) == classes
+    some = np.ones(len(classes)) if weights is None else weights
+    return 50 * (_mean(right, some * (classes == 1)) + _mean(right, some * (classes == 0)))
 
 
-def brier(classes: Whole, probabilities: Floats) -> float:
-    """Mean of (p - y)^2, from 0 to 1: half of Brier's (1950) sum over both classes."""
+def binary_nll(classes: Whole, log_odds: Floats, weights: Floats | None = None) -> Floats:
+    """Mean negative log-likelihood: -log p(y) = log(1 + e^{-z}) for y = 1, log(1 + e^z) for y = 0.
+
+    Args:
+        classes: 0 or 1, `[N]`.
+        log_odds: z = log p(1) - log p(0), `[N]`, in nats.
+        weights: of the rows, not negative, `[..., N]`; by default all count alike.
+
+    Returns:
+        Nats per row, `[...]`.
+    """
+    _check(classes, log_odds)
+    return _mean(np.logaddexp(0.0, (1 - 2 * classes) * log_odds), weights)
+
+
+def brier(classes: Whole, probabilities: Floats, weights: Floats | None = None) -> Floats:
+    """Mean of (p - y)^2, from 0 to 1: half of Brier's (1950) sum over both classes; `[...]`."""
     _check(classes, probabilities)
-    return float(np.mean(np.square(probabilities - classes)))
+    return _mean(np.square(probabilities - classes), weights)
 
 
 @dataclass(frozen=True)
@@ -175,101 +198,30 @@ def calibration_curve(classes: Whole, probabilities: Floats, bins: int = 10) -> 
     return CalibrationCurve(edges, count, predicted, observed)
 
 
-@dataclass(frozen=True)
-class ReferralCurve:
-    """A score of what is kept, for several shares that are referred.
-
-    Attributes:
-        referred: the shares, `[K]`.
-        value: the score at each, `[K]`.
-        standard_error: over resamples of the patients, `[K]`; not a number without them.
-        lower: 5 % of the resamples lie below, `[K]`.
-        upper: 5 % of the resamples lie above, `[K]`.
-    """
-
-    referred: Floats
-    value: Floats
-    standard_error: Floats
-    lower: Floats
-    upper: Floats
+def _sums_by_score(classes: Whole, scores: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
+    """Weight of class 1 and of class 0 at every score, from the lowest on, `[..., S]`."""
+    _check(classes, scores)
+    some = np.ones(len(classes)) if weights is None else weights
+    if (np.diff(scores) < 0).any():
+        order = np.argsort(scores, kind="stable")
+        classes, scores, some = classes[order], scores[order], some[..., order]
+    ones = some * classes
+    zeros = some - ones
+    first = np.flatnonzero(np.diff(scores, prepend=-np.inf) > 0)
+    if len(first) == len(scores):
+        return ones, zeros
+    return np.add.reduceat(ones, first, axis=-1), np.add.reduceat(zeros, first, axis=-1)
 
 
-def referral_curve(
-    classes: Whole,
-    probabilities: Floats,
-    uncertainty: Floats,
-    patients: NDArray[np.str_],
-    *,
-    score: Score = auc,
-    referred: Sequence[float] = (0.0, 0.1, 0.2, 0.3),
-    resamples: int = 100,
-    seed: int = 0,
-) -> ReferralCurve:
-    """Score what is kept when the least certain rows are referred.
-
-    The standard error is bootstrapped: patients are drawn with replacement, as many as there are,
-    each with all photographs, and every resample is referred and scored anew. A resample in which
-    the score is not defined, such as an AUC of one class, is left out.
-
-    Args:
-        classes: 0 or 1, `[N]`.
-        probabilities: of class 1, `[N]`.
-        uncertainty: `[N]`; the largest are referred first.
-        patients: who is on each photograph, `[N]`.
-        score: of classes and probabilities; `auc` by default.
-        referred: the shares, from 0 to below 1.
-        resamples: 0 for none.
-        seed: of the resamples: two methods with one seed see the same patients.
-
-    Raises:
-        ValueError: the shapes do not belong together, or a share is impossible.
-    """
-    _check(classes, probabilities)
-    if not len(classes) == len(uncertainty) == len(patients):
-        raise ValueError(
-            f"{len(classes)} classes, {len(uncertainty)} uncertainties and {len(patients)} "
-            "patients do not belong together"
-        )
-
-    def scores(rows: Whole) -> list[float]:
-        found = []
-        for share in referred:
-            left = rows[kept(uncertainty[rows], share)]
-            found.append(score(classes[left], probabilities[left]) if len(left) else math.nan)
-        return found
-
-    value = np.array(scores(np.arange(len(classes))))
-    draws = np.array(
-        [scores(rows) for rows in resampled(patients, resamples, seed)], np.float64
-    ).reshape(resamples, len(referred))
-    return ReferralCurve(
-        referred=np.array(referred, np.float64),
-        value=value,
-        standard_error=np.array([_over(d, lambda x: float(x.std(ddof=1))) for d in draws.T]),
-        lower=np.array([_over(d, lambda x: float(np.quantile(x, 0.05))) for d in draws.T]),
-        upper=np.array([_over(d, lambda x: float(np.quantile(x, 0.95))) for d in draws.T]),
-    )
+def _mean(values: Floats | NDArray[np.bool_], weights: Floats | None) -> Floats:
+    some = np.ones(len(values)) if weights is None else weights
+    return _ratio(some @ values.astype(np.float64), some.sum(-1))
 
 
-def resampled(patients: NDArray[np.str_], resamples: int, seed: int) -> list[Whole]:
-    """Rows of as many patients as there are, drawn with replacement; of each all of them.
-
-    The draws depend on the seed and the number of patients alone.
-    """
-    names, of_row = np.unique(patients, return_inverse=True)
-    rng = np.random.default_rng(seed)
-    rows = np.arange(len(patients), dtype=np.int64)
-    found = []
-    for _ in range(resamples):
-        times = np.bincount(rng.integers(len(names), size=len(names)), minlength=len(names))
-        found.append(np.repeat(rows, times[of_row]))
-    return found
-
-
-def _over(draws: Floats, statistic: Callable[[Floats], float]) -> float:
-    """A statistic of the draws that are numbers; not a number where fewer than two are."""
-    numbers = draws[~np.isnan(draws)]
-    return statistic(numbers) if len(numbers) > 1 else math.nan
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        ratio: Floats = numerator / denominator
+    return ratio
 
 
 def _check(classes: Whole, scores: Floats) -> None:

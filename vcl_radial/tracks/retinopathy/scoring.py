@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,17 +17,29 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from vcl_radial.data.fundus import Photographs
-from vcl_radial.metrics import expected_calibration_error, nll
+from vcl_radial.metrics import expected_calibration_error
 from vcl_radial.metrics.referral import (
+    Floats,
     Score,
+    Whole,
     accuracy_at_half,
     auc,
+    average_precision,
     balanced_accuracy,
+    binary_nll,
     brier,
     calibration_curve,
     entropy,
     mutual_information,
-    referral_curve,
+)
+from vcl_radial.metrics.retention import (
+    Estimate,
+    class_balanced,
+    over_patients,
+    ranks,
+    resampled,
+    retained,
+    retention_areas,
 )
 from vcl_radial.tracks.retinopathy.prediction import probability
 from vcl_radial.tracks.retinopathy.settings import VALIDATION
@@ -47,7 +60,12 @@ _CURVES: Final[dict[str, Score]] = {
     "accuracy": accuracy_at_half,
     "balanced_accuracy": balanced_accuracy,
 }
-_SINGLE: Final = ("nll", "brier", "ece", "calibration_error")
+_SINGLE: Final = ("auprc", "nll", "brier")
+_AREAS: Final = tuple(
+    f"{balanced}{name}_area"
+    for balanced in ("", "balanced_")
+    for name in ("accuracy", "nll", "auc", "auprc")
+)
 COLUMNS: Final = (
     "after",
     "part",
@@ -65,6 +83,10 @@ PREDICTIONS: Final = (
     *("image", "patient", "part", "label", "probability", "entropy", "mutual_information"),
     *("after", "eye", "level", "site", "artefact", "log_odds"),
 )
+
+
+Lines: TypeAlias = list[dict[str, Any]]
+"""Of a table, by column."""
 
 
 def prediction_table(
@@ -119,10 +141,13 @@ def score_table(
     | metric                                 | what                                                |
     | -------------------------------------- | --------------------------------------------------- |
     | auc, accuracy, balanced_accuracy       | of what is kept, at each share that is referred     |
-    | nll, brier, ece, calibration_error     | of all photographs; nats, -, per cent, per cent     |
+    | auprc, nll, brier, ece,                | of all photographs; per cent, nats, -, per cent,    |
+    | calibration_error                      | per cent                                            |
+    | accuracy_area, nll_area, auc_area,     | areas under the retention curves; per cent, nats    |
+    | auprc_area, balanced_accuracy_area, ...|                                                     |
+    | ood_auc, ood_auprc                     | of uncertainty for being of this part, and not of   |
+    |                                        | the test part                                       |
     | finds_artefacts                        | AUC of uncertainty for a photograph's artefact      |
-    | finds_shift                            | AUC of uncertainty for being of this set, and not   |
-    |                                        | of the test part                                    |
 
     Photographs of a validation part are scored only where there are no others, which is in a run
     that is scored on validation data: no table has both.
@@ -148,33 +173,14 @@ def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFram
     rows: list[dict[str, Any]] = []
     names = uncertainties(predictions)
     test = predictions[predictions["part"] == "test"]
-    for name, of_part in predictions.groupby("part", sort=False):
+    for part, of_part in predictions.groupby("part", sort=False):
         labelled = of_part[of_part["label"] >= 0]
-        if len(labelled):
-            rows += [{"part": name, **row} for row in _of_part(labelled, names, resamples, seed)]
+        lines = _of_labelled(labelled, names, resamples, seed) if len(labelled) else []
         for uncertainty in names:
-            with_artefact = (of_part["artefact"] != "").to_numpy().astype(np.int64)
-            if 0 < with_artefact.sum() < len(with_artefact):
-                value = auc(with_artefact, of_part[uncertainty].to_numpy())
-                rows.append(
-                    {
-                        "part": name,
-                        "metric": "finds_artefacts",
-                        "uncertainty": uncertainty,
-                        "value": value,
-                    }
-                )
-            if name != "test" and len(test):
-                both = np.concatenate([test[uncertainty], of_part[uncertainty]])
-                shifted = np.repeat(np.array([0, 1], np.int64), [len(test), len(of_part)])
-                rows.append(
-                    {
-                        "part": name,
-                        "metric": "finds_shift",
-                        "uncertainty": uncertainty,
-                        "value": auc(shifted, both),
-                    }
-                )
+            lines += _artefacts(of_part, uncertainty)
+            if part != "test" and len(test):
+                lines += _out_of_distribution(test, of_part, uncertainty, resamples, seed)
+        rows += [{"part": part, **line} for line in lines]
     return pd.DataFrame(rows, columns=list(COLUMNS[1:])).fillna({"uncertainty": ""})
 
 
@@ -197,8 +203,7 @@ def validation_scores(path: Path) -> dict[str, float]:
     for (after, _), lines in of_parts.items():
         if after == last:
             classes, said, log_odds = map(np.array, zip(*lines, strict=True))
-            of_part = nll(_log_probabilities(log_odds), torch.tensor(classes))
-            scores.append((auc(classes, said), of_part))
+            scores.append((auc(classes, said), binary_nll(classes, log_odds)))
     return dict(zip(("validation_auc", "validation_nll"), np.mean(scores, 0).tolist(), strict=True))
 
 
@@ -230,42 +235,91 @@ def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_part(
-    of_part: pd.DataFrame, names: Sequence[str], resamples: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    classes, said = of_part["label"].to_numpy(), of_part["probability"].to_numpy()
-    for uncertainty in names:
-        for metric, score in _CURVES.items():
-            curve = referral_curve(
-                classes,
-                said,
-                of_part[uncertainty].to_numpy(),
-                of_part["patient"].to_numpy(np.str_),
-                score=score,
-                referred=REFERRED,
-                resamples=resamples,
-                seed=seed,
-            )
-            for k, share in enumerate(REFERRED):
-                yield {
-                    "metric": metric,
-                    "uncertainty": uncertainty,
-                    "referred": share,
-                    "value": curve.value[k],
-                    "standard_error": curve.standard_error[k],
-                    "lower": curve.lower[k],
-                    "upper": curve.upper[k],
-                }
-    log_probs = _log_probabilities(of_part["log_odds"].to_numpy())
-    labels = torch.tensor(classes)
-    values = (
-        nll(log_probs, labels),
-        brier(classes, said),
-        expected_calibration_error(log_probs, labels),
-        calibration_curve(classes, said).error,
+def _of_labelled(labelled: pd.DataFrame, names: Sequence[str], resamples: int, seed: int) -> Lines:
+    # In ascending order, in which the scores need not sort anew for every resample.
+    labelled = labelled.sort_values("probability", kind="stable")
+    classes, said, log_odds = (
+        labelled[name].to_numpy() for name in ("label", "probability", "log_odds")
     )
-    for metric, value in zip(_SINGLE, values, strict=True):
-        yield {"metric": metric, "value": value}
+    draws = resampled(labelled["patient"].to_numpy(np.str_), resamples, seed)
+    lines: Lines = []
+    for uncertainty in names:
+        rank = ranks(labelled[uncertainty].to_numpy())
+        keys = [(metric, share) for metric in _CURVES for share in REFERRED]
+        keys += [(metric, math.nan) for metric in _AREAS]
+        estimate = over_patients(partial(_under_referral, classes, said, log_odds, rank), draws)
+        for line, (metric, share) in zip(_lines(estimate), keys, strict=True):
+            lines.append({"metric": metric, "uncertainty": uncertainty, "referred": share, **line})
+
+    def of_all(weights: Floats) -> Floats:
+        return np.array(
+            [
+                average_precision(classes, said, weights),
+                binary_nll(classes, log_odds, weights),
+                brier(classes, said, weights),
+            ]
+        )
+
+    for line, metric in zip(_lines(over_patients(of_all, draws)), _SINGLE, strict=True):
+        lines.append({"metric": metric, **line})
+    ece = expected_calibration_error(_log_probabilities(log_odds), torch.tensor(classes))
+    lines.append({"metric": "ece", "value": ece})
+    error = calibration_curve(classes, said).error
+    return [*lines, {"metric": "calibration_error", "value": error}]
+
+
+def _under_referral(
+    classes: Whole, said: Floats, log_odds: Floats, rank: Whole, weights: Floats
+) -> Floats:
+    """The scores of `_CURVES` at each share of `REFERRED`, then those of `_AREAS`."""
+    some = weights > 0
+    classes, rank = classes[some], rank[some]
+    said, log_odds, weights = said[some], log_odds[some], weights[some]
+    kept = retained(rank, 1 - np.array(REFERRED), weights)
+    areas = [
+        area
+        for of_rows in (weights, class_balanced(classes, weights))
+        for area in retention_areas(classes, said, log_odds, rank, of_rows).values()
+    ]
+    return np.concatenate([*(score(classes, said, kept) for score in _CURVES.values()), areas])
+
+
+def _artefacts(of_part: pd.DataFrame, uncertainty: str) -> Lines:
+    with_artefact = (of_part["artefact"] != "").to_numpy().astype(np.int64)
+    if not 0 < with_artefact.sum() < len(with_artefact):
+        return []
+    value = auc(with_artefact, of_part[uncertainty].to_numpy())
+    return [{"metric": "finds_artefacts", "uncertainty": uncertainty, "value": value}]
+
+
+def _out_of_distribution(
+    test: pd.DataFrame, other: pd.DataFrame, uncertainty: str, resamples: int, seed: int
+) -> Lines:
+    """How well the uncertainty tells another data set from the test part."""
+    parts = pd.concat([test, other]).sort_values(uncertainty, kind="stable")
+    is_other = (parts["part"] != "test").to_numpy().astype(np.int64)
+    uncertain = parts[uncertainty].to_numpy()
+    patients = parts["patient"].to_numpy(np.str_)
+    draws = np.zeros((resamples, len(parts)))
+    for place in (0, 1):
+        rows = is_other == place
+        draws[:, rows] = resampled(patients[rows], resamples, seed + place)
+
+    def detection(weights: Floats) -> Floats:
+        scores = (auc, average_precision)
+        return np.array([score(is_other, uncertain, weights) for score in scores])
+
+    lines = _lines(over_patients(detection, draws))
+    return [
+        {"metric": metric, "uncertainty": uncertainty, **line}
+        for metric, line in zip(("ood_auc", "ood_auprc"), lines, strict=True)
+    ]
+
+
+def _lines(estimate: Estimate) -> list[dict[str, float]]:
+    columns = ("value", "standard_error", "lower", "upper")
+    values = zip(*(getattr(estimate, column) for column in columns), strict=True)
+    return [dict(zip(columns, line, strict=True)) for line in values]
 
 
 def _log_probabilities(log_odds: NDArray[np.float64]) -> Tensor:

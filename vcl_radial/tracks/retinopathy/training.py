@@ -337,7 +337,9 @@ class Training:
             batch_size=recipe.batch_size,
             device=self.device,
         )
-        return auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())
+        return float(
+            auc(self.prepared.data.photographs.referable[rows], probability(log_draws).numpy())
+        )
 
 
 def trained_method(

@@ -28,7 +28,7 @@ SINGLE: Final = {
 
 DETECTION: Final = {
     "finds_artefacts": "artefacts",
-    "finds_shift": "another data set",
+    "ood_auc": "another data set",
 }
 """What uncertainty is asked to find."""
 
