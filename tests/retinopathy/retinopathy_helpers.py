@@ -88,16 +88,16 @@ def recipe(**keys):
 
 def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients=40, **keys):
     """A finished run whose predictions are made up: the larger `skill`, the better."""
-    posterior = {"radial-vcl": "radial", "gaussian-vcl": "gaussian", "naive": "none"}[method]
+    posterior = {"radial-vcl": "radial", "gaussian-vcl": "gaussian"}.get(method, "none")
     benchmark = "retinopathy-synthetic" + ("" if len(sites) == 1 else "-cameras")
     data = DataSettings(patients=patients, **keys)
     made = recipe(posterior=posterior)
     run = Run(benchmark=benchmark, method=method, seed=seed, data=data, recipe=made)
     photographs = synthetic_photographs(SyntheticSettings(patients=patients))
     rng = np.random.default_rng([seed, *method.encode()])
-    draws = 1 if method == "naive" else 4
+    draws = 1 if posterior == "none" else 4
     tables = []
-    for after, site in enumerate(sites):
+    for after, site in list(enumerate(sites))[-1 if method == "joint" else 0 :]:
         for number, name in enumerate(["test"] if len(sites) == 1 else sites):
             better = skill * (1.5 if number <= after else 0.5)
             logits = better * (2 * photographs.referable - 1) + rng.normal(0, 1, len(photographs))
@@ -119,6 +119,7 @@ def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients
         "seconds_per_epoch": 3.0,
         "photographs": {"train": 10, "test": len(photographs)},
         "notices": [photographs.notice],
+        "sites": list(sites),
     }
     files = {
         "predictions": predictions,

@@ -16,9 +16,8 @@ from vcl_radial.report.gather import gather
 from vcl_radial.report.write import report_of
 from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.sections import Figure
 from vcl_radial.tracks.retinopathy.report import pictures, published, sheet, tables
-from vcl_radial.tracks.retinopathy.sections import read_table, sections
+from vcl_radial.tracks.retinopathy.sections import read_table
 from vcl_radial.tracks.retinopathy.settings import TABLES
 
 
@@ -291,25 +290,3 @@ def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys)
     scores = pd.read_csv(place / "scores.csv")
     assert {"auc", "accuracy", "finds_artefacts"} <= set(scores["metric"])
     assert "SYNTHETIC" in (tmp_path / "index.html").read_text()
-
-
-def test_a_sequence_is_told_site_by_site(tmp_path):
-    for seed in (0, 1):
-        finished_run(tmp_path, "radial-vcl", seed, sites=("camera-a", "camera-b"))
-    found, _ = gather(tmp_path)
-    means = tables.means(tables.put_together(found, "scores"))
-    (part,) = (p for p in sections(found, None) if p.title == "Sites in sequence")
-    head, (row,) = rows_of(part.blocks[2])
-    named = dict(zip(head, row, strict=True))
-    auc = means.query('metric == "auc" and uncertainty == "mutual_information" and referred == 0')
-    for name, text in named.items():
-        if " after " in name:
-            of_set, after = name.split(" after ")
-            mean = auc[(auc["part"] == of_set) & (auc["after"] == after)]["mean"].iloc[0]
-            assert text.startswith(f"{mean:.1f}")
-    assert len(named) == 2 + 4
-    assert isinstance(part.blocks[1], Figure)
-    figure = part.blocks[1].draw()
-    first = auc[auc["part"] == "camera-a"].set_index("after")["mean"]
-    drawn = figure.axes[0].lines[0].get_ydata()
-    assert list(drawn) == pytest.approx([first["camera-a"], first["camera-b"]])

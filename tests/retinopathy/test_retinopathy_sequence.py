@@ -1,6 +1,7 @@
 """One network on one site after another: the posterior becomes the prior, and resumes exactly."""
 
 import dataclasses
+import io
 
 import pandas as pd
 import pytest
@@ -9,12 +10,16 @@ import torch
 from retinopathy_helpers import execute, recipe, run_of
 
 from vcl_radial.errors import DataError
+from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.report.gather import gather
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.sections import Figure, Table
 from vcl_radial.tracks.retinopathy.execute import together
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
+from vcl_radial.tracks.retinopathy.sections import sections
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 from vcl_radial.tracks.retinopathy.training import Training
 
@@ -194,6 +199,44 @@ def test_a_reference_that_is_stopped_anywhere_ends_with_the_same_files(
     execute(parts, sites, on_epoch=stop)
     for name in ("predictions", "scores", "calibration"):
         assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
+
+
+# The report
+
+
+def test_the_report_of_a_sequence_shows_what_is_left_of_each_site(tmp_path):
+    sites = ("camera-a", "camera-b", "camera-c")
+    for method, seed in (("joint", 0), ("radial-vcl", 0), ("radial-vcl", 1)):
+        retinopathy_helpers.finished_run(tmp_path, method, seed, sites=sites)
+    runs, _ = gather(tmp_path)
+    (part,) = (p for p in sections(runs, None) if p.title == "Sites in sequence")
+    table = next(block for block in part.blocks if isinstance(block, Table))
+    head = [column.heading for column in table.heads]
+    rows = {row[0].text: dict(zip(head, row, strict=True)) for row in table.body}
+    assert list(rows) == ["radial-vcl", "joint"]
+    auc, lost = [], []
+    for run in (run for run in runs if run.method == "radial-vcl"):
+        scores = run.tables["scores"].query('metric == "auc" and referred == 0')
+        of = scores[scores["uncertainty"] == "entropy"].set_index(["after", "part"])["value"]
+        auc.append([of["camera-c", site] for site in sites])
+        first = max(of["camera-a", "camera-a"], of["camera-b", "camera-a"])
+        lost.append(first + of["camera-b", "camera-b"] - auc[-1][0] - auc[-1][1])
+    shown = rows["radial-vcl"]
+    assert shown["mean AUC (%) ↑"].sort == pytest.approx(np.mean(auc))
+    assert shown["forgetting ↓"].sort == pytest.approx(np.mean(lost) / 2)
+    for site, values in zip(sites, np.transpose(auc), strict=True):
+        mean, error = mean_and_standard_error(values)
+        assert shown[site].text == f"{mean:.1f} ± {error:.1f}"
+    assert shown["seeds"].text == "2"
+    assert rows["joint"]["forgetting ↓"].text == "–"
+    assert " ± " not in rows["joint"]["camera-a"].text
+    matrices = pd.read_csv(io.StringIO(part.files["matrices.csv"]))
+    assert matrices.groupby("method").size().to_dict() == {"joint": 4, "radial-vcl": 12}
+    pictures = {block.name: block for block in part.blocks if isinstance(block, Figure)}
+    *panels, _ = pictures["heatmaps"].draw().axes
+    assert [axes.get_xlabel() for axes in panels] == ["AUC on task"] * 2
+    (curve,) = pictures["in-sequence"].draw().axes
+    assert curve.get_ylabel() == "AUC (%)"
 
 
 # Parts

@@ -51,7 +51,7 @@ def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     return matrix.sort_index().sort_index(axis=1).astype(float)
 
 
-def average_accuracy(tidy: pd.DataFrame) -> float:
+def average_accuracy(tidy: pd.DataFrame, metric: str = "accuracy") -> float:
     """Mean accuracy over all tasks after the last one.
 
         ACC = 1/T Σ_j R[T, j]
@@ -60,6 +60,7 @@ def average_accuracy(tidy: pd.DataFrame) -> float:
 
     Args:
         tidy: The tidy table of one run.
+        metric: What stands in the place of accuracy, such as "AUC".
 
     Returns:
         Per cent.
@@ -67,10 +68,10 @@ def average_accuracy(tidy: pd.DataFrame) -> float:
     Raises:
         DataError: The table is damaged, or the run is not finished.
     """
-    return float(_run_matrix(tidy)[-1].mean())
+    return float(_run_matrix(tidy, metric)[-1].mean())
 
 
-def forgetting(tidy: pd.DataFrame) -> float | None:
+def forgetting(tidy: pd.DataFrame, metric: str = "accuracy") -> float | None:
     """How far each earlier task fell from its best, on average.
 
         F = 1/(T-1) Σ_{j<T} ( max_{i = j..T-1} R[i, j] - R[T, j] )
@@ -82,6 +83,7 @@ def forgetting(tidy: pd.DataFrame) -> float | None:
 
     Args:
         tidy: The tidy table of one run.
+        metric: What stands in the place of accuracy, such as "AUC".
 
     Returns:
         Percentage points, or None for one task or a joint run.
@@ -89,7 +91,7 @@ def forgetting(tidy: pd.DataFrame) -> float | None:
     Raises:
         DataError: The table is damaged, or the run is not finished.
     """
-    R = _run_matrix(tidy)
+    R = _run_matrix(tidy, metric)
     if not _is_sequence(R):
         return None
     T = R.shape[1]

@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT = 4.2, 2.9  # of the axes, in inches
 _STRETCHED_TICKS = (0.0, 50.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.5, 100.0)
 
 
-def accuracy_curves(results: pd.DataFrame) -> Figure:
+def accuracy_curves(results: pd.DataFrame, metric: str = "accuracy") -> Figure:
     """The average accuracy over the tasks seen so far, after every task.
 
     The band is the mean over the seeds plus and minus its standard error. A joint run, which sees
@@ -28,11 +28,12 @@ def accuracy_curves(results: pd.DataFrame) -> Figure:
 
     Args:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
+        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
 
     Raises:
         DataError: The results hold more than one benchmark.
     """
-    summaries = all_over_seeds(results)
+    summaries = all_over_seeds(results, metric=metric)
     T = max(summary.tasks for summary in summaries)
     notes = ["average over the tasks seen so far", seeds_text(summaries)]
     names = [s.method for s in summaries]
@@ -47,7 +48,7 @@ def accuracy_curves(results: pd.DataFrame) -> Figure:
         axes.set_xlim(1 - 0.06 * max(T - 1, 1), T + 0.06 * max(T - 1, 1))
         axes.set_xticks(range(1, T + 1, max(1, T // 10)))
         axes.set_xlabel("after training task")
-        axes.set_ylabel("accuracy (%)")
+        axes.set_ylabel(f"{metric} (%)")
         axes.grid(axis="y", color=FAINT, linewidth=0.4)
         side_legend(axes, names)
         finish(figure, (_WIDTH, _HEIGHT), summaries[0].benchmark, notes)

@@ -57,6 +57,7 @@ def heatmap(
     *,
     tasks: Sequence[str] | None = None,
     limits: tuple[float, float] | None = None,
+    metric: str = "accuracy",
 ) -> Figure:
     """Heatmap of one method: rows are moments of training, columns are tasks.
 
@@ -70,11 +71,12 @@ def heatmap(
         tasks: Names of the tasks; by default their numbers.
         limits: Accuracies in per cent at the ends of the colour scale; by default 50 to 100, or
             0 to 100 as soon as a task that was trained scores below 50.
+        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
 
     Raises:
         DataError: The results do not hold the method, or more than one benchmark.
     """
-    summary = accuracy_over_seeds(results, method)
+    summary = accuracy_over_seeds(results, method, metric)
     return _draw([summary], tasks, limits, title=summary.method, subtitle=summary.benchmark)
 
 
@@ -84,6 +86,7 @@ def heatmap_sheet(
     methods: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     limits: tuple[float, float] | None = None,
+    metric: str = "accuracy",
 ) -> Figure:
     """Heatmaps of several methods side by side, with one colour scale.
 
@@ -92,11 +95,12 @@ def heatmap_sheet(
         methods: The methods to draw, in order; by default all, as they first appear.
         tasks: Names of the tasks; by default their numbers.
         limits: Accuracies in per cent at the ends of the colour scale, as in `heatmap`.
+        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
 
     Raises:
         DataError: The results do not hold a method, or more than one benchmark.
     """
-    summaries = all_over_seeds(results, methods)
+    summaries = all_over_seeds(results, methods, metric)
     return _draw(summaries, tasks, limits, title=summaries[0].benchmark, subtitle=None)
 
 
@@ -121,7 +125,7 @@ def _draw(
                 panel_title(axes, summary.method, width)
             _label_axes(axes, summary, names, cell, first_of_line=place % per_line == 0)
             if place + per_line >= len(summaries):
-                axes.set_xlabel("accuracy on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
+                axes.set_xlabel(f"{summary.metric} on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
         _colour_bar(figure, grid[:per_line], scale, rows)
         shown = seeds_text(summaries, with_spread=cell.spread_size is not None)
         notes = [subtitle, shown] if subtitle else [shown]

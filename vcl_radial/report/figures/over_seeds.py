@@ -20,7 +20,7 @@ Vector = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AccuracyOverSeeds:
-    """Accuracy of one method on one benchmark, in per cent.
+    """Accuracy of one method on one benchmark, or another score of a task, in per cent.
 
     Row i-1 and column j-1 belong to R[i, j], the accuracy on task j after training task i. Cells
     that no seed has are nan, and so are the standard errors of cells that only one seed has.
@@ -28,6 +28,7 @@ class AccuracyOverSeeds:
     Attributes:
         benchmark: Name of the benchmark.
         method: Name of the method.
+        metric: Name of the score.
         mean: Mean over the seeds, `[T, T]`.
         error: Standard error of that mean, `[T, T]`.
         seen_mean: Mean over the seeds of the average accuracy of tasks 1..i after task i, `[T]`.
@@ -37,6 +38,7 @@ class AccuracyOverSeeds:
 
     benchmark: str
     method: str
+    metric: str
     mean: Matrix
     error: Matrix
     seen_mean: Vector
@@ -65,12 +67,15 @@ class AccuracyOverSeeds:
         return seen[~np.isnan(seen)]
 
 
-def accuracy_over_seeds(results: pd.DataFrame, method: str) -> AccuracyOverSeeds:
+def accuracy_over_seeds(
+    results: pd.DataFrame, method: str, metric: str = "accuracy"
+) -> AccuracyOverSeeds:
     """Averages the accuracy matrices of one method.
 
     Args:
         results: Tidy tables of many runs of one benchmark, with `benchmark, method, seed`.
         method: The method to take.
+        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
 
     Returns:
         The mean and the standard error over the seeds, cell by cell.
@@ -83,7 +88,7 @@ def accuracy_over_seeds(results: pd.DataFrame, method: str) -> AccuracyOverSeeds
     if runs.empty:
         known = ", ".join(method_names(results))
         raise DataError(f"results of {benchmark}: no method {method!r}; there are {known}")
-    matrices = [accuracy_matrix(run) for _, run in runs.groupby("seed", sort=True)]
+    matrices = [accuracy_matrix(run, metric) for _, run in runs.groupby("seed", sort=True)]
     T = max(int(max(matrix.columns.max(), matrix.index.max())) for matrix in matrices)
     tasks = range(1, T + 1)
     R = np.stack([m.reindex(index=tasks, columns=tasks).to_numpy(float) for m in matrices])
@@ -95,6 +100,7 @@ def accuracy_over_seeds(results: pd.DataFrame, method: str) -> AccuracyOverSeeds
     return AccuracyOverSeeds(
         benchmark=benchmark,
         method=method,
+        metric=metric,
         mean=mean,
         error=error,
         seen_mean=seen_mean,
@@ -104,7 +110,7 @@ def accuracy_over_seeds(results: pd.DataFrame, method: str) -> AccuracyOverSeeds
 
 
 def all_over_seeds(
-    results: pd.DataFrame, methods: Sequence[str] | None = None
+    results: pd.DataFrame, methods: Sequence[str] | None = None, metric: str = "accuracy"
 ) -> list[AccuracyOverSeeds]:
     """`accuracy_over_seeds` of the named methods, or of all, in the order of the figure.
 
@@ -115,7 +121,7 @@ def all_over_seeds(
     names = method_names(results) if methods is None else methods
     if not names:
         raise DataError(f"results of {benchmark}: name at least one method to draw")
-    return [accuracy_over_seeds(results, name) for name in names]
+    return [accuracy_over_seeds(results, name, metric) for name in names]
 
 
 def method_names(results: pd.DataFrame) -> list[str]:
@@ -152,11 +158,12 @@ def seeds_text(summaries: Sequence[AccuracyOverSeeds], with_spread: bool = True)
     """What the numbers of a figure are, in words: the average, its spread and the seeds."""
     fewest = min(summary.seeds[0] for summary in summaries)
     most = max(summary.seeds[1] for summary in summaries)
+    in_per_cent = f"{summaries[0].metric} in %"
     if most == 1:
-        return "accuracy in %, one seed (no spread)"
+        return f"{in_per_cent}, one seed (no spread)"
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     spread = " ± standard error" if with_spread else ""
-    return f"accuracy in %, mean{spread} over {seeds} seeds"
+    return f"{in_per_cent}, mean{spread} over {seeds} seeds"
 
 
 def _over_first_axis(values: npt.NDArray[np.float64]) -> tuple[Matrix, Matrix]:

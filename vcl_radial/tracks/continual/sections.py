@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import tomli_w
 
-from vcl_radial.report.labels import file_name, unused
+from vcl_radial.report.sequences import heatmaps, matrix, matrix_table
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import (
     Block,
@@ -27,7 +27,6 @@ from vcl_radial.tracks.continual.tables import layers_table, results_table, runs
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.report.figures import AccuracyOverSeeds
 
 _UNITS = (
     "Accuracy, forgetting, transfer and ECE in per cent, NLL in nats; mean ± standard error over "
@@ -76,7 +75,7 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     parts.append(
         Section(
             "Accuracy on every task after every task",
-            _heatmaps(results, methods, tasks),
+            heatmaps(results, tasks),
             {"matrices.csv": csv(matrix_table(summaries))},
         )
     )
@@ -93,38 +92,6 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
         Section("Single runs", [_single_runs(runs, by_seed)], {"runs.csv": csv(by_seed)}, True),
         Section("Settings", _settings(runs, methods), folded=True),
     ]
-
-
-def matrix_table(summaries: Sequence[AccuracyOverSeeds]) -> pd.DataFrame:
-    """What the heatmaps show.
-
-    Returns:
-        One row per method and cell: `benchmark, method, task_trained, task_evaluated`, the mean
-        accuracy over the seeds in per cent and its standard error `mean, se`. The average over
-        the tasks seen so far stands in rows with the `task_evaluated` "seen".
-    """
-    import pandas as pd
-
-    rows: list[tuple[object, ...]] = []
-    for s in summaries:
-        for i in s.rows:
-            cells = zip(s.mean[i - 1], s.error[i - 1], strict=True)
-            rows += [(s.benchmark, s.method, i, j, *cell) for j, cell in enumerate(cells, start=1)]
-            rows.append((s.benchmark, s.method, i, "seen", s.seen_mean[i - 1], s.seen_error[i - 1]))
-    columns = ["benchmark", "method", "task_trained", "task_evaluated", "mean", "se"]
-    return pd.DataFrame(rows, columns=columns).astype({"mean": float, "se": float})
-
-
-def matrix(summary: AccuracyOverSeeds, tasks: Sequence[str]) -> Table:
-    """The heatmap of one method in numbers."""
-    rows = []
-    for i in summary.rows:
-        means = [*summary.mean[i - 1], summary.seen_mean[i - 1]]
-        errors = [*summary.error[i - 1], summary.seen_error[i - 1]]
-        cells = [with_spread(float(m), float(e), 2) for m, e in zip(means, errors, strict=True)]
-        rows.append(["all tasks" if summary.joint else f"task {i}", *cells])
-    head = Column("after training", words=True)
-    return Table([head, *tasks, "mean of tasks seen"], rows, title=summary.method)
 
 
 def difference_table(differences: pd.DataFrame) -> Table:
@@ -170,22 +137,6 @@ def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
     if len(methods) == 1:
         blocks.append(Text("There is no other method to compare with."))
     return Section(f"Against {reference}", blocks, {"differences.csv": figures.to_csv(differences)})
-
-
-def _heatmaps(results: pd.DataFrame, methods: Sequence[str], tasks: Sequence[str]) -> list[Block]:
-    """A heatmap of each method, and of all of them one sheet, which is what pages show."""
-    from vcl_radial.report import figures
-
-    several = len(methods) > 1
-    pictures: dict[str, Figure] = {}
-    for method in methods:
-        stem = unused(f"heatmap-{file_name(method)}", pictures)
-        draw = partial(figures.heatmap, results, method, tasks=tasks)
-        pictures[stem] = Figure(stem, draw, f"Heatmap of {method}", on_page=not several)
-    if several:
-        draw = partial(figures.heatmap_sheet, results, tasks=tasks)
-        pictures["heatmaps"] = Figure("heatmaps", draw, "Heatmaps of all methods")
-    return list(pictures.values())
 
 
 def _single_runs(runs: Sequence[FinishedRun], by_seed: pd.DataFrame) -> Table:

@@ -11,7 +11,9 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError
+from vcl_radial.report import figures
 from vcl_radial.report.labels import file_name
+from vcl_radial.report.sequences import heatmaps, matrix_table
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Text
 from vcl_radial.tracks.retinopathy.report import pictures, sheet, tables
@@ -24,6 +26,7 @@ ORDER: Final = (
     "ewc",
     "si",
     "laplace-diagonal",
+    "laplace-kronecker",
     "mc-dropout",
     "gaussian-vcl",
     "gaussian-vcl-tweaked",
@@ -31,8 +34,11 @@ ORDER: Final = (
     "radial-vcl",
     "deep-ensemble",
     "radial-ensemble",
+    "frozen-body",
+    "single-task",
+    "joint",
 )
-"""The reference, the paper's order, the ensembles last."""
+"""The reference, the paper's order, the ensembles, and the references of a sequence last."""
 
 TEXTS: Final = dict.fromkeys(
     ("after", "part", "image", "patient", "eye", "site", "artefact", "metric", "uncertainty"), str
@@ -61,7 +67,7 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     Raises:
         DataError: one is damaged; it begins with the file's name.
     """
-    for key in ("photographs", "seconds_per_epoch", "parameters", "notices"):
+    for key in ("photographs", "seconds_per_epoch", "parameters", "notices", "sites"):
         if key not in environment:
             raise DataError(f"environment.json: the key {key!r} is missing")
     return {name: read_table(path, name) for name in ("scores", "calibration")}
@@ -96,8 +102,8 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     }
     benchmark = runs[0].benchmark
     notices = list(dict.fromkeys(n for run in runs for n in run.environment["notices"]))
-    means = tables.means(tables.put_together(runs, "scores"))
-    sites = list(dict.fromkeys(means["after"]))
+    scores, sites = tables.put_together(runs, "scores"), runs[0].environment["sites"]
+    means = tables.means(scores)
     last = means[means["after"] == sites[-1]]
     calibration = tables.put_together(runs, "calibration")
     pooled = tables.pooled_calibration(calibration[calibration["after"] == sites[-1]])
@@ -108,7 +114,7 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     }
     parts = [Section("", [Text(_HOW_TO_READ + after)], files)]
     if len(sites) > 1:
-        parts.append(_in_sequence(means, sites, benchmark, notices))
+        parts.append(_in_sequence(scores, sites, benchmark))
     data = runs[0].spec.data
     for name, of_set in tables.each_set(last):
         beside = data["dataset"] in _EYEPACS and name == "test"
@@ -138,17 +144,21 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     return parts
 
 
-def _in_sequence(
-    means: pd.DataFrame, sites: Sequence[str], benchmark: str, notices: Sequence[str]
-) -> Section:
+def _in_sequence(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> Section:
     words = (
         f"The same network learns {', then '.join(sites)}. A method with a posterior takes the one "
-        "that it has after a site as the prior of the next; one without goes on from its weights."
+        "that it has after a site as the prior of the next; one without goes on from its weights. "
+        "`joint` learns all sites at once, and `single-task` each with a network of its own."
     )
-    draw = partial(pictures.in_sequence, means, benchmark, notices)
-    picture = Figure("in-sequence", draw, "AUC on each test set after each site")
-    shares = [tables.in_sequence(means, share) for share in pictures.SHOWN]
-    return Section("Sites in sequence", [Text(words), picture, *shares])
+    results = tables.by_site(scores, sites, benchmark)
+    draw = partial(figures.accuracy_curves, results, metric="AUC")
+    curve = Figure("in-sequence", draw, "Mean AUC of the sites seen so far, after each site")
+    files = {"matrices.csv": matrix_table(figures.all_over_seeds(results, metric="AUC"))}
+    return Section(
+        "Sites in sequence",
+        [Text(words), tables.in_sequence(results, sites), *heatmaps(results, sites, "AUC"), curve],
+        {name: figures.to_csv(table) for name, table in files.items()},
+    )
 
 
 def _of_set(methods: tables.Methods, of_set: pd.DataFrame, beside: bool) -> list[Block]:

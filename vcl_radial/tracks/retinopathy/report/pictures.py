@@ -16,7 +16,6 @@ from vcl_radial.report.figures.panels import (
     finish,
     panel_title,
     panels,
-    side_legend,
 )
 from vcl_radial.report.figures.style import (
     DASHES,
@@ -28,9 +27,6 @@ from vcl_radial.report.figures.style import (
     line_looks,
 )
 from vcl_radial.tracks.retinopathy.report.tables import UNCERTAINTY_NAMES, main_uncertainty, ranked
-
-SHOWN: Final = (0.0, 0.3)
-"""Shares referred of which a sequence is shown."""
 
 _MOST_PER_LINE: Final = 4
 
@@ -123,56 +119,6 @@ def calibration_curves(
             below, beside = "said to be referable (%)", "are referable (%)"
             _edges(axes, place, per_line, len(methods), below, beside)
         finish(figure, _size(len(methods)), title, parts)
-    return figure
-
-
-def in_sequence(means: pd.DataFrame, title: str, notices: Sequence[str]) -> Figure:
-    """A column of panels for each test set, a line of them for each share referred.
-
-    Args:
-        means: what `tables.means` gave.
-        title: of the figure.
-        notices: what has to be said with the data.
-    """
-    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["part"]))
-    chosen = ranked(means, "auc")
-    methods = [str(name) for name in chosen["method"].unique()]
-    looks = line_looks(methods)
-    width = max(1.7, 3.4 / len(sets))
-    shown = chosen[chosen["referred"].isin(SHOWN)]
-    error = shown["se_seeds"].fillna(0.0)
-    low, high = float((shown["mean"] - error).min()), float((shown["mean"] + error).max())
-    margin = 0.06 * max(high - low, 1.0)
-    with house_style():
-        figure, grid = panels(len(SHOWN) * len(sets), len(sets))
-        for place, axes in enumerate(grid):
-            share, name = SHOWN[place // len(sets)], sets[place % len(sets)]
-            of_panel = shown[(shown["part"] == name) & (shown["referred"] == share)]
-            for k, method in enumerate(methods):
-                aside = 0.05 * (k - (len(methods) - 1) / 2)
-                own = of_panel[of_panel["method"] == method].set_index("after").reindex(sites)
-                look = looks[method]
-                axes.errorbar(
-                    np.arange(len(sites)) + aside,
-                    own["mean"],
-                    own["se_seeds"].fillna(0.0),
-                    color=look.style.colour,
-                    marker=look.style.marker,
-                    linestyle=DASHES[look.dashes],
-                    markersize=3.5,
-                    linewidth=1.1,
-                    elinewidth=0.8,
-                    label=method,
-                )
-            panel_title(axes, f"{name}, {share:.0%} referred", width)
-            axes.set_xticks(range(len(sites)), sites)
-            axes.set_xlim(-0.35, len(sites) - 0.65)
-            axes.set_ylim(low - margin, min(high + margin, 100.5))
-            axes.grid(axis="y", color=FAINT, linewidth=0.4)
-            _edges(axes, place, len(sets), len(grid), "after", "AUC (%)")
-        side_legend(grid[len(sets) - 1], methods)
-        notes = ["AUC on each test set after each site", "mean ± standard error over seeds"]
-        finish(figure, (width, 1.4), f"{title}: in sequence", [*notes, *notices])
     return figure
 
 

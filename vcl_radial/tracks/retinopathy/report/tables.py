@@ -8,9 +8,11 @@ from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
-from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics import forgetting, mean_and_standard_error
+from vcl_radial.report.figures import all_over_seeds
+from vcl_radial.report.figures.scores import SCORES
 from vcl_radial.runs.finished import FinishedRun
-from vcl_radial.runs.sections import Cell, Column, Table
+from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
 from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, Published, published
 
 Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
@@ -233,22 +235,72 @@ def detection(table: pd.DataFrame) -> Table | None:
     return Table([*_words("method", "by"), *(f"{DETECTION[m]} ({s})" for m, s in pairs)], rows)
 
 
-def in_sequence(means: pd.DataFrame, share: float) -> Table:
-    """AUC on every set after every site, with a share referred.
+def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.DataFrame:
+    """The AUC of each site after each, of all photographs, as the table of a task sequence.
 
     Args:
-        means: what `means` gave.
-        share: from 0 to 1.
+        scores: `scores.csv` of many runs, with `method` and `seed`.
+        sites: in the order of training.
+        benchmark: its name.
+
+    Returns:
+        `benchmark, method, seed, task_trained, task_evaluated, metric, value`; sites count from 1,
+        the metric is "AUC", in per cent.
     """
-    sites, sets = list(dict.fromkeys(means["after"])), list(dict.fromkeys(means["part"]))
-    pairs = [(name, site) for name in sets for site in sites]
-    rows = []
-    for method, of_method in ranked(means, "auc").groupby("method", sort=False):
-        at = of_method[of_method["referred"] == share]
-        cells = [cell(at[(at["part"] == name) & (at["after"] == site)]) for name, site in pairs]
-        rows.append([str(method), UNCERTAINTY_NAMES.get(main_uncertainty(at), ""), *cells])
-    heads = [*_words("method", "by"), *(f"{name} after {site}" for name, site in pairs)]
-    return Table(heads, rows, f"AUC in % with {share:.0%} referred")
+    of_all = (scores["metric"] == "auc") & (scores["referred"] == 0) & scores["part"].isin(sites)
+    # Before any is referred, every uncertainty has the same.
+    auc = scores[of_all].drop_duplicates(["method", "seed", "after", "part"])
+    numbers = {site: number for number, site in enumerate(sites, start=1)}
+    return pd.DataFrame(
+        {
+            "benchmark": benchmark,
+            "method": auc["method"],
+            "seed": auc["seed"],
+            "task_trained": auc["after"].map(numbers),
+            "task_evaluated": auc["part"].map(numbers),
+            "metric": "AUC",
+            "value": auc["value"],
+        }
+    )
+
+
+def in_sequence(results: pd.DataFrame, sites: Sequence[str]) -> Table:
+    """What is left of the sites after the last: their mean AUC, forgetting, and the AUC of each.
+
+    Args:
+        results: what `by_site` gave.
+        sites: in the order of training.
+    """
+    rows: list[list[Cell | str]] = []
+    for summary in all_over_seeds(results, metric="AUC"):
+        of_method = results[results["method"] == summary.method]
+        runs = [run for _, run in of_method.groupby("seed")]
+        of_sites = zip(summary.mean[-1], summary.error[-1], strict=True)
+        lost = [points for run in runs if (points := forgetting(run, "AUC")) is not None]
+        rows.append(
+            [
+                summary.method,
+                mean_cell(summary.seen_mean[-1], summary.seen_error[-1], 1),
+                mean_cell(*mean_and_standard_error(lost), 1),
+                *(
+                    mean_cell(*pair, 1)
+                    for pair in zip(summary.mean[-1], summary.error[-1], strict=True)
+                ),
+                str(len(runs)),
+            ]
+        )
+    heads: list[Column | str] = [
+        Column("method", words=True),
+        Column("mean AUC (%) ↑", better="higher"),
+        Column(
+            SCORES["forgetting"].heading,
+            better="lower",
+            meaning="points of AUC that earlier sites fell from their best",
+        ),
+        *(Column(site, better="higher") for site in sites),
+        "seeds",
+    ]
+    return Table(heads, rows, "AUC in % after the last site", sorted_by="mean AUC (%) ↑")
 
 
 def each_set(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
