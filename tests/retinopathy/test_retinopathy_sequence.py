@@ -3,6 +3,7 @@
 import dataclasses
 import io
 
+import numpy as np
 import pandas as pd
 import pytest
 import retinopathy_helpers

@@ -282,10 +282,7 @@ def in_sequence(results: pd.DataFrame, sites: Sequence[str]) -> Table:
                 summary.method,
                 mean_cell(summary.seen_mean[-1], summary.seen_error[-1], 1),
                 mean_cell(*mean_and_standard_error(lost), 1),
-                *(
-                    mean_cell(*pair, 1)
-                    for pair in zip(summary.mean[-1], summary.error[-1], strict=True)
-                ),
+                *(mean_cell(mean, error, 1) for mean, error in of_sites),
                 str(len(runs)),
             ]
         )
