@@ -9,6 +9,7 @@ from PIL import Image
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, on_data, prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.track import Retinopathy
 
 
 def run_of(**keys):
@@ -77,6 +78,39 @@ def test_no_eye_of_a_patient_who_is_trained_on_is_out_of_distribution(tmp_path):
     assert trained & {str(k) for k in range(20)}
     assert set(other.patients.tolist()) == kept
     assert set(other.referable.tolist()) == {-1}
+
+
+def test_a_seed_has_a_split_of_its_own_which_all_methods_share(monkeypatch):
+    data = retinopathy_helpers.pixels(patients=60)
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare._load", lambda *_: data)
+
+    def tested(method, seed, **keys):
+        run = run_of(data=DataSettings(validation=0.2, **keys))
+        run = run.model_copy(update={"method": method, "seed": seed})
+        (site,) = prepare(run.needed)
+        return set(site.data.photographs.patients[site.split.test].tolist())
+
+    seeds = [tested("a", seed) for seed in range(3)]
+    assert [tested("b", seed) for seed in range(3)] == seeds
+    assert len({tuple(sorted(patients)) for patients in seeds}) == 3
+    assert tested("a", 0, split_seed=2) == tested("b", 1, split_seed=2) == seeds[2]
+
+
+def test_photographs_are_decoded_once_and_counted_once_for_all_seeds(monkeypatch, capsys):
+    loads = []
+
+    def load(name, *_):
+        loads.append(name)
+        return retinopathy_helpers.pixels(patients=60)
+
+    monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare._load", load)
+    run = run_of(data=DataSettings(validation=0.2))
+    runs = [run.model_copy(update={"seed": seed}) for seed in range(4)]
+    Retinopathy().check_data(runs, None)
+    assert loads == ["synthetic"]
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("synthetic: ")
+    assert sum(int(word) for word in line.split() if word.isdigit()) == 120
 
 
 def test_that_patients_may_be_in_two_parts_is_said_with_the_results(monkeypatch):

@@ -33,6 +33,10 @@ Scored = tuple[str, FundusData, NDArray[np.int64]]
 """Name, photographs and rows of something that is scored on."""
 
 
+Site = tuple[str, FundusData, Split]
+"""Name, photographs and split of something that is trained on."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """Photographs of one site that are ready for training.
@@ -107,29 +111,57 @@ def _checksum(names: tuple[str, ...], on_fault: OnFault, root: Path | None) -> s
     return content.hexdigest()[:16]
 
 
-def prepare(
+def load(
     settings: DataSettings, data_dir: Path | None = None, tell: Tell = tell_user
+) -> dict[str, FundusData]:
+    """Read and decode all data sets by name, whatever the split.
+
+    Raises:
+        UserError: a data folder is missing.
+        DataError: files are not what they should be.
+    """
+    names = (settings.dataset, *settings.then, *settings.shifted)
+    return {name: _load(name, settings, data_dir, tell) for name in names}
+
+
+def cut(settings: DataSettings, loaded: Mapping[str, FundusData]) -> list[Site]:
+    """Split the photographs of each site, in the order of training.
+
+    Raises:
+        UserError: a part would be empty.
+        DataError: a part lacks a class.
+    """
+    sites = parts_of(loaded[settings.dataset], settings)
+    sites += [(name, loaded[name]) for name in settings.then]
+    return [(name, data, _split(name, data, settings)) for name, data in sites]
+
+
+def prepare(
+    settings: DataSettings,
+    data_dir: Path | None = None,
+    tell: Tell = tell_user,
+    loaded: Mapping[str, FundusData] | None = None,
 ) -> list[Prepared]:
-    """Read, decode and split the photographs of each site, in the order of training.
+    """The photographs of each site, ready for training.
+
+    Args:
+        settings: of the data; without a seed of the split it is 0.
+        data_dir: the data folder.
+        tell: takes a line for the user.
+        loaded: what `load` gave, if it was called before.
 
     Raises:
         UserError: a data folder is missing, or a part would be empty.
         DataError: files are not what they should be, or a part lacks a class.
     """
-    loaded = {
-        name: _load(name, settings, data_dir, tell)
-        for name in (settings.dataset, *settings.then, *settings.shifted)
-    }
-    sites = parts_of(loaded[settings.dataset], settings)
-    sites += [(name, loaded[name]) for name in settings.then]
-    splits = [_split(name, data, settings) for name, data in sites]
-    shifted = {
-        name: _apart(name, loaded[name], sites, splits, settings) for name in settings.shifted
-    }
+    loaded = loaded or load(settings, data_dir, tell)
+    sites = cut(settings, loaded)
+    shifted = {name: _apart(name, loaded[name], sites, settings) for name in settings.shifted}
     # Nothing is known of later sites when the first is trained on.
-    normalisation = Normalisation.of(sites[0][1], splits[0].train)
+    _, first, split_of_first = sites[0]
+    normalisation = Normalisation.of(first, split_of_first.train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
-    notices += [line for name, data in sites if (line := _shared_patients(name, data, settings))]
+    notices += [line for name, data, _ in sites if (line := _shared_patients(name, data, settings))]
     return [
         Prepared(
             name=name,
@@ -139,22 +171,18 @@ def prepare(
             notices=notices,
             shifted=shifted,
         )
-        for (name, data), split in zip(sites, splits, strict=True)
+        for name, data, split in sites
     ]
 
 
 def _apart(
-    name: str,
-    data: FundusData,
-    sites: Sequence[tuple[str, FundusData]],
-    splits: Sequence[Split],
-    settings: DataSettings,
+    name: str, data: FundusData, sites: Sequence[Site], settings: DataSettings
 ) -> FundusData:
     """A shifted set, without patients who are trained on where it is a part of the same data."""
     whole = name.removesuffix(OTHER)
     trained = [
         of_site.photographs.patients[np.concatenate([split.train, split.validation])]
-        for (site, of_site), split in zip(sites, splits, strict=True)
+        for site, of_site, split in sites
         # A part of the dataset has a name of its own.
         if site == whole or (whole == settings.dataset and site not in settings.then)
     ]
@@ -166,14 +194,14 @@ def _apart(
 def _split(name: str, data: FundusData, settings: DataSettings) -> Split:
     if settings.split == "published":
         split = published_split(
-            data.photographs, validation=settings.validation, seed=settings.split_seed
+            data.photographs, validation=settings.validation, seed=settings.split_seed or 0
         )
     else:
         split = split_by_patient(
             data.photographs,
             validation=settings.validation,
             test=settings.test,
-            seed=settings.split_seed,
+            seed=settings.split_seed or 0,
         )
     for part in ("train", "validation", "test"):
         rows = getattr(split, part)

@@ -27,7 +27,8 @@ class DataSettings(Settings):
         split: "random" between patients, or the one that the data were "published" with.
         validation: share of the patients that epochs are chosen on.
         test: share of the patients that are scored on, where the split is random.
-        split_seed: of the random split: the same for all methods and seeds.
+        split_seed: of the random split, one for all runs; by default it is the run's seed, so that
+            methods are compared on the same patients and seeds differ in theirs.
         shifted: data sets that are scored on besides, whole; nothing is trained or chosen on them.
             Those named `*-other` have no grades, and are out of distribution.
         parts: what the dataset is cut into, to be trained on one after another: the "whole", or a
@@ -47,7 +48,7 @@ class DataSettings(Settings):
     split: Literal["random", "published"] = "random"
     validation: Share = 0.1
     test: Share = 0.2
-    split_seed: Annotated[int, Field(ge=0)] = 0
+    split_seed: Annotated[int, Field(ge=0)] | None = None
     shifted: list[str] = Field(default=[])
     parts: Literal["whole", "site"] = "whole"
     then: list[str] = Field(default=[])
@@ -173,10 +174,13 @@ class Run(RunSpec):
 
     @property
     def needed(self) -> DataSettings:
-        """The data to prepare; where it is scored on validation data, without the shifted sets."""
-        if self.evaluate_on == "test":
-            return self.data
-        return self.data.model_copy(update={"shifted": []})
+        """The data to prepare, with the seed of their split.
+
+        Where it is scored on validation data, without the shifted sets.
+        """
+        seed = self.seed if self.data.split_seed is None else self.data.split_seed
+        shifted = self.data.shifted if self.evaluate_on == "test" else []
+        return self.data.model_copy(update={"split_seed": seed, "shifted": shifted})
 
     @property
     def result_files(self) -> tuple[str, ...]:

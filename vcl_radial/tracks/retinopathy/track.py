@@ -18,6 +18,7 @@ from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcl_radial.data.fundus import FundusData
     from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
     from vcl_radial.tracks.retinopathy.prepare import Prepared
@@ -62,18 +63,17 @@ class Retinopathy(Track[Run]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make each method, decode the photographs for all runs, and say how many there are."""
-        from vcl_radial.tracks.retinopathy.prepare import prepare
+        from vcl_radial.tracks.retinopathy.prepare import cut, load
         from vcl_radial.tracks.retinopathy.training import check_made
 
         for run in {run.digest(): run for run in runs}.values():
             check_made(run)
-        for needed, run in {run.needed.model_dump_json(): run for run in runs}.items():
-            sites = prepare(DataSettings.model_validate_json(needed), data_dir)
+        # The parts of a split are as large for each seed, and of the same grades.
+        for run in {_whatever_the_split(run.needed): run for run in runs}.values():
             rest = "test on" if run.evaluate_on == "test" else "leave alone"
-            for site in sites:
-                split = site.split
+            for name, _, split in cut(run.needed, load(run.needed, data_dir)):
                 print(
-                    f"{site.name}: {len(split.train)} photographs to train on, "
+                    f"{name}: {len(split.train)} photographs to train on, "
                     f"{len(split.validation)} to choose epochs on, {len(split.test)} to {rest}",
                     flush=True,
                 )
@@ -118,12 +118,27 @@ class Retinopathy(Track[Run]):
         return run.recipe.epochs
 
 
+def _whatever_the_split(needed: DataSettings) -> str:
+    """What is read and decoded, which is the same for all seeds of a split."""
+    return needed.model_copy(update={"split_seed": None}).model_dump_json()
+
+
 @lru_cache(maxsize=1)  # a process carries out many runs, all of the same photographs
-def _prepared(needed: str, data_dir: Path | None) -> Sequence[Prepared]:
+def _loaded(photographs: str, data_dir: Path | None) -> Mapping[str, FundusData]:
     """Without a word of what is wrong with some of them: `check_data` has said that."""
+    from vcl_radial.tracks.retinopathy.prepare import load
+
+    settings = DataSettings.model_validate_json(photographs)
+    return load(settings, data_dir, tell=lambda line: None)
+
+
+@lru_cache(maxsize=1)  # runs of one seed follow one another
+def _prepared(needed: str, data_dir: Path | None) -> Sequence[Prepared]:
     from vcl_radial.tracks.retinopathy.prepare import prepare
 
-    return prepare(DataSettings.model_validate_json(needed), data_dir, tell=lambda line: None)
+    settings = DataSettings.model_validate_json(needed)
+    loaded = _loaded(_whatever_the_split(settings), data_dir)
+    return prepare(settings, loaded=loaded)
 
 
 TRACK = Retinopathy
