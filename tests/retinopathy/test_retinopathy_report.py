@@ -10,14 +10,15 @@ from retinopathy_helpers import finished_run, recipe, table
 
 from vcl_radial.cli import main
 from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
-from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics import mean_and_standard_error, sign_flip_test
 from vcl_radial.metrics.referral import calibration_curve
 from vcl_radial.report.gather import gather
 from vcl_radial.report.write import report_of
 from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.report import pictures, published, sheet, tables
-from vcl_radial.tracks.retinopathy.sections import read_table
+from vcl_radial.runs.sections import Figure
+from vcl_radial.tracks.retinopathy.report import comparisons, pictures, published, sheet, tables
+from vcl_radial.tracks.retinopathy.sections import read_table, sections
 from vcl_radial.tracks.retinopathy.settings import TABLES
 
 
@@ -60,7 +61,11 @@ def test_methods_come_in_the_papers_order_and_notices_come_first(runs):
     assert passed_over == []
     report = report_of(found)
     table = report.sections[1].blocks[0]
-    assert [row[0].text for row in table.body] == ["naive", "gaussian-vcl", "radial-vcl"]
+    assert [row[0].text for row in table.body] == [
+        "naive (deterministic)",
+        "gaussian-vcl (MFVI)",
+        "radial-vcl (Radial)",
+    ]
     assert len(report.notices) == 1
     assert dict(report.facts)["seeds"] == ["0, 1"]
 
@@ -116,25 +121,46 @@ def rows_of(table):
 
 
 def test_table_1_has_the_shares_referred_and_the_paper_beside(methods, means):
-    table = tables.table_1(methods, means, "auc", "AUC", beside=True)
+    table = tables.table_1(methods, means, beside=True)
     head, rows = rows_of(table)
-    assert head[6:10] == ["0% referred", "10% referred", "20% referred", "30% referred"]
+    assert head[2:6] == ["AUC, 0%", "AUC, 10%", "AUC, 20%", "AUC, 30%"]
+    assert head[6:] == ["accuracy, 0%", "accuracy, 10%", "accuracy, 20%", "accuracy, 30%"]
     named = {row[0]: row for row in rows}
     assert named["radial-vcl (Radial)"][1] == "MI"
     assert named["naive (deterministic)"][1] == "entropy"
-    of_radial = tables.ranked(means, "auc").query('method == "radial-vcl" and referred == 0.3')
-    assert named["radial-vcl (Radial)"][9].startswith(f"{of_radial['mean'].iloc[0]:.1f} ± ")
+    for place, metric in ((5, "auc"), (9, "accuracy")):
+        of_radial = tables.ranked(means, metric).query('method == "radial-vcl" and referred == 0.3')
+        text = named["radial-vcl (Radial)"][place]
+        assert text.startswith(f"{of_radial['mean'].iloc[0]:.1f} ± ")
     # The numbers of the paper, as printed there.
-    assert named["paper: Radial"][6:10] == [
+    assert named["paper: Radial"][2:6] == [
         *("94.3 (0.04)", "95.3 (0.06)", "96.1 (0.06)", "96.8 (0.04)")
     ]
-    assert named["paper: MFVI"][9] == "62.6 (0.10)"
+    assert named["paper: MFVI"][5] == "62.6 (0.10)"
     assert {cell.published for row in table.body if "paper" in row[0].text for cell in row} == {
         True
     }
-    alone = rows_of(tables.table_1(methods, means, "auc", "AUC"))[1]
+    alone = rows_of(tables.table_1(methods, means, patients=False))[1]
     assert not any("paper" in row[0] for row in alone)
-    assert rows_of(tables.gains(methods, means))[1][-1][2] == "+2.5"
+    assert not any("(" in cell for row in alone for cell in row[1:])
+
+
+def test_references_stand_below_all_networks(tmp_path):
+    for method in ("texture", "naive", "own"):
+        of_naive = finished_run(tmp_path / "made", "naive", 0)
+        run = of_naive.run.model_copy(update={"method": method})
+        folder = RunFolder(tmp_path / "runs", run)
+        folder.start()
+        folder.save("weights.pt", {"states": []})
+        files = [*(f"{name}.csv" for name in TABLES), "environment.json"]
+        folder.finish({name: (of_naive.path / name).read_text() for name in files})
+    found, _ = gather(tmp_path / "runs")
+    (part,) = (part for part in sections(found, None) if part.title == "test")
+    rows = rows_of(part.blocks[0])[1]
+    assert [row[0] for row in rows] == ["naive (deterministic)", "own", "reference: texture"]
+    (picture,) = (block for block in part.blocks if isinstance(block, Figure))
+    names = [text.get_text() for text in picture.draw().axes[1].get_legend().get_texts()]
+    assert names == ["naive, by entropy", "own, by entropy"]
 
 
 @pytest.mark.parametrize(
@@ -186,47 +212,101 @@ def test_pooled_calibration_is_that_of_all_photographs_together(methods):
     assert pooled["lower"].is_monotonic_increasing
 
 
-def test_what_uncertainty_finds_is_told_by_each_uncertainty(means):
-    head, rows = rows_of(tables.detection(means))
-    assert head == ["method", "by", "artefacts (test)"]
+def test_what_uncertainty_finds_is_shown_by_both_uncertainties(methods, means):
+    head, rows = rows_of(comparisons.out_of_distribution(methods, means))
+    assert head == ["method", "by", "test: artefacts, AUC"]
     assert [row[:2] for row in rows] == [
-        ["naive", "entropy"],
-        ["gaussian-vcl", "MI"],
-        ["gaussian-vcl", "entropy"],
-        ["radial-vcl", "MI"],
-        ["radial-vcl", "entropy"],
+        ["naive (deterministic)", "entropy"],
+        ["gaussian-vcl (MFVI)", "MI"],
+        ["gaussian-vcl (MFVI)", "entropy"],
+        ["radial-vcl (Radial)", "MI"],
+        ["radial-vcl (Radial)", "entropy"],
     ]
-    assert tables.detection(means[means["metric"] == "auc"]) is None
+    assert comparisons.out_of_distribution(methods, means[means["metric"] == "auc"]) is None
+
+
+def with_other_data(scores):
+    """The scores with those of a data set that the AUC is 10 points lower on, and of one without
+    levels."""
+    other = scores.assign(part="idrid")
+    other["value"] -= 10
+    found = scores[scores["metric"] == "finds_artefacts"]
+    unknown = found.assign(part="odir-other", metric="ood_auc")
+    return pd.concat([scores, other, unknown], ignore_index=True)
+
+
+def test_other_data_are_beside_the_test_part_where_there_are_some(methods, means):
+    assert comparisons.shift(methods, means, "aptos") is None
+    table = comparisons.shift(methods, tables.means(with_other_data(every(methods))), "aptos")
+    head, rows = rows_of(table)
+    assert head == ["method", "aptos", "idrid"]
+    for row in rows:
+        here, there = (float(text.split()[0]) for text in row[1:])
+        assert here - there == pytest.approx(10, abs=0.11)
+
+
+def test_scores_of_every_run_are_one_line_for_each_part(methods):
+    scores = with_other_data(every(methods))
+    runs = comparisons.by_run(scores)
+    assert len(runs) == 3 * 2 * 3
+    row = runs.query('method == "radial-vcl" and seed == 1 and part == "idrid"').iloc[0]
+    of_run = scores.query('method == "radial-vcl" and seed == 1 and part == "idrid"')
+    by = of_run["uncertainty"].isin(["mutual_information", ""])
+    at = of_run[by & of_run["referred"].isin([0.3]) & (of_run["metric"] == "auc")]
+    assert row["auc_30"] == at["value"].iloc[0]
+    assert row["nll"] == of_run[of_run["metric"] == "nll"]["value"].iloc[0]
+    assert math.isnan(runs.query('part == "odir-other"')["auc"].iloc[0])
+
+
+def test_a_method_is_compared_with_another_seed_by_seed(methods):
+    runs = comparisons.by_run(with_other_data(every(methods)))
+    found = comparisons.differences(runs, "radial-vcl", "gaussian-vcl")
+    assert set(found["part"]) == {"test", "idrid"}
+    wide = runs[runs["part"] == "test"].pivot(index="seed", columns="method", values="auc")
+    gaps = wide["radial-vcl"] - wide["gaussian-vcl"]
+    row = found[(found["part"] == "test") & (found["score"] == "AUC (points)")].iloc[0]
+    expected = mean_and_standard_error(gaps)
+    assert (row["difference"], row["difference_se"]) == pytest.approx(expected)
+    assert row["p"] == sign_flip_test(gaps)
+    # All values of idrid are those of test less 10, and so are not the differences.
+    other = found[(found["part"] == "idrid") & (found["score"] == "AUC (points)")].iloc[0]
+    assert other["difference"] == pytest.approx(row["difference"])
+    assert comparisons.differences(runs[runs["seed"] == 0], "radial-vcl", "gaussian-vcl").empty
+
+
+def test_the_error_over_patients_is_shown_where_seeds_share_them():
+    row = pd.DataFrame([{"mean": 90.0, "se_seeds": 0.5, "se_patients": 1.25}])
+    assert tables.cell(row) == "90.0 ± 0.5 (1.2)"
+    assert tables.cell(row, patients=False) == "90.0 ± 0.5"
+    assert tables.cell(row.assign(se_seeds=math.nan), patients=False) == "90.0 (1.2)"
 
 
 # Pictures
 
 
-def test_a_curve_is_drawn_through_its_means(means):
-    figure = pictures.referral_curves(means, "auc", "AUC", "title", [])
-    axes = figure.axes[2]
-    assert axes.get_title("left") == "radial-vcl, by MI"
-    own = tables.ranked(means, "auc").query('method == "radial-vcl"')
-    coloured = [line for line in axes.lines if len(line.get_xdata()) == len(own)]
-    drawn = [np.asarray(line.get_ydata(), float) for line in coloured]
-    assert any(np.array_equal(y, own["mean"], equal_nan=True) for y in drawn)
-    assert len({to_hex(line.get_color()) for line in coloured}) == 2
+def test_curves_are_drawn_through_their_means_with_errors_over_seeds(means):
+    figure = pictures.referral_curves(means, "title", [])
+    assert [axes.get_title("left") for axes in figure.axes] == ["AUC (%)", "Accuracy (%)"]
+    for axes, metric in zip(figure.axes, ("auc", "accuracy"), strict=True):
+        radial = tables.ranked(means, metric).query('method == "radial-vcl"')
+        (line,) = (c for c in axes.containers if c.get_label() == "radial-vcl, by MI")
+        x, y = (np.asarray(values, float) for values in line.lines[0].get_data())
+        np.testing.assert_array_equal(y, radial["mean"])
+        np.testing.assert_allclose(x, 100 * radial["referred"])
+        (bars,) = line.lines[2]
+        heights = {round(float(np.ptp(path.vertices[:, 1])), 6) for path in bars.get_paths()}
+        assert heights <= set((2 * radial["se_seeds"]).round(6))
+    assert len({to_hex(c.lines[0].get_color()) for c in figure.axes[0].containers}) == 3
 
 
-def test_the_band_of_a_single_seed_is_that_of_its_patients_and_all_of_it_is_shown(means):
-    of_one = means.copy()
-    radial = of_one["method"] == "radial-vcl"
-    of_one.loc[radial, ["seeds", "se_seeds"]] = 1, math.nan
-    of_one.loc[radial, "upper"] = of_one.loc[radial, "mean"]
-    of_one.loc[radial, "lower"] = of_one.loc[radial, "mean"] - 9
-    figure = pictures.referral_curves(of_one, "auc", "AUC", "title", [])
-    own = tables.ranked(of_one, "auc").query('method == "radial-vcl"')
-    (band,) = figure.axes[2].collections
-    heights = band.get_paths()[0].vertices[:, 1]
-    assert heights.min() == pytest.approx(own["lower"].min())
-    assert figure.axes[2].get_ylim()[0] <= heights.min()
+def test_the_bars_of_a_single_seed_are_those_of_its_patients(means):
+    of_one = means[means["method"] == "radial-vcl"].assign(seeds=1, se_seeds=math.nan)
+    figure = pictures.referral_curves(of_one, "title", [])
+    (bars,) = figure.axes[0].containers[0].lines[2]
+    (first, *_) = (float(np.ptp(path.vertices[:, 1])) for path in bars.get_paths())
+    assert first == pytest.approx(2 * tables.ranked(of_one, "auc")["se_patients"].iloc[0])
     words = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
-    assert "of a single seed the middle 90 %" in words
+    assert "standard error over patients" in words
 
 
 def test_calibration_is_drawn_in_per_cent(methods, means):
@@ -282,7 +362,7 @@ def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys)
     assert main(["report", str(folder), "--to", str(tmp_path)]) == 0
     assert "AUC" not in capsys.readouterr().err
     place = tmp_path / "retinopathy-synthetic"
-    page = (place / "summary.md").read_text()
+    page = "".join((place / f"{name}.md").read_text() for name in ("summary", "details"))
     assert "> SYNTHETIC" in page or "SYNTHETIC" in page
     for stem in ("referral-test", "calibration-test", "sheet-test-radial-vcl"):
         assert f"({stem}.png)" in page

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from vcl_radial.metrics import average_accuracy, mean_and_standard_error, sign_flip_test
 from vcl_radial.report.figures.over_seeds import method_names
+from vcl_radial.runs.sections import Cell, Column, Table, number, signed, with_spread
 
 LEVEL = 0.05
 """Below this p-value a difference is said to be one."""
@@ -33,8 +36,19 @@ def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
         (str(method), seed): average_accuracy(run)
         for (method, seed), run in results.groupby(["method", "seed"])
     }
+    return paired(by_run, method_names(results), reference)
+
+
+def paired(by_run: Mapping[Any, float], methods: Sequence[str], reference: str) -> pd.DataFrame:
+    """A score of every method minus the reference's, as `paired_differences` has it.
+
+    Args:
+        by_run: the score of each run, by the pair of its method and seed.
+        methods: in the order of the table; the reference may be among them.
+        reference: the method to compare with.
+    """
     rows = []
-    for method in method_names(results):
+    for method in methods:
         differences = [
             value - by_run[reference, seed]
             for (name, seed), value in by_run.items()
@@ -48,6 +62,39 @@ def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
             rows.append((method, n, mean, error, effect, p, in_words(n, mean, p)))
     columns = ["method", "seeds", "difference", "difference_se", "effect", "p", "words"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def difference_table(
+    differences: pd.DataFrame, names: Sequence[str] = ("method",), unit: str = " (points)"
+) -> Table:
+    """What `paired` returned, to be read.
+
+    Args:
+        differences: with a column `decimals` where it is not 2.
+        names: columns of words that say what a row is of.
+        unit: of all differences, for the heading.
+    """
+    rows: list[list[Cell | str]] = []
+    for d in differences.to_dict("records"):
+        decimals = d.get("decimals", 2)
+        text = with_spread(d["difference"], d["difference_se"], decimals, sign=True)
+        rows.append(
+            [
+                *(str(d[name]) for name in names),
+                str(d["seeds"]),
+                Cell(text, d["difference"]),
+                Cell(signed(d["effect"], 2), d["effect"]),
+                number(d["p"], 4),
+                str(d["words"]),
+            ]
+        )
+    columns: list[Column | str] = [
+        *(Column(name, words=True) for name in names),
+        *("seeds", f"difference{unit}", "effect size d_z"),
+        Column("p", better="lower"),
+        Column("in words", words=True),
+    ]
+    return Table(columns, rows)
 
 
 def in_words(seeds: int, difference: float, p: float) -> str:

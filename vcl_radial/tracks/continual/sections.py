@@ -18,9 +18,6 @@ from vcl_radial.runs.sections import (
     Section,
     Table,
     Text,
-    number,
-    signed,
-    with_spread,
 )
 from vcl_radial.tracks.continual.tables import layers_table, results_table, runs_costs
 
@@ -94,31 +91,10 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     ]
 
 
-def difference_table(differences: pd.DataFrame) -> Table:
-    """What `paired_differences` returned, to be read."""
-    rows: list[list[Cell | str]] = [
-        [
-            str(d["method"]),
-            str(d["seeds"]),
-            Cell(with_spread(d["difference"], d["difference_se"], 2, sign=True), d["difference"]),
-            Cell(signed(d["effect"], 2), d["effect"]),
-            number(d["p"], 4),
-            str(d["words"]),
-        ]
-        for d in differences.to_dict("records")
-    ]
-    columns: list[Column | str] = [
-        Column("method", words=True),
-        *("seeds", "difference (points)", "effect size d_z"),
-        Column("p", better="lower"),
-        Column("in words", words=True),
-    ]
-    return Table(columns, rows)
-
-
 def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
     """The other methods against the first."""
     from vcl_radial.report import figures
+    from vcl_radial.report.figures.differences import difference_table
 
     reference = methods[0]
     differences = figures.paired_differences(results, reference)

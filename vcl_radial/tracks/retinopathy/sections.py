@@ -12,16 +12,16 @@ import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.report import figures
+from vcl_radial.report.figures.differences import difference_table
 from vcl_radial.report.labels import file_name
 from vcl_radial.report.sequences import heatmaps, matrix_table
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Text
-from vcl_radial.tracks.retinopathy.report import pictures, sheet, tables
+from vcl_radial.tracks.retinopathy.report import comparisons, pictures, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION
 from vcl_radial.tracks.retinopathy.scoring import scored
 
 ORDER: Final = (
-    "texture",
     "naive",
     "ewc",
     "si",
@@ -46,19 +46,25 @@ TEXTS: Final = dict.fromkeys(
 """Columns whose empty cells are empty texts, and whose digits are no numbers."""
 
 _HOW_TO_READ: Final = (
-    "Mean over seeds ± its standard error; in parentheses the standard error over patients, "
-    "bootstrapped from 100 resamples and averaged over seeds. The photographs with the largest "
-    "mutual information (MI) are referred first; those with the largest entropy where a method "
-    "has a single draw."
+    "Mean ± standard error over seeds; in parentheses, where seeds have the same photographs, the "
+    "standard error over patients, from 100 resamples. The photographs with the largest mutual "
+    "information (MI) are referred first; those with the largest entropy where a method has a "
+    "single draw."
 )
 
-_EYEPACS: Final = ("eyepacs-subset", "kaggle-eyepacs")
+_RETINA: Final = (
+    "In %, NLL in nats. An area is the mean score of the most certain share of the photographs, "
+    "over all shares; certain by MI or entropy as above."
+)
 
 _BESIDE: Final = (
     f"In italics: {CITATION}; there the standard error is over resamples of the photographs. It is "
     "of all EyePACS photographs at 512 x 512 pixels: compare the order of the methods and what "
     "referral gains, not the level."
 )
+
+_PAPERS_METHODS: Final = ("radial-vcl", "gaussian-vcl")
+"""Of which the first is compared with the second, seed by seed."""
 
 
 def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
@@ -90,58 +96,65 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
 
 
 def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
-    """Sites in sequence, each test set, what uncertainty finds, the most and least certain.
+    """Sites in sequence, other data, each part, what uncertainty finds, differences, photographs.
 
     Args:
-        runs: of one benchmark; methods come in the paper's order, then as they are.
+        runs: of one benchmark; methods come in the paper's order, then as they are, references
+            last.
         data_dir: where photographs that may be shown lie.
     """
     runs = sorted(runs, key=lambda run: _place(run.spec.method))
     methods = {
         m: [run for run in runs if run.method == m] for m in dict.fromkeys(r.method for r in runs)
     }
-    benchmark = runs[0].benchmark
-    notices = list(dict.fromkeys(n for run in runs for n in run.environment["notices"]))
+    benchmark, data = runs[0].benchmark, runs[0].spec.data
     scores, sites = tables.put_together(runs, "scores"), runs[0].environment["sites"]
     means = tables.means(scores)
     last = means[means["after"] == sites[-1]]
     calibration = tables.put_together(runs, "calibration")
     pooled = tables.pooled_calibration(calibration[calibration["after"] == sites[-1]])
-    after = " All but the first section is of the networks after the last site." * (len(sites) > 1)
-    files = {
-        "scores.csv": means.to_csv(index=False),
-        "calibration.csv": pooled.to_csv(index=False),
-    }
-    parts = [Section("", [Text(_HOW_TO_READ + after)], files)]
-    if len(sites) > 1:
-        parts.append(_in_sequence(scores, sites, benchmark))
-    data = runs[0].spec.data
-    for name, of_set in tables.each_set(last):
-        beside = data["dataset"] in _EYEPACS and name == "test"
-        title, stem = f"{benchmark}, {name}", file_name(name)
-        blocks = _of_set(methods, of_set, beside)
-        referral = partial(
-            pictures.referral_curves, of_set, "auc", "AUC", f"{title}: referral", notices
-        )
-        blocks.append(Figure(f"referral-{stem}", referral, f"AUC by the share referred, {name}"))
-        calibrated = partial(
-            pictures.calibration_curves,
-            *(pooled[pooled["part"] == name], of_set, f"{title}: calibration", notices),
-        )
-        blocks.append(Figure(f"calibration-{stem}", calibrated, f"Calibration, {name}"))
-        parts.append(Section(name, blocks))
-    if (detected := tables.detection(last)) is not None:
-        words = (
-            "AUC in % with which the uncertainty of a photograph tells that it has an artefact, or "
-            "that it is of another data set than the test part; 50 is chance."
-        )
-        parts.append(Section("What uncertainty finds", [Text(words), detected]))
-    if shown := _sheets(methods, data_dir):
-        parts.append(Section("Most and least certain", shown))
+    of_runs = comparisons.by_run(scores)
     counts = runs[0].environment["photographs"]
     words = f"Photographs: {counts['train']} to train on, {counts['test']} to test on."
-    parts[0] = Section("", [*parts[0].blocks, Text(words)], files)
-    return parts
+    if len(sites) > 1:
+        words += " All but the first section is of the networks after the last site."
+    files = {"scores.csv": means, "runs.csv": of_runs, "calibration.csv": pooled}
+    texts = {name: table.to_csv(index=False) for name, table in files.items()}
+    shown = [Section("", [Text(_HOW_TO_READ), Text(words)], texts)]
+    if len(sites) > 1:
+        shown.append(_in_sequence(scores, sites, benchmark))
+    if (elsewhere := comparisons.shift(methods, last, data["dataset"])) is not None:
+        shown.append(Section("On other data", [elsewhere]))
+    details = []
+    for part, of_part in tables.each_part(last):
+        beside = part == "test" and data["dataset"] != "synthetic"
+        # Of a split of its own each seed has other patients, which its standard error includes.
+        patients = part != "test" or _one_split(runs)
+        named, notices = f"{benchmark}, {part}", _notices(runs)
+        shown.append(Section(part, _of_part(methods, of_part, named, notices, beside, patients)))
+        details.append(_details(methods, of_part, pooled[pooled["part"] == part], named, notices))
+    if (detected := comparisons.out_of_distribution(methods, last)) is not None:
+        words = (
+            "AUC and AUPRC in % with which the uncertainty tells a data set from the test part, or "
+            "an artefact. Chance is an AUC of 50, and an AUPRC of the share of the other data."
+        )
+        shown.append(Section("What uncertainty finds", [Text(words), detected]))
+    shown += _differences(methods, of_runs[of_runs["after"] == sites[-1]])
+    if sheets := _sheets(methods, data_dir):
+        shown.append(Section("Most and least certain", sheets))
+    beside = data["dataset"] != "synthetic"
+    networks = Section("Networks", [tables.networks(methods, beside=beside)], folded=True)
+    return [*shown, *details, networks]
+
+
+def _notices(runs: Sequence[FinishedRun]) -> list[str]:
+    return list(dict.fromkeys(n for run in runs for n in run.environment["notices"]))
+
+
+def _one_split(runs: Sequence[FinishedRun]) -> bool:
+    """Whether all seeds have the same test part."""
+    data = runs[0].spec.data
+    return data.get("split_seed") is not None or data.get("split") == "published"
 
 
 def _in_sequence(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> Section:
@@ -150,28 +163,91 @@ def _in_sequence(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> 
         "that it has after a site as the prior of the next; one without goes on from its weights. "
         "`joint` learns all sites at once, and `single-task` each with a network of its own."
     )
-    results = tables.by_site(scores, sites, benchmark)
+    results = comparisons.by_site(scores, sites, benchmark)
     draw = partial(figures.accuracy_curves, results, metric="AUC")
     curve = Figure("in-sequence", draw, "Mean AUC of the sites seen so far, after each site")
     files = {"matrices.csv": matrix_table(figures.all_over_seeds(results, metric="AUC"))}
     return Section(
         "Sites in sequence",
-        [Text(words), tables.in_sequence(results, sites), *heatmaps(results, sites, "AUC"), curve],
+        [
+            Text(words),
+            comparisons.in_sequence(results, sites),
+            *heatmaps(results, sites, "AUC"),
+            curve,
+        ],
         {name: figures.to_csv(table) for name, table in files.items()},
     )
 
 
-def _of_set(methods: tables.Methods, of_set: pd.DataFrame, beside: bool) -> list[Block]:
-    """The tables of a test set, beside the paper's where it is EyePACS's test part."""
-    kept = "in % of what is kept"
-    blocks: list[Block] = [tables.table_1(methods, of_set, "auc", f"AUC {kept}", beside=beside)]
-    if beside:
-        blocks.append(Text(_BESIDE))
-        if (gains := tables.gains(methods, of_set)) is not None:
-            blocks.append(gains)
-    for metric, words in (("accuracy", "Accuracy"), ("balanced_accuracy", "Balanced accuracy")):
-        blocks.append(tables.table_1(methods, of_set, metric, f"{words} {kept}", facts=False))
-    return [*blocks, tables.single_scores(of_set)]
+def _of_part(
+    methods: tables.Methods,
+    of_part: pd.DataFrame,
+    named: str,
+    notices: Sequence[str],
+    beside: bool,
+    patients: bool,
+) -> list[Block]:
+    """Table 1 of a part, its curves, and RETINA's scores."""
+    part = str(of_part["part"].iloc[0])
+    references = [m for m, runs in methods.items() if runs[0].spec.method in tables.REFERENCES]
+    # References lie far below, and would make the lines of all networks one.
+    drawn = of_part[~of_part["method"].isin(references)]
+    if drawn.empty:
+        drawn = of_part
+    draw = partial(pictures.referral_curves, drawn, f"{named}: referral", notices)
+    alt = f"AUC and accuracy by the share referred, {part}"
+    return [
+        tables.table_1(methods, of_part, beside=beside, patients=patients),
+        *([Text(_BESIDE)] if beside else []),
+        Figure(f"referral-{file_name(part)}", draw, alt),
+        tables.scores_table(
+            methods, of_part, tables.RETINA, "Scores of RETINA (Band et al. 2021)", patients=False
+        ),
+        Text(_RETINA),
+    ]
+
+
+def _details(
+    methods: tables.Methods,
+    of_part: pd.DataFrame,
+    pooled: pd.DataFrame,
+    named: str,
+    notices: Sequence[str],
+) -> Section:
+    """Classes that count alike, and calibration."""
+    part = str(of_part["part"].iloc[0])
+    title = f"{named}: calibration"
+    draw = partial(pictures.calibration_curves, pooled, of_part, title, notices)
+    balanced = "Areas with classes that count alike, and other scores of all photographs"
+    blocks: list[Block] = [
+        tables.balanced_accuracies(methods, of_part),
+        tables.scores_table(methods, of_part, tables.BALANCED, balanced),
+        Figure(f"calibration-{file_name(part)}", draw, f"Calibration, {part}"),
+    ]
+    return Section(f"{part}: balanced scores and calibration", blocks, folded=True)
+
+
+def _differences(methods: tables.Methods, of_runs: pd.DataFrame) -> list[Section]:
+    """The paper's method against Gaussian noise, of recipes that differ in nothing else."""
+    shown: list[Section] = []
+    for method, runs in methods.items():
+        compared, reference = _PAPERS_METHODS
+        other = method.replace(compared, reference, 1)
+        if runs[0].spec.method != compared or other not in methods:
+            continue
+        differences = comparisons.differences(of_runs, method, other)
+        if differences.empty:
+            continue
+        words = (
+            f"{method} minus {other}, paired by seed. p is that of the exact two-sided sign-flip "
+            "test, for each row alone; the effect size d_z is the mean of the differences over "
+            "their standard deviation."
+        )
+        table = difference_table(differences, ("part", "score"), unit="")
+        name = f"differences{f'-{len(shown)}' * bool(shown)}.csv"
+        files = {name: figures.to_csv(differences)}
+        shown.append(Section(f"{method} against {other}", [Text(words), table], files))
+    return shown
 
 
 def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
@@ -183,15 +259,17 @@ def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
         for method, runs in methods.items():
             predictions = scored(read_table(runs[0].path, "predictions"))
             of_last = predictions[predictions["after"] == predictions["after"].iloc[-1]]
-            for name, of_set in of_last.groupby("part", sort=False):
-                if not sheet.has_all(of_set, photographs):
+            for name, of_part in of_last.groupby("part", sort=False):
+                if not sheet.has_all(of_part, photographs):
                     continue
                 title = f"{first.benchmark}, {name}: {method}, seed {runs[0].spec.seed}"
-                draw = partial(sheet.sheet, of_set, photographs, title)
+                draw = partial(sheet.sheet, of_part, photographs, title)
                 stem = f"sheet-{file_name(str(name))}-{file_name(method)}"
                 blocks.append(Figure(stem, draw, title))
     return [*blocks, *map(Text, missing)]
 
 
 def _place(method: str) -> int:
+    if method in tables.REFERENCES:
+        return len(ORDER) + 1 + tables.REFERENCES.index(method)
     return ORDER.index(method) if method in ORDER else len(ORDER)

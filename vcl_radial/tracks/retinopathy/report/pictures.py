@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +15,7 @@ from vcl_radial.report.figures.panels import (
     finish,
     panel_title,
     panels,
+    side_legend,
 )
 from vcl_radial.report.figures.style import (
     DASHES,
@@ -28,55 +28,58 @@ from vcl_radial.report.figures.style import (
 )
 from vcl_radial.tracks.retinopathy.report.tables import UNCERTAINTY_NAMES, main_uncertainty, ranked
 
+CURVES: Final = {"auc": "AUC", "accuracy": "Accuracy"}
+"""Scores that are drawn by the share referred, and their names."""
+
 _MOST_PER_LINE: Final = 4
+_WIDE: Final = 2.6
 
 
-def referral_curves(
-    of_set: pd.DataFrame, metric: str, words: str, title: str, notices: Sequence[str]
-) -> Figure:
-    """A panel for each method: its score by the share referred, with the others in grey.
+def referral_curves(of_part: pd.DataFrame, title: str, notices: Sequence[str]) -> Figure:
+    """AUC and accuracy of what is kept, by the share referred: a line for each method.
 
-    The band is the standard error over seeds; of a single seed, the middle 90 % of the resamples
-    of its patients.
+    Bars are the standard error over seeds; of a single seed, that over its patients.
 
     Args:
-        of_set: what `tables.means` gave, of one test set.
-        metric: "auc", "accuracy" or "balanced_accuracy".
-        words: of the metric, for the axis.
+        of_part: what `tables.means` gave, of one part.
         title: of the figure.
         notices: what has to be said with the data.
     """
-    chosen = ranked(of_set, metric)
-    methods = [str(name) for name in chosen["method"].unique()]
+    methods = [str(name) for name in of_part["method"].unique()]
     looks = line_looks(methods)
-    parts = [
-        "of what is kept when the least certain photographs are referred",
-        f"band: {_band_words(chosen)}",
-        *(["grey: the other methods"] if len(methods) > 1 else []),
-        *notices,
-    ]
-    bands = {method: _band(chosen[chosen["method"] == method]) for method in methods}
-    low, high = _reach(list(bands.values()))
-    per_line = _per_line(len(methods))
     with house_style():
-        figure, grid = panels(len(methods), per_line)
-        for place, (axes, method) in enumerate(zip(grid, methods, strict=True)):
-            for other, group in chosen.groupby("method", sort=False):
-                if other != method:
-                    axes.plot(100 * group["referred"], group["mean"], color=FAINT, linewidth=0.8)
-            own = chosen[chosen["method"] == method]
-            referred = 100 * own["referred"]
-            colour = looks[method].style.colour
-            axes.fill_between(referred, *bands[method], color=colour, alpha=0.2, linewidth=0)
-            axes.axhline(own["mean"].iloc[0], color=QUIET_INK, linewidth=0.6, linestyle=(0, (1, 2)))
-            _line(axes, referred.to_numpy(), own["mean"].to_numpy(), looks[method])
-            by = UNCERTAINTY_NAMES.get(main_uncertainty(own), "")
-            panel_title(axes, f"{method}, by {by}", _size(len(methods))[0])
-            axes.set_ylim(low, high)
-            axes.set_xlim(0, 100 * float(chosen["referred"].max()))
+        figure, grid = panels(len(CURVES), len(CURVES))
+        for axes, (metric, heading) in zip(grid, CURVES.items(), strict=True):
+            chosen = ranked(of_part, metric)
+            for place, method in enumerate(methods):
+                line = chosen[chosen["method"] == method]
+                label = f"{method}, by {UNCERTAINTY_NAMES.get(main_uncertainty(line), '')}"
+                error = line["se_seeds"].where(line["seeds"] > 1, line["se_patients"])
+                axes.errorbar(
+                    100 * line["referred"],
+                    line["mean"],
+                    error.fillna(0.0),
+                    # Bars of neighbours stand beside each other.
+                    errorevery=(place % 4, 4),
+                    color=looks[method].style.colour,
+                    linestyle=DASHES[looks[method].dashes],
+                    marker=looks[method].style.marker,
+                    markevery=(place % 4, 4),
+                    markersize=3.2,
+                    linewidth=1.2,
+                    elinewidth=0.7,
+                    label=label,
+                )
+            panel_title(axes, f"{heading} (%)", _WIDE)
+            axes.set_xlabel("% referred", labelpad=3)
             axes.grid(axis="y", color=FAINT, linewidth=0.4)
-            _edges(axes, place, per_line, len(methods), "% referred", f"{words} (%)")
-        finish(figure, _size(len(methods)), title, parts)
+        side_legend(grid[-1], list(grid[-1].get_legend_handles_labels()[1]))
+        parts = [
+            "of what is kept when the least certain photographs are referred",
+            f"bars: {_bar_words(of_part)}",
+            *notices,
+        ]
+        finish(figure, (_WIDE, _WIDE * 0.8), title, parts)
     return figure
 
 
@@ -159,31 +162,9 @@ def _edges(axes: Axes, place: int, per_line: int, count: int, below: str, beside
         axes.set_ylabel(beside)
 
 
-def _band(own: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[float]]:
-    """Lower and upper end of a method's band."""
-    if _is_one_seed(own):
-        return own["lower"], own["upper"]
-    error = own["se_seeds"].fillna(0.0)
-    return own["mean"] - error, own["mean"] + error
-
-
-def _band_words(chosen: pd.DataFrame) -> str:
-    of_one = {_is_one_seed(own) for _, own in chosen.groupby("method")}
-    seeds, resamples = "± standard error over seeds", "the middle 90 % of resamples of patients"
+def _bar_words(of_part: pd.DataFrame) -> str:
+    of_one = {int(count) == 1 for count in of_part.groupby("method")["seeds"].max()}
+    seeds, patients = "± standard error over seeds", "± standard error over patients"
     if of_one == {True, False}:
-        return f"{seeds}; of a single seed {resamples}"
-    return resamples if of_one == {True} else seeds
-
-
-def _is_one_seed(own: pd.DataFrame) -> bool:
-    return int(own["seeds"].max()) == 1
-
-
-def _reach(bands: Sequence[tuple[pd.Series[float], pd.Series[float]]]) -> tuple[float, float]:
-    """The axis of scores in per cent, over all that is drawn."""
-    low = float(np.nanmin([below.min() for below, _ in bands]))
-    high = float(np.nanmax([above.max() for _, above in bands]))
-    if math.isnan(low):
-        return 0.0, 100.0
-    margin = 0.06 * max(high - low, 1.0)
-    return max(low - margin, 0.0), min(high + margin, 100.5)
+        return f"{seeds}; of a single seed over patients"
+    return patients if of_one == {True} else seeds

@@ -1,4 +1,4 @@
-"""The tables of the report: means over seeds, Table 1, single scores, out of distribution."""
+"""The tables of a part: means over seeds, Table 1, RETINA's scores; networks, calibration."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
-from vcl_radial.metrics import forgetting, mean_and_standard_error
-from vcl_radial.report.figures import all_over_seeds
-from vcl_radial.report.figures.scores import SCORES
+from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs.finished import FinishedRun
-from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
-from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, Published, published
+from vcl_radial.runs.sections import Cell, Column, Table
+from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, published
 
 Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
 """The runs of each method, in order."""
 
 _KEYS: Final = ["method", "after", "part", "metric", "uncertainty", "referred"]
 
-SINGLE: Final = {
-    "nll": ("NLL (nats) ↓", 3),
-    "brier": ("Brier ↓", 3),
-    "ece": ("ECE (%) ↓", 1),
-    "calibration_error": ("calibration error (%) ↓", 1),
-}
-"""Heading and decimals of the scores of all photographs of a set."""
+REFERENCES: Final = ("texture", "silhouette", "colour")
+"""Methods that see no lesion: what they reach, a network may reach by the same short cut."""
 
-DETECTION: Final = {
-    "finds_artefacts": "artefacts",
-    "ood_auc": "another data set",
+RETINA: Final = {
+    "nll": ("NLL (nats)", 3),
+    "auprc": ("AUPRC", 1),
+    "ece": ("ECE", 1),
+    "accuracy_area": ("area: accuracy", 1),
+    "nll_area": ("area: NLL (nats)", 3),
+    "auc_area": ("area: AUC", 1),
+    "auprc_area": ("area: AUPRC", 1),
 }
-"""What uncertainty is asked to find."""
+"""Heading and decimals of the scores of RETINA."""
+
+BALANCED: Final = {
+    f"balanced_{metric}": RETINA[metric] for metric in RETINA if metric.endswith("_area")
+} | {"brier": ("Brier", 3), "calibration_error": ("calibration error", 1)}
+"""The same with classes that count alike, and two more scores of all photographs."""
 
 UNCERTAINTY_NAMES: Final = {"mutual_information": "MI", "entropy": "entropy"}
 
@@ -84,15 +87,22 @@ def ranked(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def cell(rows: pd.DataFrame, decimals: int = 1) -> str:
-    """`mean ± standard error over seeds (over patients)`, or "" where there is no value."""
+def cell(rows: pd.DataFrame, decimals: int = 1, *, patients: bool = True) -> str:
+    """`mean ± standard error over seeds (over patients)`, or "" where there is no value.
+
+    Args:
+        rows: of `means`; the first is shown.
+        decimals: of all numbers.
+        patients: whether the error over patients is shown beside that over seeds.
+    """
     if rows.empty or math.isnan(row := rows.iloc[0]["mean"]):
         return ""
     text = f"{row:.{decimals}f}"
     if not math.isnan(seeds := rows.iloc[0]["se_seeds"]):
         text += f" ± {seeds:.{decimals}f}"
-    if not math.isnan(patients := rows.iloc[0]["se_patients"]):
-        text += f" ({patients:.{decimals}f})"
+    error = rows.iloc[0]["se_patients"]
+    if not math.isnan(error) and (patients or math.isnan(seeds)):
+        text += f" ({error:.{decimals}f})"
     return text
 
 
@@ -136,174 +146,116 @@ def _network(runs: Sequence[FinishedRun]) -> list[str]:
     ]
 
 
+def networks(methods: Methods, *, beside: bool = False) -> Table:
+    """Architecture, tweaks, parameters and time of each method, beside the paper's."""
+    rows: list[list[Cell | str]] = []
+    for method, runs in methods.items():
+        rows.append([label(method, runs), *_network(runs), str(len(runs))])
+        if beside and (theirs := published().get(runs[0].spec.method)):
+            facts = [theirs.network, "", f"~{theirs.parameters}", f"{theirs.epoch_minutes:.1f}"]
+            named = [f"paper: {theirs.name}", *facts, ""]
+            rows.append([Cell(text, published=True) for text in named])
+    heads = [*words("method", "network", "tweaks"), "parameters", "min / epoch", "seeds"]
+    return Table(heads, rows)
+
+
 def table_1(
-    methods: Methods,
-    of_set: pd.DataFrame,
-    metric: str,
-    title: str,
-    *,
-    facts: bool = True,
-    beside: bool = False,
+    methods: Methods, of_part: pd.DataFrame, *, beside: bool = False, patients: bool = True
 ) -> Table:
-    """The paper's Table 1 of a benchmark: a score of what is kept, by the share referred.
+    """The paper's Table 1 of a part: AUC and accuracy of what is kept, by the share referred.
 
     Args:
         methods: the runs.
-        of_set: what `means` gave, of one test set.
-        metric: "auc", "accuracy" or "balanced_accuracy".
-        title: of the table.
-        facts: whether network, parameters and time are among the columns.
-        beside: whether the paper's rows stand below ours; they have the facts.
+        of_part: what `means` gave, of one part.
+        beside: whether the paper's rows stand below ours; it has no accuracies.
+        patients: as of `cell`.
     """
-    shares: list[Column | str] = [f"{share:.0%} referred" for share in SHARES]
-    of_network = [
-        Column("network", words=True, aside=True),
-        Column("tweaks", words=True, aside=True),
-        Column("parameters", aside=True),
-        Column("min / epoch", better="lower", aside=True),
-    ]
     rows: list[list[Cell | str]] = []
-    chosen = ranked(of_set, metric)
     for method, runs in methods.items():
-        of_method = chosen[chosen["method"] == method]
-        cells = [cell(of_method[of_method["referred"] == share]) for share in SHARES]
-        by = UNCERTAINTY_NAMES.get(main_uncertainty(of_method), "")
-        label = _beside_the_paper(method, runs) if beside else method
-        rows.append([label, by, *(_network(runs) if facts else []), *cells, str(len(runs))])
+        of_method = of_part[of_part["method"] == method]
+        by = main_uncertainty(of_method)
+        cells = [
+            cell(at(of_method, metric, by, share), patients=patients)
+            for metric in ("auc", "accuracy")
+            for share in SHARES
+        ]
+        rows.append([label(method, runs), UNCERTAINTY_NAMES.get(by, ""), *cells])
         if beside and (theirs := published().get(runs[0].spec.method)):
-            rows.append(_published_row(theirs))
-    heads = [*_words("method", "by"), *(of_network if facts else []), *shares, "seeds"]
-    return Table(heads, rows, title)
+            cells = [f"{theirs.auc[s]:.1f} ({theirs.standard_error[s]:.2f})" for s in SHARES]
+            named = [f"paper: {theirs.name}", "", *cells, *[""] * len(SHARES)]
+            rows.append([Cell(text, published=True) for text in named])
+    shares = [f"{share:.0%}" for share in SHARES]
+    heads: list[Column | str] = [
+        *words("method", "by"),
+        *(Column(f"AUC, {share}", better="higher") for share in shares),
+        *(Column(f"accuracy, {share}", better="higher", aside=True) for share in shares),
+    ]
+    return Table(heads, rows, "In % of what is kept when a share is referred")
 
 
-def _beside_the_paper(method: str, runs: Sequence[FinishedRun]) -> str:
-    """The label of a method, with the paper's word for it."""
+def balanced_accuracies(methods: Methods, of_part: pd.DataFrame) -> Table:
+    """Balanced accuracy of what is kept, by the share referred."""
+    rows = []
+    for method, runs in methods.items():
+        of_method = of_part[of_part["method"] == method]
+        by = main_uncertainty(of_method)
+        cells = [cell(at(of_method, "balanced_accuracy", by, share)) for share in SHARES]
+        rows.append([label(method, runs), *cells])
+    heads = [f"{share:.0%} referred" for share in SHARES]
+    return Table([*words("method"), *heads], rows, "Balanced accuracy in % of what is kept")
+
+
+def scores_table(
+    methods: Methods,
+    of_part: pd.DataFrame,
+    scores: Mapping[str, tuple[str, int]],
+    title: str,
+    *,
+    patients: bool = True,
+) -> Table:
+    """Scores of a part by their headings, `RETINA` or `BALANCED`; areas by the uncertainty."""
+    rows = []
+    for method, runs in methods.items():
+        of_method = of_part[of_part["method"] == method]
+        by = main_uncertainty(of_method)
+        cells = [
+            cell(at(of_method, metric, by), decimals, patients=patients)
+            for metric, (_, decimals) in scores.items()
+        ]
+        rows.append([label(method, runs), *cells])
+    heads = [_score_column(heading) for heading, _ in scores.values()]
+    return Table([*words("method"), *heads], rows, title)
+
+
+def _score_column(heading: str) -> Column:
+    lower = any(word in heading for word in ("NLL", "ECE", "Brier", "error"))
+    return Column(f"{heading} {'↓' if lower else '↑'}", better="lower" if lower else "higher")
+
+
+def at(of_method: pd.DataFrame, metric: str, by: str, share: float | None = None) -> pd.DataFrame:
+    """The rows of a metric: by an uncertainty where it has one, at a share where it has one."""
+    rows = of_method[(of_method["metric"] == metric) & of_method["uncertainty"].isin([by, ""])]
+    return rows if share is None else rows[rows["referred"] == share]
+
+
+def label(method: str, runs: Sequence[FinishedRun]) -> str:
+    """The label of a method: a reference is called one, others with the paper's word for them."""
+    if runs[0].spec.method in REFERENCES:
+        return f"reference: {method}"
     word = WORDS.get(runs[0].spec.method)
     return f"{method} ({word})" if word else method
 
 
-def _words(*headings: str) -> list[Column | str]:
+def words(*headings: str) -> list[Column | str]:
+    """Columns of words."""
     return [Column(heading, words=True) for heading in headings]
 
 
-def _published_row(theirs: Published) -> list[Cell | str]:
-    cells = [f"{theirs.auc[s]:.1f} ({theirs.standard_error[s]:.2f})" for s in SHARES]
-    row = [f"paper: {theirs.name}", "", theirs.network, "", f"~{theirs.parameters}"]
-    row += [f"{theirs.epoch_minutes:.1f}", *cells, ""]
-    return [Cell(text, published=True) for text in row]
-
-
-def gains(methods: Methods, of_set: pd.DataFrame) -> Table | None:
-    """What referral adds to the AUC from 0 to 30 %, here and in the paper; None without a pair."""
-    chosen = ranked(of_set, "auc")
-    last = SHARES[-1]
-    rows = []
-    for method, runs in methods.items():
-        value = chosen[chosen["method"] == method].set_index("referred")["mean"]
-        theirs = published().get(runs[0].spec.method)
-        if theirs is not None:
-            gain = theirs.auc[last] - theirs.auc[0.0]
-            label = _beside_the_paper(method, runs)
-            rows.append([label, f"{value[last] - value[0.0]:+.1f}", f"{gain:+.1f}"])
-    heads = [*_words("method"), f"AUC points gained, 0 to {last:.0%}", "in the paper"]
-    return Table(heads, rows) if rows else None
-
-
-def single_scores(of_set: pd.DataFrame) -> Table:
-    """NLL, Brier score and calibration errors of each method."""
-    rows = []
-    for method, group in of_set.groupby("method", sort=False):
-        values = [cell(group[group["metric"] == m], d) for m, (_, d) in SINGLE.items()]
-        rows.append([str(method), *values])
-    heads = [Column(heading, better="lower") for heading, _ in SINGLE.values()]
-    return Table([*_words("method"), *heads], rows, "Of all photographs")
-
-
-def detection(table: pd.DataFrame) -> Table | None:
-    """AUC with which uncertainty finds artefacts and other data; None where nothing was asked."""
-    found = table[table["metric"].isin(list(DETECTION))]
-    if found.empty:
-        return None
-    pairs = [(m, str(s)) for m in DETECTION for s in found[found["metric"] == m]["part"].unique()]
-    rows = []
-    for method, of_method in found.groupby("method", sort=False):
-        for by, name in UNCERTAINTY_NAMES.items():
-            own = of_method[of_method["uncertainty"] == by]
-            cells = [cell(own[(own["metric"] == m) & (own["part"] == s)]) for m, s in pairs]
-            if any(cells):
-                rows.append([str(method), name, *cells])
-    return Table([*_words("method", "by"), *(f"{DETECTION[m]} ({s})" for m, s in pairs)], rows)
-
-
-def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.DataFrame:
-    """The AUC of each site after each, of all photographs, as the table of a task sequence.
-
-    Args:
-        scores: `scores.csv` of many runs, with `method` and `seed`.
-        sites: in the order of training.
-        benchmark: its name.
-
-    Returns:
-        `benchmark, method, seed, task_trained, task_evaluated, metric, value`; sites count from 1,
-        the metric is "AUC", in per cent.
-    """
-    of_all = (scores["metric"] == "auc") & (scores["referred"] == 0) & scores["part"].isin(sites)
-    # Before any is referred, every uncertainty has the same.
-    auc = scores[of_all].drop_duplicates(["method", "seed", "after", "part"])
-    numbers = {site: number for number, site in enumerate(sites, start=1)}
-    return pd.DataFrame(
-        {
-            "benchmark": benchmark,
-            "method": auc["method"],
-            "seed": auc["seed"],
-            "task_trained": auc["after"].map(numbers),
-            "task_evaluated": auc["part"].map(numbers),
-            "metric": "AUC",
-            "value": auc["value"],
-        }
-    )
-
-
-def in_sequence(results: pd.DataFrame, sites: Sequence[str]) -> Table:
-    """What is left of the sites after the last: their mean AUC, forgetting, and the AUC of each.
-
-    Args:
-        results: what `by_site` gave.
-        sites: in the order of training.
-    """
-    rows: list[list[Cell | str]] = []
-    for summary in all_over_seeds(results, metric="AUC"):
-        of_method = results[results["method"] == summary.method]
-        runs = [run for _, run in of_method.groupby("seed")]
-        of_sites = zip(summary.mean[-1], summary.error[-1], strict=True)
-        lost = [points for run in runs if (points := forgetting(run, "AUC")) is not None]
-        rows.append(
-            [
-                summary.method,
-                mean_cell(summary.seen_mean[-1], summary.seen_error[-1], 1),
-                mean_cell(*mean_and_standard_error(lost), 1),
-                *(mean_cell(mean, error, 1) for mean, error in of_sites),
-                str(len(runs)),
-            ]
-        )
-    heads: list[Column | str] = [
-        Column("method", words=True),
-        Column("mean AUC (%) ↑", better="higher"),
-        Column(
-            SCORES["forgetting"].heading,
-            better="lower",
-            meaning="points of AUC that earlier sites fell from their best",
-        ),
-        *(Column(site, better="higher") for site in sites),
-        "seeds",
-    ]
-    return Table(heads, rows, "AUC in % after the last site", sorted_by="mean AUC (%) ↑")
-
-
-def each_set(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The test sets in their order."""
-    for name, of_set in table.groupby("part", sort=False):
-        yield str(name), of_set
+def each_part(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The parts that have photographs with a level, in their order."""
+    scored = table[table["metric"] == "auc"]["part"].unique()
+    for name, of_part in table[table["part"].isin(scored)].groupby("part", sort=False):
+        yield str(name), of_part
 
 
 def pooled_calibration(calibration: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,200 @@
+"""Tables across parts: other data, out of distribution, differences by seed, sites in sequence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import pandas as pd
+
+from vcl_radial.metrics import forgetting, mean_and_standard_error
+from vcl_radial.report.figures import all_over_seeds
+from vcl_radial.report.figures.differences import paired
+from vcl_radial.report.figures.scores import SCORES
+from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
+from vcl_radial.tracks.retinopathy.report.tables import (
+    BALANCED,
+    RETINA,
+    UNCERTAINTY_NAMES,
+    Methods,
+    at,
+    cell,
+    each_part,
+    label,
+    main_uncertainty,
+    words,
+)
+
+OUT_OF_DISTRIBUTION: Final = {
+    "ood_auc": "AUC",
+    "ood_auprc": "AUPRC",
+    "finds_artefacts": "artefacts, AUC",
+}
+"""What uncertainty is asked to find."""
+
+COMPARED: Final = {
+    "auc": ("AUC (points)", 0.0, 2),
+    "auc_30": ("AUC, 30 % referred (points)", 0.3, 2),
+    "accuracy": ("accuracy (points)", 0.0, 2),
+    "accuracy_30": ("accuracy, 30 % referred (points)", 0.3, 2),
+    "nll": ("NLL (nats)", None, 3),
+    "auc_area": ("area: AUC (points)", None, 2),
+}
+"""Scores of which methods are compared by seed: heading, share referred, decimals."""
+
+
+def shift(methods: Methods, table: pd.DataFrame, trained_on: str) -> Table | None:
+    """AUC on the test part and on other data sets; None where there are no others."""
+    parts = [name for name, _ in each_part(table)]
+    if "test" not in parts or len(parts) < 2:
+        return None
+    rows = []
+    for method, runs in methods.items():
+        of_method = table[table["method"] == method]
+        by = main_uncertainty(of_method)
+        rows_of = at(of_method, "auc", by, 0.0)
+        cells = [cell(rows_of[rows_of["part"] == part], patients=part != "test") for part in parts]
+        rows.append([label(method, runs), *cells])
+    heads = [Column(trained_on if part == "test" else part, better="higher") for part in parts]
+    title = f"AUC in %, trained on {trained_on} and tested on"
+    return Table([*words("method"), *heads], rows, title)
+
+
+def out_of_distribution(methods: Methods, table: pd.DataFrame) -> Table | None:
+    """How well uncertainty finds other data and artefacts; None where nothing was asked."""
+    asked = table[table["metric"].isin(list(OUT_OF_DISTRIBUTION))]
+    if asked.empty:
+        return None
+    pairs = [
+        (metric, str(part))
+        for part in asked["part"].unique()
+        for metric in OUT_OF_DISTRIBUTION
+        if ((asked["part"] == part) & (asked["metric"] == metric)).any()
+    ]
+    rows = []
+    for method, runs in methods.items():
+        of_method = asked[asked["method"] == method]
+        for by, name in UNCERTAINTY_NAMES.items():
+            of_by = of_method[of_method["uncertainty"] == by]
+            cells = [
+                cell(of_by[(of_by["metric"] == metric) & (of_by["part"] == part)], patients=False)
+                for metric, part in pairs
+            ]
+            if any(cells):
+                rows.append([label(method, runs), name, *cells])
+    heads = [f"{part}: {OUT_OF_DISTRIBUTION[metric]}" for metric, part in pairs]
+    return Table([*words("method", "by"), *heads], rows)
+
+
+def by_run(scores: pd.DataFrame) -> pd.DataFrame:
+    """The main scores of every run, a line for each part.
+
+    Args:
+        scores: `scores.csv` of many runs, with `method` and `seed`.
+
+    Returns:
+        `method, seed, after, part`, the scores of `COMPARED`, `RETINA` and `BALANCED`, `ood_auc`
+        and `ood_auprc`; by each method's `main_uncertainty`.
+    """
+    names = {name: (name.removesuffix("_30"), share) for name, (_, share, _) in COMPARED.items()}
+    for name in (*RETINA, *BALANCED, "ood_auc", "ood_auprc"):
+        names.setdefault(name, (name, None))
+    rows = []
+    for method, of_method in scores.groupby("method", sort=False):
+        by = main_uncertainty(of_method)
+        keys = ["seed", "after", "part"]
+        for key, lines in of_method.groupby(keys, sort=False):
+            row = dict(zip(("method", *keys), (method, *key), strict=True))
+            for name, (metric, share) in names.items():
+                value = at(lines, metric, by, share)["value"]
+                row[name] = value.iloc[0] if len(value) else math.nan
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def differences(runs: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
+    """One method minus another, paired by seed, for each part and score of `COMPARED`.
+
+    Args:
+        runs: what `by_run` gave, after the last site.
+        method: that is compared.
+        reference: with this one.
+
+    Returns:
+        What `figures.differences.paired` gives, with `part`, `score` and `decimals`; empty where
+        fewer than two seeds have both.
+    """
+    tables = []
+    for part, of_part in runs.groupby("part", sort=False):
+        for name, (heading, _, decimals) in COMPARED.items():
+            known = of_part.dropna(subset=[name]).set_index(["method", "seed"])[name]
+            values = dict(known.items())
+            one = paired(values, [method], reference)
+            tables.append(one.assign(part=part, score=heading, decimals=decimals))
+    return pd.concat(tables, ignore_index=True)
+
+
+def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.DataFrame:
+    """The AUC of each site after each, of all photographs, as the table of a task sequence.
+
+    Args:
+        scores: `scores.csv` of many runs, with `method` and `seed`.
+        sites: in the order of training.
+        benchmark: its name.
+
+    Returns:
+        `benchmark, method, seed, task_trained, task_evaluated, metric, value`; sites count from 1,
+        the metric is "AUC", in per cent.
+    """
+    of_all = (scores["metric"] == "auc") & (scores["referred"] == 0) & scores["part"].isin(sites)
+    # Before any is referred, every uncertainty has the same.
+    auc = scores[of_all].drop_duplicates(["method", "seed", "after", "part"])
+    numbers = {site: number for number, site in enumerate(sites, start=1)}
+    return pd.DataFrame(
+        {
+            "benchmark": benchmark,
+            "method": auc["method"],
+            "seed": auc["seed"],
+            "task_trained": auc["after"].map(numbers),
+            "task_evaluated": auc["part"].map(numbers),
+            "metric": "AUC",
+            "value": auc["value"],
+        }
+    )
+
+
+def in_sequence(results: pd.DataFrame, sites: Sequence[str]) -> Table:
+    """What is left of the sites after the last: their mean AUC, forgetting, and the AUC of each.
+
+    Args:
+        results: what `by_site` gave.
+        sites: in the order of training.
+    """
+    rows: list[list[Cell | str]] = []
+    for summary in all_over_seeds(results, metric="AUC"):
+        of_method = results[results["method"] == summary.method]
+        runs = [run for _, run in of_method.groupby("seed")]
+        of_sites = zip(summary.mean[-1], summary.error[-1], strict=True)
+        lost = [points for run in runs if (points := forgetting(run, "AUC")) is not None]
+        rows.append(
+            [
+                summary.method,
+                mean_cell(summary.seen_mean[-1], summary.seen_error[-1], 1),
+                mean_cell(*mean_and_standard_error(lost), 1),
+                *(mean_cell(mean, error, 1) for mean, error in of_sites),
+                str(len(runs)),
+            ]
+        )
+    heads: list[Column | str] = [
+        Column("method", words=True),
+        Column("mean AUC (%) ↑", better="higher"),
+        Column(
+            SCORES["forgetting"].heading,
+            better="lower",
+            meaning="points of AUC that earlier sites fell from their best",
+        ),
+        *(Column(site, better="higher") for site in sites),
+        "seeds",
+    ]
+    return Table(heads, rows, "AUC in % after the last site", sorted_by="mean AUC (%) ↑")
