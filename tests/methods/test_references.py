@@ -7,6 +7,7 @@ import torch
 from scenarios import Learner, network
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn.with_heads import WithHeads
 
 
 def make(name, multi_head=True, **settings):
@@ -36,6 +37,21 @@ def test_a_frozen_body_is_the_first_tasks(multi_head):
     assert all(train(0))
     assert not any(train(1))
     assert all(weight.requires_grad for weight in learner.network.head.parameters())
+
+
+def test_the_averages_of_a_frozen_bodys_norms_are_the_first_tasks():
+    body = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(64, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU()
+    )
+    learner = Learner("frozen_body", WithHeads(body, (64,), 10, posterior=None))
+    features = []
+    for task in range(2):
+        learner.train(task)
+        with torch.no_grad():
+            features.append(body.eval()(learner.stream.inputs(0, "test")))
+        body.train()
+    assert torch.equal(*features)
+    assert features[0].any()
 
 
 def test_a_frozen_body_thaws_where_an_earlier_state_is_taken_over():

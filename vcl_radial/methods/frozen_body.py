@@ -8,7 +8,10 @@ yet to show that it learns more than this one. No published row; the limit lambd
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
@@ -19,11 +22,20 @@ from vcl_radial.nn.heads import MultiHead, SingleHead
 class FrozenBody(Method):
     """loss = mean NLL, of the head's weights alone once a task has been learnt.
 
+    The running averages of a body's batch norms rest with its weights.
+
     Raises:
         UserError: the network has no `MultiHead` or `SingleHead` to leave free.
     """
 
     frozen = False
+    _resting: Sequence[nn.Module] = ()
+
+    def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """As of every method; the norms of a frozen body take no part in training."""
+        for norm in self._resting:
+            norm.eval()
+        return super().output(x, task)
 
     def end_task(self, task: Task) -> None:
         """Fix every weight that belongs to no head."""
@@ -39,7 +51,7 @@ class FrozenBody(Method):
         if state["frozen"]:
             self._freeze()
         elif self.frozen:
-            self.frozen = False
+            self.frozen, self._resting = False, ()
             for parameter in self._fixed:
                 parameter.requires_grad_(True)
 
@@ -54,4 +66,10 @@ class FrozenBody(Method):
         self._fixed = [weight for weight in body if weight.requires_grad]
         for parameter in self._fixed:
             parameter.requires_grad_(False)
+        of_heads = {id(module) for head in heads for module in head.modules()}
+        self._resting = [
+            module
+            for module in self.network.modules()
+            if id(module) not in of_heads and getattr(module, "running_mean", None) is not None
+        ]
         self.frozen = True
