@@ -1,5 +1,7 @@
 """The report: what it says is what the runs say, and it shows nobody's photograph unasked."""
 
+import dataclasses
+import io
 import math
 
 import numpy as np
@@ -18,7 +20,7 @@ from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.sections import Figure
 from vcl_radial.tracks.retinopathy.report import comparisons, pictures, published, sheet, tables
-from vcl_radial.tracks.retinopathy.sections import read_table, sections
+from vcl_radial.tracks.retinopathy.sections import evidence, read_table, sections
 from vcl_radial.tracks.retinopathy.settings import TABLES
 
 
@@ -351,6 +353,56 @@ def test_the_sheet_shows_the_extremes_of_uncertainty(methods):
     assert all(axes.images for axes in figure.axes)
     assert not sheet.has_all(predictions, table())  # other photographs
     assert not sheet.has_all(predictions.head(11), photographs)  # too few
+
+
+def test_one_sheet_shows_a_part_whatever_the_number_of_methods(runs):
+    found, _ = gather(runs)
+    (part,) = (part for part in sections(found, None) if part.title == "Most and least certain")
+    assert [block.name for block in part.blocks] == ["sheet-test-radial-vcl"]
+
+
+# Committed runs
+
+
+def test_a_page_is_made_anew_from_committed_runs_alone(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("vcl_radial.report.files.draw", lambda figure, place, standing: b"<svg/>")
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert main(["report", str(runs), "--to", str(one), "--evidence"]) == 0
+    place = one / "retinopathy-synthetic"
+    kept = [*place.glob("evidence*"), place / "predictions.csv.gz"]
+    assert len(kept) == 4
+    (two / "retinopathy-synthetic").mkdir(parents=True)
+    for path in kept:
+        (two / "retinopathy-synthetic" / path.name).write_bytes(path.read_bytes())
+    assert main(["report", str(two), "--to", str(two)]) == 0
+    for name in ("scores.csv", "runs.csv", "calibration.csv", "differences.csv", "details.md"):
+        again = two / "retinopathy-synthetic" / name
+        assert again.read_text() == (place / name).read_text(), name
+    first, _, rest = (place / "summary.md").read_text().partition("## Most and least certain")
+    assert (two / "retinopathy-synthetic" / "summary.md").read_text() == (
+        first + rest[rest.index("## Where") :]
+    )
+
+
+def test_committed_predictions_name_no_photograph(methods, tmp_path):
+    (run,) = methods["radial-vcl"][:1]
+    predictions = read_table(run.path, "predictions")
+    text = evidence([run])["predictions.csv"]
+    table = pd.read_csv(io.StringIO(text), dtype={"patient": str})
+    assert list(table) == [
+        *("method", "seed", "after", "part", "patient", "label"),
+        *("probability", "entropy", "mutual_information"),
+    ]
+    np.testing.assert_allclose(table["probability"], predictions["probability"], rtol=1e-3)
+    # The same patient has the same number.
+    pairs = set(zip(table["patient"], predictions["patient"], strict=True))
+    assert len(pairs) == table["patient"].nunique() == predictions["patient"].nunique()
+    assert all(name.removeprefix("n").isdecimal() for name in table["patient"])
+    numbered = predictions.assign(patient=[f"{k // 2:04}" for k in range(len(predictions))])
+    numbered.to_csv(tmp_path / "predictions.csv", index=False)
+    text = evidence([dataclasses.replace(run, path=tmp_path)])["predictions.csv"]
+    kept = pd.read_csv(io.StringIO(text), dtype={"patient": str})
+    assert kept["patient"].tolist() == numbered["patient"].tolist()
 
 
 # The whole

@@ -37,6 +37,12 @@ def add(commands: Commands) -> None:
         default=MAIN_METHODS,
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
+    parser.add_argument(
+        "--evidence",
+        action="store_true",
+        help="write the runs beside each report too, in few small files that can be committed: "
+        "`report` makes it anew from these",
+    )
     add_data_dir(parser)
     sweeps = parser.add_argument_group("options for sweeps")
     sweeps.add_argument(
@@ -61,6 +67,7 @@ def _report(options: argparse.Namespace) -> int:
         str(options.folder),
         to=options.to,
         data_dir=options.data_dir,
+        evidence=options.evidence,
         first=options.first if tuple(options.first) != MAIN_METHODS else None,
         **of_sweep,
     )
@@ -78,5 +85,12 @@ def _report(options: argparse.Namespace) -> int:
     from vcl_radial.report.write import write_report
 
     data_dir = options.data_dir
-    write_report(options.folder, to, first=options.first, command=command, data_dir=data_dir)
+    write_report(
+        options.folder,
+        to,
+        first=options.first,
+        command=command,
+        data_dir=data_dir,
+        with_evidence=options.evidence,
+    )
     return DONE

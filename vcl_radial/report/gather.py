@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.report import evidence
 from vcl_radial.report.labels import Settings, flat, labels, shipped_classes
 from vcl_radial.runs.finished import Environment, FinishedRun, Spec, Written
 from vcl_radial.runs.folder import (
@@ -40,17 +42,15 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
     runs: list[FinishedRun] = []
     passed_over: list[str] = []
     first: dict[str, FinishedRun] = {}
-    for path in sorted(path for path in folder.glob("**/seed-*") if path.is_dir()):
-        try:
-            run = _read(path)
-        except DataError as error:
-            passed_over.append(str(error))
+    for run in _below(folder):
+        if isinstance(run, DataError):
+            passed_over.append(str(run))
             continue
         twin = first.setdefault(repr(run.spec), run)
         if twin is run:
             runs.append(run)
-        else:
-            passed_over.append(f"{path}: is the same run as {twin.path}")
+        elif run.path.exists():  # it is no copy for keeping
+            passed_over.append(f"{run.path}: is the same run as {twin.path}")
     if not runs:
         raise UserError(_nothing_in(folder, passed_over))
     # Other data are another measurement, other settings of a recipe or code another method.
@@ -136,6 +136,22 @@ def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
     return f"{words} (passed over: {passed_over[0]}{more})"
 
 
+def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
+    """The runs of all run folders and of all evidence, or why one cannot be read."""
+    for path in sorted(path for path in folder.glob("**/seed-*") if path.is_dir()):
+        try:
+            yield _read(path)
+        except DataError as error:
+            yield error
+    for path in sorted(folder.glob(f"**/{evidence.FILE}")):
+        try:
+            with TemporaryDirectory() as place:
+                for restored, named in evidence.restore(path.parent, Path(place)):
+                    yield _content(restored, named)
+        except DataError as error:
+            yield error
+
+
 def _read(path: Path) -> FinishedRun:
     """What a run folder holds.
 
@@ -148,6 +164,15 @@ def _read(path: Path) -> FinishedRun:
         raise DataError(f"{path}: is not a run folder of this suite (it has no {SPEC})")
     if fault is not None:
         raise DataError(unfinished(path, fault))
+    return _content(path, path)
+
+
+def _content(path: Path, named: Path) -> FinishedRun:
+    """What the files in a folder say of a run, which is known by another path.
+
+    Raises:
+        DataError: no run of this suite writes them.
+    """
     file = f"{SPEC}: "
     try:
         table = read_spec(path)
@@ -160,12 +185,12 @@ def _read(path: Path) -> FinishedRun:
         tables = track.read(path, environment)
     except (OSError, ValueError, LookupError, TypeError, RecursionError, UserError) as error:
         words = " ".join(f"{file}{error}".split())
-        raise DataError(f"{path}: is not a run folder of this suite ({words})") from None
+        raise DataError(f"{named}: is not a run folder of this suite ({words})") from None
     data = spec.stream.get("data_name")
     benchmark = visible(spec.benchmark if data is None else f"{spec.benchmark} on {data}")
     scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
     names = benchmark + scored_on, visible(spec.method)
-    return FinishedRun(path, track, spec, environment, tables, *names)
+    return FinishedRun(named, track, spec, environment, tables, *names)
 
 
 def _is_of_a_run(path: Path) -> bool:

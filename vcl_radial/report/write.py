@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.report import manifest
+from vcl_radial.report import evidence, manifest
 from vcl_radial.report.gather import gather, notices
 from vcl_radial.report.labels import file_name, unused
 from vcl_radial.report.provenance import behind
@@ -59,6 +59,7 @@ def write_report(
     first: Sequence[str] = (),
     command: str | None = None,
     data_dir: Path | None = None,
+    with_evidence: bool = False,
 ) -> set[Path]:
     """Write the report of each benchmark below a folder, print its table and where it lies.
 
@@ -72,6 +73,7 @@ def write_report(
         first: methods to show first, in this order; the others follow by name.
         command: what made the page, in words.
         data_dir: where the data lie, for tracks that show some of them.
+        with_evidence: whether the runs are written beside each report, for this command to read.
 
     Returns:
         The folders of finished runs that are not shown, as their benchmark could not be.
@@ -99,6 +101,9 @@ def write_report(
                 print(f"{name}: {line}", file=sys.stderr)
             of_runs = chosen[0].spec.benchmark
             drawn.append(write_files(report, to / stem, benchmark=of_runs, runs=folder))
+            if with_evidence:
+                more = chosen[0].track.evidence(chosen)
+                print(f"  {', '.join(evidence.write(chosen, to / stem, more))}")
             for line in report.notices[len(notices(chosen)) :]:
                 print(f"  {line}")
         except DataError as error:

@@ -247,6 +247,17 @@ class Track(ABC, Generic[R]):
             DataError: the tables do not fit together.
         """
 
+    def evidence(self, runs: Sequence[FinishedRun]) -> Mapping[str, str]:
+        """What is committed of the finished runs of one benchmark beside the tables of `read`.
+
+        Returns:
+            The texts of CSV files by name; no report needs them.
+
+        Raises:
+            DataError: a table is damaged.
+        """
+        return {}
+
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Runs that can go together, at most so many, in the order of the first of each batch."""
         return [[run] for run in runs]

@@ -63,6 +63,12 @@ _BESIDE: Final = (
     "referral gains, not the level."
 )
 
+_PREDICTIONS: Final = "predictions.csv"
+_EVIDENCE: Final = (
+    *("method", "seed", "after", "part", "patient", "label"),
+    *("probability", "entropy", "mutual_information"),
+)
+
 _PAPERS_METHODS: Final = ("radial-vcl", "gaussian-vcl")
 """Of which the first is compared with the second, seed by seed."""
 
@@ -93,6 +99,34 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
     if name != "history" and "part" not in table:
         raise DataError(f"{name}.csv: has no column 'part'; run it again with this version")
     return table.fillna({name: "" for name in TEXTS if name in table})
+
+
+def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
+    """`predictions.csv` of all runs that have theirs: what was predicted of which patient.
+
+    A patient whose name is a number keeps it. Others are numbered, as their names may be those of
+    photographs that must not be passed on: "n1", "n2", ... in the order of all their names.
+
+    Returns:
+        The columns `method, seed, after, part, patient, label, probability, entropy,
+        mutual_information`, in four digits.
+
+    Raises:
+        DataError: predictions cannot be read.
+    """
+    having = [run for run in runs if (run.path / _PREDICTIONS).exists()]
+    if not having:
+        return {}
+    tables = [
+        read_table(run.path, "predictions").assign(method=run.method, seed=run.spec.seed)
+        for run in having
+    ]
+    table = pd.concat(tables, ignore_index=True)
+    names = sorted({name for name in table["patient"].unique() if not name.isdecimal()})
+    numbers = {name: f"n{number}" for number, name in enumerate(names, start=1)}
+    table["patient"] = table["patient"].map(lambda name: numbers.get(name, name))
+    text = table[list(_EVIDENCE)].to_csv(index=False, float_format="%.4g")
+    return {_PREDICTIONS: text}
 
 
 def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
@@ -251,20 +285,24 @@ def _differences(methods: tables.Methods, of_runs: pd.DataFrame) -> list[Section
 
 
 def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
-    """A sheet for each method and each test set that may be shown, of its first seed."""
-    first = next(iter(methods.values()))[0]
-    found, missing = sheet.showable(first.spec.data, data_dir)
+    """A sheet for each part that may be shown, of the first seed of `radial-vcl` or what is there.
+
+    Committed runs have no predictions of single photographs, and no sheet.
+    """
+    having = [runs[0] for runs in methods.values() if (runs[0].path / _PREDICTIONS).exists()]
+    if not having:
+        return []
+    first = next((run for run in having if run.spec.method == _PAPERS_METHODS[0]), having[0])
+    photographs_shown, missing = sheet.showable(first.spec.data, data_dir)
+    predictions = scored(read_table(first.path, "predictions"))
+    of_last = predictions[predictions["after"] == predictions["after"].iloc[-1]]
     blocks: list[Block] = []
-    for photographs in found:
-        for method, runs in methods.items():
-            predictions = scored(read_table(runs[0].path, "predictions"))
-            of_last = predictions[predictions["after"] == predictions["after"].iloc[-1]]
-            for name, of_part in of_last.groupby("part", sort=False):
-                if not sheet.has_all(of_part, photographs):
-                    continue
-                title = f"{first.benchmark}, {name}: {method}, seed {runs[0].spec.seed}"
+    for photographs in photographs_shown:
+        for name, of_part in of_last.groupby("part", sort=False):
+            if sheet.has_all(of_part, photographs):
+                title = f"{first.benchmark}, {name}: {first.method}, seed {first.spec.seed}"
                 draw = partial(sheet.sheet, of_part, photographs, title)
-                stem = f"sheet-{file_name(str(name))}-{file_name(method)}"
+                stem = f"sheet-{file_name(str(name))}-{file_name(first.method)}"
                 blocks.append(Figure(stem, draw, title))
     return [*blocks, *map(Text, missing)]
 

@@ -97,6 +97,12 @@ class Retinopathy(Track[Run]):
 
         return sections(runs, data_dir)
 
+    def evidence(self, runs: Sequence[FinishedRun]) -> Mapping[str, str]:
+        """The predictions of all runs, by patient number and without names of photographs."""
+        from vcl_radial.tracks.retinopathy.sections import evidence
+
+        return evidence(runs)
+
     def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The validation AUC of the weights that would be kept, after each epoch of the run."""
         from vcl_radial.tracks.retinopathy.execute import history_so_far, worth
