@@ -1,4 +1,4 @@
-"""How learning rates fall within a task."""
+"""How learning rates change within a task."""
 
 from __future__ import annotations
 
@@ -23,12 +23,26 @@ def cosine(done: float) -> float:
     return (1 + math.cos(math.pi * done)) / 2
 
 
+def one_cycle(done: float) -> float:
+    """From 1/25 to 1 over the first 30 %, then towards 0, each along half a cosine.
+
+    After Smith and Topin (2018), with the shares of PyTorch's `OneCycleLR`.
+    """
+    if done < 0.3:
+        return 1 - (1 - 1 / 25) * cosine(done / 0.3)
+    return cosine((done - 0.3) / 0.7)
+
+
 def linear_tail(done: float) -> float:
     """min(1, 2 (1 - done)): constant, then linearly to 0 over the second half."""
     return min(1.0, 2 * (1 - done))
 
 
-SCHEDULES: dict[str, Schedule] = {"constant": constant, "cosine": cosine}
+SCHEDULES: dict[str, Schedule] = {
+    "constant": constant,
+    "cosine": cosine,
+    "one-cycle": one_cycle,
+}
 """By the names of a recipe's `schedule`."""
 
 

@@ -82,9 +82,9 @@ def test_runs_of_a_network_whose_file_was_edited_are_others(user_module):
 
 
 def test_what_cannot_be_is_refused_before_a_run():
-    words = "network = 'convnet': name your own as 'package.module:function'"
+    words = "network = 'cnn': choose from resnet, vgg, convnet, or name your own as 'package"
     with pytest.raises(UserError, match=words):
-        plan("retinopathy-synthetic", ["radial-vcl"], [0], {"network": "convnet"})
+        plan("retinopathy-synthetic", ["radial-vcl"], [0], {"network": "cnn"})
 
 
 def test_one_that_is_not_found_is_said_in_one_line():

@@ -174,7 +174,10 @@ MISTAKES = [
         "which is the dataset",
     ),
     ((SYNTHETIC, ["radial-vcl"], {"data.parts": "eye"}), "data.parts = 'eye'"),
-    ((SYNTHETIC, ["radial-vcl"], {"data.validation": 0.0}), 'set select = "last"'),
+    (
+        (SYNTHETIC, ["radial-vcl"], {"data.validation": 0.0, "select": "best"}),
+        'set select = "last"',
+    ),
     (
         (
             SYNTHETIC,

@@ -14,6 +14,7 @@ from torch.optim import SGD, Adam
 from vcl_radial import native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import ClosedFormGradients, kl_divergence, variational_weights
+from vcl_radial.schedules import one_cycle
 from vcl_radial.tracks.retinopathy.networks import (
     at_means,
     make_network,
@@ -21,7 +22,7 @@ from vcl_radial.tracks.retinopathy.networks import (
     truncated,
     truncated_normal,
 )
-from vcl_radial.tracks.retinopathy.prediction import predict
+from vcl_radial.tracks.retinopathy.prediction import of_referable, predict
 from vcl_radial.tracks.retinopathy.training import Training, method_of, trained_method
 
 SIZE = 16  # pixels along an edge of the photographs that the helpers draw
@@ -306,6 +307,39 @@ def test_the_learning_rate_decays_epoch_by_epoch(prepared):
         training.run_epoch()
         rates.append(training.optimizer.param_groups[0]["lr"])
     assert rates == [0.01, 0.005, 0.0025]
+
+
+def test_the_learning_rate_follows_the_schedule_step_by_step(prepared):
+    keys = {"learning_rate": 0.01, "schedule": "one-cycle", "epochs": 2}
+    training = Training(recipe(**keys), prepared, seed=0)
+    rates = []
+
+    def note():
+        rates.append(training.optimizer.param_groups[0]["lr"])
+
+    training.run_epoch(note)
+    training.run_epoch(note)
+    count = 2 * len(training.batches)
+    assert rates == pytest.approx([0.01 * one_cycle(step / count) for step in range(count)])
+
+
+def test_of_levels_the_probability_of_referable_disease_is_the_sum_from_two_on():
+    torch.manual_seed(0)
+    logits = torch.randn(3, 4, 5)
+    expected = logits.softmax(-1)[..., 2:].sum(-1)
+    found = of_referable(logits.log_softmax(-1)).exp()
+    torch.testing.assert_close(found[..., 1], expected)
+    torch.testing.assert_close(found.sum(-1), torch.ones(3, 4))
+
+
+@pytest.mark.parametrize("network", ["resnet", "vgg", "convnet"])
+def test_every_network_learns_from_levels_what_brightness_shows(prepared, network):
+    keys = {"network": network, "targets": "levels", "epochs": 6, "kl_weight": 0.0}
+    training = Training(recipe(**keys, channels=4), prepared, seed=0)
+    while not training.finished:
+        training.run_epoch()
+    assert training.network(torch.zeros(2, 3, 16, 16)).shape == (2, 5)
+    assert training.best_auc > 95
 
 
 def test_a_loss_that_is_no_number_is_said(prepared):

@@ -234,7 +234,7 @@ def test_a_method_without_a_toml_of_a_track_is_trained_by_the_tracks_own_default
     assert run.recipe.strategy == "vogn"
     assert run.recipe.options == shared.recipe.get("options", {})
     fresh = type(run.recipe)(strategy="vogn", posterior="none")
-    assert run.recipe.learning_rate == fresh.learning_rate != shared.recipe["learning_rate"]
+    assert run.recipe.epochs == fresh.epochs != shared.recipe["epochs"]
 
 
 @pytest.mark.parametrize("track", tracks.names())

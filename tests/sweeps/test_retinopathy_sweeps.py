@@ -32,7 +32,14 @@ TINY = {
     "benchmark": "retinopathy-synthetic",
     "method": "naive",
     "trials": 2,
-    "fixed": {"channels": 1, "epochs": 2, "batch_size": 8, "eval_samples": 3, "data": DATA},
+    "fixed": {
+        "channels": 1,
+        "select": "best",
+        "epochs": 2,
+        "batch_size": 8,
+        "eval_samples": 3,
+        "data": DATA,
+    },
     "search": {"learning_rate": {"low": 1e-4, "high": 1e-1, "log": True}},
 }
 

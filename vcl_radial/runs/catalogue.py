@@ -30,9 +30,6 @@ RENAMED = {
     "idrid": "retinopathy-idrid",
     "eyepacs": "retinopathy-eyepacs",
     "tune-referral": "tune-retinopathy",
-    "tune-referral-cameras": "tune-retinopathy-cameras",
-    "tune-referral-idrid": "tune-retinopathy-idrid",
-    "tune-referral-synthetic": "tune-retinopathy-synthetic",
 }
 """Names of before, and those of today; a track has those of its methods."""
 

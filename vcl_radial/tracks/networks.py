@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import nn
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
+from vcl_radial.nn.convnet import ConvNet
 from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.resnet import ResNet
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.tracks.recipe import RecipeSettings
 
@@ -34,16 +36,22 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
     )
 
 
-def own_body(name: str, shape: Sequence[int]) -> nn.Module:
-    """The network of features that `network = "package.module:function"` names.
+BODIES: dict[str, Callable[[Sequence[int]], nn.Module]] = {"convnet": ConvNet, "resnet": ResNet}
+"""Networks of features for images by name, made for the shape of an input."""
+
+
+def body_of(name: str, shape: Sequence[int]) -> nn.Module:
+    """The network of features that a recipe's `network` names.
 
     Args:
-        name: what stands there.
+        name: of `BODIES`, or `package.module:function`.
         shape: of one input.
 
     Raises:
-        UserError: it is not found, fails, or gives no network.
+        UserError: the inputs do not fit it, or a function is not there, fails, or gives no network.
     """
+    if name in BODIES:
+        return BODIES[name](shape)
     body = outside.call("network", name, shape)
     if not isinstance(body, nn.Module):
         raise UserError(f"network = {name!r} gives {type(body).__name__}, not a torch.nn.Module")
@@ -67,7 +75,7 @@ def network_of_rows(
     posterior = posterior_of(recipe)
     if recipe.network is None:
         return MLP(inputs, outputs, hidden=hidden, multi_head=False, posterior=posterior)
-    body = own_body(recipe.network, (inputs,))
+    body = body_of(recipe.network, (inputs,))
     return WithHeads(body, (inputs,), outputs, multi_head=False, posterior=posterior)
 
 

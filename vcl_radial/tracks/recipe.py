@@ -189,7 +189,7 @@ class MethodRecipe(RecipeSettings):
         from vcl_radial.installed import offer
 
         found: list[Any] = []
-        if self.network is not None:
+        if self.network is not None and outside.is_named(self.network):
             found.append(outside.find("network", self.network))
         if outside.is_named(self.strategy) or offer(self.strategy):
             from vcl_radial.methods.registry import find_method

@@ -57,7 +57,7 @@ class Normalisation:
 
 
 class Batch(NamedTuple):
-    """Images `[B, 3, H, W]` float32, classes `[B]` int64, and the rows `[B]` of the table."""
+    """Images `[B, 3, H, W]` float32, targets `[B]` int64, and the rows `[B]` of the table."""
 
     x: Tensor
     y: Tensor
@@ -75,6 +75,7 @@ class TrainingBatches:
         rows: those to train on.
         batch_size: of a step, over all processes together.
         normalisation: by the training set.
+        targets: of all photographs, `[N]`; whether they are referable by default.
         augmentation: None leaves images as they are.
         seed: of order and changes.
         share: `(rank, world)`; each process sees its part of every batch, changed as one process
@@ -89,6 +90,7 @@ class TrainingBatches:
         batch_size: int,
         *,
         normalisation: Normalisation,
+        targets: Tensor | None = None,
         augmentation: Augmentation | None = None,
         seed: int = 0,
         share: tuple[int, int] = (0, 1),
@@ -98,8 +100,8 @@ class TrainingBatches:
         self.batch_size, self.normalisation = batch_size, normalisation
         self.augmentation, self.seed = augmentation, seed
         self.share, self.device = share, torch.device(device)
-        self._classes = data.classes()
-        if (self._classes[self.rows] < 0).any():
+        self._targets = data.classes() if targets is None else targets
+        if (self._targets[self.rows] < 0).any():
             raise UserError(
                 f"{data.photographs.name}: photographs without a grade cannot be trained on"
             )
@@ -131,7 +133,7 @@ class TrainingBatches:
                 drawn = self.augmentation.draw(len(rows), generator)[mine]
                 x = changed(x, drawn, self.data.surround)
             chosen = torch.from_numpy(rows[mine])
-            yield Batch(self.normalisation(x), self._classes[chosen].to(self.device), chosen)
+            yield Batch(self.normalisation(x), self._targets[chosen].to(self.device), chosen)
 
 
 def evaluation_batches(
@@ -140,11 +142,13 @@ def evaluation_batches(
     batch_size: int,
     *,
     normalisation: Normalisation,
+    targets: Tensor | None = None,
     device: torch.device | str = "cpu",
 ) -> Iterator[Batch]:
     """Batches for prediction: every row once, in the given order, unchanged."""
-    places, classes = np.asarray(rows, np.int64), data.classes()
+    places = np.asarray(rows, np.int64)
+    targets = data.classes() if targets is None else targets
     for start in range(0, len(places), batch_size):
         chosen = torch.from_numpy(places[start : start + batch_size])
         x = data.images(chosen).to(device, non_blocking=True)
-        yield Batch(normalisation(x), classes[chosen].to(device), chosen)
+        yield Batch(normalisation(x), targets[chosen].to(device), chosen)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from torch import nn
 
 from vcl_radial.data.streams import TensorStream, build_stream
 from vcl_radial.nn import MLP, WithHeads
-from vcl_radial.nn.convnet import ConvNet
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.networks import own_body, posterior_of
+from vcl_radial.tracks.networks import body_of, posterior_of
 
 
 def stream_for(
@@ -55,16 +53,3 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
         point_heads=recipe.point_heads,
         precision=recipe.precision,
     )
-
-
-def body_of(name: str, shape: Sequence[int]) -> nn.Module:
-    """The network of features of a recipe that is no MLP.
-
-    Args:
-        name: "convnet", or `package.module:function`.
-        shape: of one input.
-
-    Raises:
-        UserError: the inputs do not fit it, or what is from outside is no network.
-    """
-    return ConvNet(shape) if name == "convnet" else own_body(name, shape)

@@ -20,7 +20,7 @@ from vcl_radial.tracks.recipe import RecipeSettings, one_of
 
 IMAGE_FOLDER = "image-folder"
 
-NETWORKS = ("mlp", "convnet")
+NETWORKS = ("mlp", "convnet", "resnet")
 """Networks that come with the suite."""
 
 
@@ -89,8 +89,8 @@ class Recipe(RecipeSettings):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`.
 
     Attributes:
-        network: "mlp" (None) of the `hidden` layers, "convnet" (`vcl_radial.nn.convnet`), or one
-            from outside.
+        network: "mlp" (None) of the `hidden` layers, "convnet" (`vcl_radial.nn.convnet`), "resnet"
+            (`vcl_radial.nn.resnet`), or one from outside.
     """
 
     strategy: str = "vcl"
@@ -105,7 +105,7 @@ class Recipe(RecipeSettings):
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
     learning_rate: Positive = 1e-3
     rho_learning_rate: Positive | None = None
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "one-cycle"] = "constant"
     epochs: Count = 20
     first_task_epochs: Count | None = None
     batch_size: Count = 1024

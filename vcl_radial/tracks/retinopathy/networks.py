@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
+from vcl_radial.data.fundus.table import GRADES
 from vcl_radial.nn.grouping import Layer
+from vcl_radial.nn.resnet import ResNet
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.nn.weights import VariationalWeights, drawn_by
 from vcl_radial.nn.with_heads import WithHeads
-from vcl_radial.tracks.networks import own_body, posterior_of
+from vcl_radial.tracks.networks import body_of, posterior_of
 from vcl_radial.tracks.retinopathy.settings import Recipe
 
-CLASSES = 2
 _ROOT_2 = math.sqrt(2)
 
 
@@ -25,28 +26,29 @@ def make_network(recipe: Recipe, size: int) -> nn.Module:
     """The recipe's network, with a start from the global generator.
 
     Args:
-        recipe: names a network of features, or has those of a VGG.
+        recipe: names the network and what it is trained on.
         size: pixels along an edge of the photographs.
 
     Raises:
         UserError: what is from outside is no such network.
     """
-    posterior = posterior_of(recipe)
-    if recipe.network is not None:
-        shape = (3, size, size)
-        return WithHeads(
-            own_body(recipe.network, shape),
-            shape,
-            CLASSES,
-            multi_head=False,
+    posterior, shape = posterior_of(recipe), (3, size, size)
+    classes = len(GRADES) if recipe.targets == "levels" else 2
+    if recipe.network == "vgg":
+        return VGG(
+            recipe.channels,
+            classes,
             posterior=posterior,
+            first_stride=recipe.first_stride,
             precision=recipe.precision,
         )
-    return VGG(
-        recipe.channels,
-        CLASSES,
+    resnet = recipe.network == "resnet"
+    return WithHeads(
+        ResNet(shape, recipe.channels) if resnet else body_of(recipe.network, shape),
+        shape,
+        classes,
+        multi_head=False,
         posterior=posterior,
-        first_stride=recipe.first_stride,
         precision=recipe.precision,
     )
 

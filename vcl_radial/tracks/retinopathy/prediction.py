@@ -1,4 +1,4 @@
-"""What a method says about photographs, under draws of its weights."""
+"""The predictions of a method about photographs, under draws of its weights."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from vcl_radial.data.fundus import FundusData, Normalisation, evaluation_batches
+from vcl_radial.data.fundus import (
+    REFERABLE_FROM,
+    FundusData,
+    Normalisation,
+    evaluation_batches,
+)
 from vcl_radial.data.fundus.data import Places
+from vcl_radial.data.fundus.table import GRADES
 from vcl_radial.methods.base import Method
 
 EVAL_BATCH: Final = 128
@@ -27,7 +33,7 @@ def predict(
     device: torch.device | str = "cpu",
     on_batch: Callable[[], None] = lambda: None,
 ) -> Tensor:
-    """Log-probabilities of both classes under S draws, `[S, N, 2]` float32 on the CPU.
+    """Log-probabilities of healthy and referable under S draws, `[S, N, 2]` float32 on the CPU.
 
     The draws follow from the seed alone, and each serves all photographs. Training's randomness is
     left as it is, and the network in the mode that it was in. A batch is at most as large as one of
@@ -40,10 +46,23 @@ def predict(
         data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
     ):
         outputs = method.draws(batch.x, samples=samples, seed=seed)
-        parts.append(outputs.float().log_softmax(-1).cpu())
+        parts.append(of_referable(outputs.float().log_softmax(-1)).cpu())
         on_batch()
     network.train(was_training)
     return torch.cat(parts, 1)
+
+
+def of_referable(log_probabilities: Tensor) -> Tensor:
+    """Log-probabilities `[..., 2]` of healthy and referable, of those of all levels, `[..., 5]`.
+
+    Those of the two classes themselves, `[..., 2]`, are returned as they are.
+    """
+    if log_probabilities.shape[-1] == 2:
+        return log_probabilities
+    healthy, referable = log_probabilities.split(
+        [REFERABLE_FROM, len(GRADES) - REFERABLE_FROM], dim=-1
+    )
+    return torch.stack([healthy.logsumexp(-1), referable.logsumexp(-1)], dim=-1)
 
 
 def probability(log_draws: Tensor) -> Tensor:

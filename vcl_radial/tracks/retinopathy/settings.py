@@ -11,7 +11,10 @@ from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, one_of
+
+NETWORKS = ("resnet", "vgg", "convnet")
+"""Networks that come with the suite."""
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -89,16 +92,22 @@ class DataSettings(Settings):
 
 
 class Recipe(MethodRecipe):
-    """How a method trains and predicts; the network is a VGG by default.
+    """How a method trains and predicts.
 
     Attributes:
         pretrain_epochs: of the means alone by their likelihood, at the start; `epochs` counts them.
         truncation: threshold in standard deviations of the noise of training (Appendix F).
-        channels: of the VGG's first block.
-        first_stride: of its first convolution.
+        network: "resnet" (`vcl_radial.nn.resnet`), the paper's "vgg" (`vcl_radial.nn.vgg`),
+            "convnet" (`vcl_radial.nn.convnet`), or one from outside.
+        channels: of the first block of a ResNet or VGG.
+        first_stride: of the VGG's first convolution.
+        targets: what the network is trained on: the five "levels" of retinopathy, whose
+            probabilities from level 2 on add up to that of referable disease, or "referable" or
+            not, as in the paper.
         optimizer: "sgd" has Nesterov's momentum of 0.9.
-        learning_rate: at the start.
+        learning_rate: the largest within the schedule.
         learning_rate_decay: its factor after each epoch.
+        schedule: of the learning rate, step by step.
         batch_size: photographs of a step.
         epochs: at most.
         patience: epochs without a better validation AUC after which training ends; None for never.
@@ -111,17 +120,20 @@ class Recipe(MethodRecipe):
     """
 
     posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
+    network: Annotated[str, one_of(*NETWORKS, what="function")] = "resnet"
     pretrain_epochs: Annotated[int, Field(ge=0)] = 0
     truncation: Positive | None = None
     channels: Count = 16
     first_stride: Annotated[int, Field(ge=1, le=4)] = 1
+    targets: Literal["levels", "referable"] = "levels"
     optimizer: Literal["amsgrad", "adam", "sgd"] = "adam"
-    learning_rate: Positive = 1e-4
+    learning_rate: Positive = 3e-3
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
-    batch_size: Count = 64
-    epochs: Count = 100
+    schedule: Literal["constant", "cosine", "one-cycle"] = "one-cycle"
+    batch_size: Count = 32
+    epochs: Count = 14
     patience: Count | None = None
-    select: Literal["best", "last"] = "best"
+    select: Literal["best", "last"] = "last"
     augment: bool = True
     train_samples: Count = 1
     validation_samples: Count = 4
@@ -140,6 +152,8 @@ class Recipe(MethodRecipe):
             raise ValueError("pretrain_epochs needs a posterior: without one all epochs are such")
         if self.pretrain_epochs >= self.epochs:
             raise ValueError("pretrain_epochs must be below epochs")
+        if self.first_stride != 1 and self.network != "vgg":
+            raise ValueError('first_stride needs network = "vgg"')
         return self
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vcl_radial.data.fundus import Augmentation, TrainingBatches, evaluation_batches
+from vcl_radial.data.fundus import Augmentation, FundusData, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.registry import find_method
@@ -26,7 +26,7 @@ from vcl_radial.metrics.referral import auc
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.peers import ALONE, Peers
-from vcl_radial.schedules import set_rates
+from vcl_radial.schedules import SCHEDULES, set_rates
 from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
@@ -50,6 +50,13 @@ def derived(seed: int, *purpose: int | str) -> int:
     words = [p if isinstance(p, int) else int.from_bytes(p.encode()) for p in purpose]
     (state,) = np.random.SeedSequence([seed, *words]).generate_state(1)
     return int(state)
+
+
+def targets(recipe: Recipe, data: FundusData) -> Tensor:
+    """What a recipe's network is trained on: levels or classes of the photographs, `[N]`."""
+    if recipe.targets == "levels":
+        return torch.from_numpy(data.photographs.grades)
+    return data.classes()
 
 
 def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> Method:
@@ -123,6 +130,7 @@ class Training:
         self.recipe, self.prepared = recipe, prepared
         self.seed, self.site = seed, site
         self.device, self.peers = torch.device(device), peers
+        self._targets = targets(recipe, prepared.data)
         # What a later site draws has seeds of its own.
         self._whose = (0, "site", site) if site else (0,)
         with own_randomness(derived(seed, "start", 0), torch.device("cpu")):
@@ -156,6 +164,7 @@ class Training:
             rows,
             recipe.batch_size,
             normalisation=prepared.normalisation,
+            targets=self._targets,
             augmentation=Augmentation() if recipe.augment else None,
             seed=derived(self.seed, "batches", *self._whose),
             share=(self.peers.rank, self.peers.world),
@@ -168,10 +177,17 @@ class Training:
             steps=recipe.epochs * len(self.batches),
             epochs=recipe.epochs,
             batch_size=recipe.batch_size // self.peers.world,
-            schedule=lambda done: recipe.learning_rate_decay ** round(done * recipe.epochs),
+            schedule=self._schedule,
         )
         self.method.begin_task(self.task)
         self.optimizer = self.method.make_optimizer(lambda network: make_optimizer(recipe, network))
+
+    def _schedule(self, done: float) -> float:
+        """The factor of the learning rate, given the share of the epochs that is done."""
+        recipe = self.recipe
+        # Rounded, so that an epoch counts from its first step on.
+        epochs = math.floor(round(done * recipe.epochs, 6))
+        return SCHEDULES[recipe.schedule](done) * recipe.learning_rate_decay**epochs
 
     def _points(self, rows: Any) -> Iterable[Batch]:
         """The photographs of these rows, unchanged."""
@@ -180,6 +196,7 @@ class Training:
             rows,
             min(self.recipe.batch_size, EVAL_BATCH),
             normalisation=self.prepared.normalisation,
+            targets=self._targets,
             device=self.device,
         )
         return (Batch(batch.x, batch.y) for batch in batches)
@@ -257,7 +274,6 @@ class Training:
         """An epoch's loss and NLL, and the penalty at its end, which the loss holds."""
         recipe, method = self.recipe, self.method
         pretraining = self.epoch < recipe.pretrain_epochs
-        set_rates(self.optimizer, self.task.schedule, self.epoch / recipe.epochs)
         method.forget_caches()
         step = self._step_of_means if pretraining else self._step
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
@@ -267,7 +283,9 @@ class Training:
             self.seed, "epoch", *self._whose, self.epoch, *(("rank", rank) if rank else ())
         )
         with own_randomness(seed, self.device), self._noise(pretraining):
-            for batch in self.batches.epoch(self.epoch):
+            for number, batch in enumerate(self.batches.epoch(self.epoch)):
+                done = self.epoch + number / len(self.batches)
+                set_rates(self.optimizer, self.task.schedule, done / recipe.epochs)
                 sums += step(Batch(batch.x, batch.y))
                 on_batch()
         of_method, nll = (self.peers.mean(sums) / len(self.batches)).tolist()
