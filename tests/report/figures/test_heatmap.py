@@ -132,6 +132,14 @@ def test_a_joint_run_is_one_row(many):
     assert [label.get_text() for label in axes.get_yticklabels()] == ["after\nall tasks"]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_row_alone_keeps_its_height_below_long_names(many):
+    names = ["eyepacs-subset", "a hospital far away", "another hospital"]
+    axes = heatmap(many(3), "joint", tasks=names).axes[0]
+    height = axes.get_position(original=True).height * axes.figure.get_size_inches()[1]
+    assert height == pytest.approx(0.42, abs=0.05)
+
+
 def test_the_names_of_the_tasks_are_below_the_columns(two_seeds):
     axes = heatmap(two_seeds, "radial-vcl", tasks=["T-shirt, Trouser", "Coat"]).axes[0]
     labels = [label.get_text() for label in axes.get_xticklabels()]

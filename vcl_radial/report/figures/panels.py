@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import warnings
 from collections.abc import Sequence
 
 from matplotlib.artist import Artist
@@ -59,7 +60,9 @@ def finish(
     figure.set_size_inches(columns * (size[0] + 0.4), lines * (size[1] + 0.4))
     engine = figure.get_layout_engine() or _engine()
     for _ in range(2):  # labels take other room in a figure of another size
-        engine.execute(figure)
+        with warnings.catch_warnings():  # a guess may leave no room for them
+            warnings.filterwarnings("ignore", "constrained_layout not applied")
+            engine.execute(figure)
         box = axes.get_position(original=True)
         width, height = (float(inches) for inches in figure.get_size_inches())
         width += columns * (size[0] - box.width * width)
