@@ -276,6 +276,16 @@ def test_a_method_is_compared_with_another_seed_by_seed(methods):
     assert comparisons.differences(runs[runs["seed"] == 0], "radial-vcl", "gaussian-vcl").empty
 
 
+def test_a_site_of_a_sequence_has_other_patients_with_every_seed(tmp_path):
+    for seed in (0, 1):
+        finished_run(tmp_path, "radial-vcl", seed, sites=("camera-a", "camera-b"))
+    found, _ = gather(tmp_path)
+    shown = {part.title: part for part in sections(found, None)}
+    rows = rows_of(shown["camera-a"].blocks[0])[1]
+    assert " ± " in rows[0][2]
+    assert "(" not in rows[0][2]
+
+
 def test_the_error_over_patients_is_shown_where_seeds_share_them():
     row = pd.DataFrame([{"mean": 90.0, "se_seeds": 0.5, "se_patients": 1.25}])
     assert tables.cell(row) == "90.0 ± 0.5 (1.2)"

@@ -163,7 +163,7 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     for part, of_part in tables.each_part(last):
         beside = part == "test" and data["dataset"] != "synthetic"
         # Of a split of its own each seed has other patients, which its standard error includes.
-        patients = part != "test" or _one_split(runs)
+        patients = part not in ("test", *sites) or _one_split(runs)
         named, notices = f"{benchmark}, {part}", _notices(runs)
         shown.append(Section(part, _of_part(methods, of_part, named, notices, beside, patients)))
         details.append(_details(methods, of_part, pooled[pooled["part"] == part], named, notices))
