@@ -413,6 +413,13 @@ def test_committed_predictions_name_no_photograph(methods, tmp_path):
     text = evidence([dataclasses.replace(run, path=tmp_path)])["predictions.csv"]
     kept = pd.read_csv(io.StringIO(text), dtype={"patient": str})
     assert kept["patient"].tolist() == numbered["patient"].tolist()
+    # Where one photograph's name stands for a patient, no name of the part is kept.
+    numbered.loc[7, "patient"] = "00a1"
+    for one in (numbered, numbered.assign(patient=numbered["image"])):
+        one.to_csv(tmp_path / "predictions.csv", index=False)
+        text = evidence([dataclasses.replace(run, path=tmp_path)])["predictions.csv"]
+        hidden = pd.read_csv(io.StringIO(text), dtype={"patient": str})["patient"]
+        assert hidden.str.fullmatch(r"n\d+").all()
 
 
 # The whole

@@ -104,8 +104,8 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
 def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
     """`predictions.csv` of all runs that have theirs: what was predicted of which patient.
 
-    A patient whose name is a number keeps it. Others are numbered, as their names may be those of
-    photographs that must not be passed on: "n1", "n2", ... in the order of all their names.
+    Patients of a part in which all have numbers keep them. Others are numbered, as their names may
+    be those of photographs that must not be passed on: "n1", "n2", ... in the order of their names.
 
     Returns:
         The columns `method, seed, after, part, patient, label, probability, entropy,
@@ -122,9 +122,11 @@ def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
         for run in having
     ]
     table = pd.concat(tables, ignore_index=True)
-    names = sorted({name for name in table["patient"].unique() if not name.isdecimal()})
-    numbers = {name: f"n{number}" for number, name in enumerate(names, start=1)}
-    table["patient"] = table["patient"].map(lambda name: numbers.get(name, name))
+    # Of a part, not of a patient: the name of a photograph may happen to have no letter.
+    numbered = table["patient"].str.fullmatch(r"\d+") & (table["patient"] != table["image"])
+    named = ~numbered.groupby(table["part"]).transform("all")
+    places = {name: k for k, name in enumerate(sorted(set(table["patient"][named])), start=1)}
+    table.loc[named, "patient"] = [f"n{places[name]}" for name in table["patient"][named]]
     text = table[list(_EVIDENCE)].to_csv(index=False, float_format="%.4g")
     return {_PREDICTIONS: text}
 
