@@ -13,6 +13,7 @@ from vcl_radial.curvature.kronecker import (
     kronecker_sum,
 )
 from vcl_radial.nn import MLP
+from vcl_radial.nn.vgg import VGG
 
 
 @pytest.fixture(autouse=True)
@@ -172,6 +173,22 @@ def test_a_kernel_that_sees_the_whole_image_is_a_linear_layer():
         torch.testing.assert_close(one, other)
     torch.testing.assert_close(*penalties)
     assert penalties[0] > 0
+
+
+def test_curvature_of_a_network_in_bfloat16_is_near_that_in_float32():
+    x, y = torch.randn(8, 3, 16, 16, dtype=torch.float32), torch.arange(8) % 2
+    torch.set_default_dtype(torch.float32)
+    found = []
+    for precision in ("float32", "bfloat16"):
+        torch.manual_seed(0)
+        network = VGG(4, posterior=None, precision=precision)
+        weights, data = dict(network.named_parameters()), [((x,), y)]
+        diagonal = diagonal_fisher(network, weights, data, "predictive")
+        factors = kronecker_factors(network, layers_in_full(network, weights), data)
+        dense_traces = [A.trace() * G.trace() for A, G in factors.values()]
+        found.append(torch.stack([*(d.sum() for d in diagonal.values()), *dense_traces]))
+    assert found[1].dtype == torch.float32
+    torch.testing.assert_close(*found, rtol=0.1, atol=1e-4)
 
 
 @pytest.mark.parametrize("count", [1, 3])

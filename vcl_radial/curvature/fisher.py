@@ -186,13 +186,17 @@ def _add_by_layer(
         for layer, x, _ in calls
     ):
         return False
+    # A network may compute in bfloat16; the sums are of its weights' type.
+    inputs = [x.detach().to(cast(_Layer, layer).weight.dtype) for layer, x, _ in calls]
     inputs = [
-        x.detach() if isinstance(layer, nn.Conv2d) else power(x.detach()) for layer, x, _ in calls
+        x if isinstance(layer, nn.Conv2d) else power(x)
+        for (layer, _, _), x in zip(calls, inputs, strict=True)
     ]
     outputs = [output for _, _, output in calls]
     for v in directions(logits.detach(), labels):
         gradients = torch.autograd.grad(logits, outputs, v, retain_graph=True)
-        for (layer, _, _), x, d in zip(calls, inputs, gradients, strict=True):
+        for (layer, _, _), x, gradient in zip(calls, inputs, gradients, strict=True):
+            d = gradient.to(x.dtype)
             weight, bias = layers[cast(_Layer, layer)]
             if isinstance(layer, nn.Conv2d):
                 if weight:

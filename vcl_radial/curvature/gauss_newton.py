@@ -150,7 +150,9 @@ def layer_passes(
                 for column in hessian_root(logits.detach(), labels)
             ]
             for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
-                for found in _passes(cast(nn.Linear, layer), x.detach(), torch.stack(gradients)):
+                kind = cast(nn.Linear, layer).weight.dtype  # a network may compute in bfloat16
+                a, g = x.detach().to(kind), torch.stack(gradients).to(kind)
+                for found in _passes(cast(nn.Linear, layer), a, g):
                     yield names[cast(nn.Linear, layer)], found
     finally:
         network.train(training)

@@ -59,9 +59,8 @@ def of_referable(log_probabilities: Tensor) -> Tensor:
     """
     if log_probabilities.shape[-1] == 2:
         return log_probabilities
-    healthy, referable = log_probabilities.split(
-        [REFERABLE_FROM, len(GRADES) - REFERABLE_FROM], dim=-1
-    )
+    sizes = [REFERABLE_FROM, len(GRADES) - REFERABLE_FROM]
+    healthy, referable = torch.split(log_probabilities, sizes, dim=-1)
     return torch.stack([healthy.logsumexp(-1), referable.logsumexp(-1)], dim=-1)
 
 
