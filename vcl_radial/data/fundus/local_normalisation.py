@@ -1,4 +1,4 @@
-"""The local normalisation of a photograph: lesions stay, the camera's light and colours go.
+"""The local normalisation of a photograph: less of the camera's light and colours, and its lesions.
 
 For each channel x of a square of S pixels an edge, with w = 1 where the camera saw something:
 
