@@ -87,10 +87,18 @@ def recipe(**keys):
     return Recipe(**{**start, "eval_samples": 4, "validation_samples": 2, **keys})
 
 
-def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients=40, **keys):
-    """A finished run whose predictions are made up: the larger `skill`, the better."""
+def finished_run(
+    out, method, seed, *, sites=("synthetic",), skill=1.0, patients=40, elsewhere=False, **keys
+):
+    """A finished run whose predictions are made up: the larger `skill`, the better.
+
+    With `elsewhere` it is of APTOS or IDRiD, and was tested on the other as well.
+    """
     posterior = {"radial-vcl": "radial", "gaussian-vcl": "gaussian"}.get(method, "none")
     benchmark = "retinopathy-synthetic" + ("" if len(sites) == 1 else "-cameras")
+    parts = ["test"] if len(sites) == 1 else sites
+    if elsewhere:
+        parts = ["test", *({"aptos", "idrid"} - {keys["dataset"]})]
     data = DataSettings(patients=patients, **keys)
     made = recipe(posterior=posterior)
     run = Run(benchmark=benchmark, method=method, seed=seed, data=data, recipe=made)
@@ -99,7 +107,7 @@ def finished_run(out, method, seed, *, sites=("synthetic",), skill=1.0, patients
     draws = 1 if posterior == "none" else 4
     tables = []
     for after, site in list(enumerate(sites))[-1 if method == "joint" else 0 :]:
-        for number, name in enumerate(["test"] if len(sites) == 1 else sites):
+        for number, name in enumerate(parts):
             better = skill * (1.5 if number <= after else 0.5)
             logits = better * (2 * photographs.referable - 1) + rng.normal(0, 1, len(photographs))
             noise = rng.normal(0, 1, (draws, len(photographs)))

@@ -12,11 +12,12 @@ from retinopathy_helpers import finished_run, recipe, table
 
 from vcl_radial.cli import main
 from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
+from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error, sign_flip_test
 from vcl_radial.metrics.referral import calibration_curve
 from vcl_radial.report.gather import gather
 from vcl_radial.report.write import report_of
-from vcl_radial.runs.catalogue import names
+from vcl_radial.runs.catalogue import names, plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.sections import Figure
 from vcl_radial.tracks.retinopathy.report import comparisons, pictures, published, sheet, tables
@@ -53,6 +54,44 @@ def every(methods, table="scores"):
 @pytest.fixture(scope="module")
 def means(methods):
     return tables.means(every(methods))
+
+
+# Several data sets
+
+
+def test_a_benchmark_of_several_sets_has_a_run_for_each_that_is_scored_on_the_others():
+    runs = plan("retinopathy-shift", ["naive"], [0], {})
+    sets = ["aptos", "odir", "idrid", "eyepacs-subset"]
+    assert [run.data.dataset for run in runs] == sets
+    for run in runs:
+        others = [name for name in sets if name != run.data.dataset]
+        assert run.data.shifted == [*others, "odir-other"]
+    two = plan("retinopathy-shift", ["naive"], [0], {"data.sets": ["idrid", "aptos"]})
+    assert [run.data.shifted[0] for run in two] == ["aptos", "idrid"]
+    with pytest.raises(UserError, match=r"data\.dataset: the benchmark names data\.sets"):
+        plan("retinopathy-shift", ["naive"], [0], {"data.dataset": "idrid"})
+    with pytest.raises(UserError, match=r"data\.sets = 3: name sets"):
+        plan("retinopathy-shift", ["naive"], [0], {"data.sets": 3})
+
+
+def test_each_method_has_a_table_of_the_sets_that_it_was_trained_and_tested_on(tmp_path):
+    for dataset in ("aptos", "idrid"):
+        for seed, skill in ((0, 1.0), (1, 0.5)):
+            finished_run(tmp_path, "naive", seed, skill=skill, dataset=dataset, elsewhere=True)
+    runs, _ = gather(tmp_path)
+    (shown,) = sections(runs, None)
+    (table,) = shown.blocks[1:]
+    assert table.title == "naive: AUC in % on"
+    assert [column.heading for column in table.columns[1:3]] == ["aptos", "idrid"]
+    lines = pd.read_csv(io.StringIO(shown.files["runs.csv"]))
+    assert len(lines) == 8
+    for row, (one, other) in zip(table.rows, (("aptos", "idrid"), ("idrid", "aptos")), strict=True):
+        assert row[0] == one
+        of_set = lines[lines["trained_on"] == one]
+        for name, text in zip(("aptos", "idrid"), row[1:3], strict=True):
+            part = "test" if name == one else other
+            mean, error = mean_and_standard_error(of_set[of_set["part"] == part]["auc"])
+            assert text == f"{mean:.1f} ± {error:.1f}"
 
 
 # Reading

@@ -64,7 +64,7 @@ def kronecker_factors(
         rows = gradients.flatten(0, 1)
         if name in factors:
             factors[name].inputs.addmm_(inputs.t(), inputs)
-            factors[name].gradients.addmm_(rows.t(), rows, alpha=1)
+            factors[name].gradients.addmm_(rows.t(), rows)
         else:
             factors[name] = KroneckerFactors(inputs.t() @ inputs, rows.t() @ rows)
         count[name] = count.get(name, 0) + len(inputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from vcl_radial.runs.training import Lanes, Training
 from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
+from vcl_radial.tracks.sets import taken_sets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,13 +62,8 @@ class Regression(Track[Run]):
         A published set that has no split of this number is left out, where others have one.
         """
         data, name, seed = dict(tables["data"]), tables["benchmark"], tables["seed"]
-        if "sets" in data:
-            sets = _names(data.pop("sets"), f"{name}: data.sets")
-            if others := sorted({"set", "table"} & data.keys()):
-                raise UserError(
-                    f"{name}: data.{others[0]}: the benchmark names data.sets; choose among those, "
-                    "for example data.sets=" + json.dumps(sets[:1])
-                )
+        sets = taken_sets(data, name, ["yacht", "energy"], ("set", "table"))
+        if sets is not None:
             having = [s for s in sets if seed < files.PUBLISHED_SPLITS.get(s, seed + 1)]
             of_tables = [{**data, "set": one} for one in having or sets]
         else:
@@ -164,22 +159,6 @@ class Regression(Track[Run]):
         from vcl_radial.tracks.regression.sections import sections
 
         return sections(runs)
-
-
-def _names(sets: Any, where: str) -> list[str]:
-    """The names of sets, each of them once; one may be named without a list.
-
-    Raises:
-        UserError: they are no names.
-    """
-    names = [sets] if isinstance(sets, str) else sets
-    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
-        raise UserError(f'{where} = {sets!r}: name sets, for example ["yacht", "energy"]')
-    if any("[" in name for name in names):  # the shell has taken the quotes away
-        raise UserError(
-            f"{where} = {sets}: write quotes around all of it, --set 'data.sets=[\"yacht\"]'"
-        )
-    return list(dict.fromkeys(names))
 
 
 def _with_all_at_once(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.errors import DataError
 from vcl_radial.report import figures
 from vcl_radial.report.figures.differences import difference_table
@@ -144,6 +145,9 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
         m: [run for run in runs if run.method == m] for m in dict.fromkeys(r.method for r in runs)
     }
     benchmark, data = runs[0].benchmark, runs[0].spec.data
+    trained_on = {run.spec.data["dataset"] for run in runs}
+    if len(sets := [name for name in FUNDUS_DATASETS if name in trained_on]) > 1:
+        return [_shifts(methods, sets)]
     scores, sites = tables.put_together(runs, "scores"), runs[0].environment["sites"]
     means = tables.means(scores)
     last = means[means["after"] == sites[-1]]
@@ -191,6 +195,27 @@ def _one_split(runs: Sequence[FinishedRun]) -> bool:
     """Whether all seeds have the same test part."""
     data = runs[0].spec.data
     return data.get("split_seed") is not None or data.get("split") == "published"
+
+
+def _shifts(methods: tables.Methods, sets: Sequence[str]) -> Section:
+    """Each method on the data set that it was trained on, and on the others."""
+    blocks: list[Block] = [
+        Text(
+            "A row is a network trained on one data set, a column the photographs that it is "
+            "tested on: the test part of its own set, and all photographs of another. Mean ± "
+            "standard error over seeds, each with its own split of patients."
+        )
+    ]
+    of_runs = []
+    for method, runs in methods.items():
+        blocks.append(comparisons.shifts(method, runs, sets))
+        for name in sets:
+            if of_set := [run for run in runs if run.spec.data["dataset"] == name]:
+                scores = comparisons.by_run(tables.put_together(of_set, "scores"))
+                scores.insert(2, "trained_on", name)
+                of_runs.append(scores)
+    files = {"runs.csv": pd.concat(of_runs, ignore_index=True).to_csv(index=False)}
+    return Section("On other hospitals", blocks, files)
 
 
 def _in_sequence(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> Section:

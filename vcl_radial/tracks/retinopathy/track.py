@@ -14,6 +14,7 @@ from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Training
 from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.sets import taken_sets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +49,24 @@ class Retinopathy(Track[Run]):
         "vcl_radial.tracks.retinopathy.track",
         "vcl_radial.tracks.retinopathy.execute",
     )
+    variant_keys = ("dataset",)
     uses_all_cores = True
     has_peers = True
+
+    def variants(
+        self, tables: Mapping[str, Any], benchmark: Path | None = None
+    ) -> list[Mapping[str, Any]]:
+        """A run for each data set of `data.sets`, scored on the others as well."""
+        data = dict(tables["data"])
+        sets = taken_sets(data, tables["benchmark"], ["aptos", "idrid"], ("dataset", "then"))
+        if sets is None:
+            return [tables]
+        further = data.get("shifted", [])
+        return [
+            {**tables, "data": data | {"dataset": one, "shifted": [*others, *further]}}
+            for one in sets
+            for others in [[name for name in sets if name != one]]
+        ]
 
     def check_runs(self, runs: Sequence[Run]) -> None:
         """See that the methods are there and take their options."""

@@ -12,6 +12,7 @@ from vcl_radial.metrics import forgetting, mean_and_standard_error
 from vcl_radial.report.figures import all_over_seeds
 from vcl_radial.report.figures.differences import paired
 from vcl_radial.report.figures.scores import SCORES
+from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
 from vcl_radial.tracks.retinopathy.report.tables import (
     BALANCED,
@@ -23,6 +24,8 @@ from vcl_radial.tracks.retinopathy.report.tables import (
     each_part,
     label,
     main_uncertainty,
+    means,
+    put_together,
     words,
 )
 
@@ -59,6 +62,28 @@ def shift(methods: Methods, table: pd.DataFrame, trained_on: str) -> Table | Non
     heads = [Column(trained_on if part == "test" else part, better="higher") for part in parts]
     title = f"AUC in %, trained on {trained_on} and tested on"
     return Table([*words("method"), *heads], rows, title)
+
+
+def shifts(method: str, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Table:
+    """AUC of one method on all data sets, a row for each that it was trained on.
+
+    Args:
+        method: its name, with the noun of the table.
+        runs: of it, trained on one set each and scored on the others as well.
+        sets: their names, in order.
+    """
+    rows: list[list[Cell | str]] = []
+    for trained_on in sets:
+        of_set = [run for run in runs if run.spec.data["dataset"] == trained_on]
+        if not of_set:
+            continue
+        table = means(put_together(of_set, "scores"))
+        auc = at(table, "auc", main_uncertainty(table), 0.0)
+        parts = ["test" if name == trained_on else name for name in sets]
+        cells = [cell(auc[auc["part"] == part], patients=False) for part in parts]
+        rows.append([trained_on, *cells, str(len(of_set))])
+    heads = [Column(name, better="higher") for name in sets]
+    return Table([*words("trained on"), *heads, "seeds"], rows, f"{method}: AUC in % on")
 
 
 def out_of_distribution(methods: Methods, table: pd.DataFrame) -> Table | None:
