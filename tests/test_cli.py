@@ -167,6 +167,7 @@ AT_ONCE = [
     (["run", "no-such"], "unknown benchmark 'no-such'; the nearest is "),
     (["run", "sy\vn"], "unknown benchmark 'sy\\x0bn'"),
     (["run", "no.toml"], "no.toml: there is no such file"),
+    (["run", "retinopathy-aptos", "--data-dir", "."], ".: holds no labels.csv or train.csv"),
     (run("--method", "radial"), "unknown method 'radial'; the nearest is 'radial-vcl'"),
     (run("--method", "no.toml"), "no.toml: there is no such file"),
     (run("--method", "beside.toml"), "cannot import 'nowhere'"),

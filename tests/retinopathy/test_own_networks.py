@@ -10,8 +10,8 @@ from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHe
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.networks import make_network
-from vcl_radial.tracks.retinopathy.prepare import on_data
 from vcl_radial.tracks.retinopathy.training import Training
 
 CODE = """

@@ -9,7 +9,7 @@ from vcl_radial.cli import main
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.retinopathy.prepare import on_data
+from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.track import Retinopathy
 from vcl_radial.tracks.retinopathy.training import Training
 

@@ -7,7 +7,8 @@ import retinopathy_helpers
 from PIL import Image
 
 from vcl_radial.errors import DataError
-from vcl_radial.tracks.retinopathy.prepare import all_test_sets, on_data, prepare
+from vcl_radial.tracks.retinopathy.checksums import on_data
+from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 from vcl_radial.tracks.retinopathy.track import Retinopathy
 

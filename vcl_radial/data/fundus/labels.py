@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vcl_radial.data.frames import read_frame
 from vcl_radial.data.fundus.faults import Fault
 from vcl_radial.data.fundus.files import without_suffix
 from vcl_radial.data.fundus.table import GRADES, NOT_GRADED
-from vcl_radial.data.tables import read_frame
 from vcl_radial.errors import DataError
 
 _PATIENT_AND_EYE = re.compile(r"(?P<patient>.+)_(?P<eye>left|right)")

@@ -19,7 +19,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from vcl_radial.data.tables import numbers, read_frame
+from vcl_radial.data.frames import read_frame
+from vcl_radial.data.tables import numbers
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.bandits.files import path_of
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +19,11 @@ from vcl_radial.data.fundus import (
     published_split,
     split_by_patient,
 )
-from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
+from vcl_radial.data.fundus.faults import Tell, tell_user
 from vcl_radial.data.fundus.layouts import OTHER
-from vcl_radial.data_files import user_root
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.parts import parts_of
-from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings, Run
+from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings
 
 Scored = tuple[str, FundusData, NDArray[np.int64]]
 """Name, photographs and rows of something that is scored on."""
@@ -82,35 +78,6 @@ def _parts(sites: Sequence[Prepared], part: str, behind: str = "") -> list[Score
     ]
 
 
-def on_data(run: Run, data_dir: Path | None = None) -> Run:
-    """The run with checksums of its photographs and of the user's code.
-
-    Of photographs that are needed and not drawn, and of a network and a method of the user's own.
-
-    Raises:
-        UserError: their labels cannot be read.
-    """
-    needed = run.needed
-    names = [needed.dataset, *needed.then, *needed.shifted]
-    files = tuple(name for name in names if name != "synthetic")
-    found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
-    data = run.data.model_copy(update={"checksum": found})
-    return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
-
-
-@lru_cache(maxsize=8)  # a search makes many runs on the same data
-def _checksum(names: tuple[str, ...], on_fault: OnFault, root: Path | None) -> str:
-    content = hashlib.sha256()
-    for name in names:
-        # What is to be said of faults is said when the photographs are prepared.
-        photographs = load_photographs(name, root, on_fault=on_fault, tell=lambda line: None)
-        for row in photographs.rows:
-            size = row.path.stat().st_size if row.path and row.path.is_file() else 0
-            fields = (name, row.name, row.patient, row.eye, row.grade, row.site, row.part, size)
-            content.update(json.dumps(fields).encode())
-    return content.hexdigest()[:16]
-
-
 def load(
     settings: DataSettings, data_dir: Path | None = None, tell: Tell = tell_user
 ) -> dict[str, FundusData]:
@@ -120,7 +87,7 @@ def load(
         UserError: a data folder is missing.
         DataError: files are not what they should be.
     """
-    names = (settings.dataset, *settings.then, *settings.shifted)
+    names = settings.names
     return {name: _load(name, settings, data_dir, tell) for name in names}
 
 

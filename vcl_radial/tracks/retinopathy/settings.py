@@ -83,12 +83,17 @@ class DataSettings(Settings):
         for key in ("shifted", "then"):
             if len(set(getattr(self, key))) < len(getattr(self, key)):
                 raise ValueError(f"{key} names a data set twice")
-        if {"eyepacs-subset", "kaggle-eyepacs"} <= {self.dataset, *self.then, *self.shifted}:
+        if {"eyepacs-subset", "kaggle-eyepacs"} <= {*self.names}:
             raise ValueError(
                 "eyepacs-subset is a part of kaggle-eyepacs: patients would be trained on and "
                 "tested; name one of them"
             )
         return self
+
+    @property
+    def names(self) -> list[str]:
+        """All data sets, those that are trained on first."""
+        return [self.dataset, *self.then, *self.shifted]
 
 
 class Recipe(MethodRecipe):

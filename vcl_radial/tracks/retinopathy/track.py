@@ -74,7 +74,7 @@ class Retinopathy(Track[Run]):
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """A run with the checksum of its photographs."""
-        from vcl_radial.tracks.retinopathy.prepare import on_data
+        from vcl_radial.tracks.retinopathy.checksums import on_data
 
         return on_data(run, data_dir)
 

@@ -35,7 +35,7 @@ def showable(
     """The photographs of a run's data that may be shown, and in words why some are missing."""
     data = DataSettings.model_validate(table)
     found, missing = [], []
-    for name in (data.dataset, *data.then, *data.shifted):
+    for name in data.names:
         if name not in SHOWABLE:
             continue
         settings = SyntheticSettings(patients=data.patients, artefacts=data.artefacts)

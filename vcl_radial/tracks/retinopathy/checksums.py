@@ -1,0 +1,44 @@
+"""What a run's photographs and code are, so that a run on others is another run.
+
+It reads labels and no pixels, and imports no PyTorch: a folder that is missing is named at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+
+from vcl_radial.data.fundus import load_photographs
+from vcl_radial.data.fundus.faults import OnFault
+from vcl_radial.data_files import user_root
+from vcl_radial.tracks.retinopathy.settings import Run
+
+
+def on_data(run: Run, data_dir: Path | None = None) -> Run:
+    """The run with checksums of its photographs and of the user's code.
+
+    Of photographs that are needed and not drawn, and of a network and a method of the user's own.
+
+    Raises:
+        UserError: their labels cannot be read.
+    """
+    needed = run.needed
+    files = tuple(name for name in needed.names if name != "synthetic")
+    found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
+    data = run.data.model_copy(update={"checksum": found})
+    return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
+
+
+@lru_cache(maxsize=8)  # a search makes many runs on the same data
+def _checksum(names: tuple[str, ...], on_fault: OnFault, root: Path | None) -> str:
+    content = hashlib.sha256()
+    for name in names:
+        # What is to be said of faults is said when the photographs are prepared.
+        photographs = load_photographs(name, root, on_fault=on_fault, tell=lambda line: None)
+        for row in photographs.rows:
+            size = row.path.stat().st_size if row.path and row.path.is_file() else 0
+            fields = (name, row.name, row.patient, row.eye, row.grade, row.site, row.part, size)
+            content.update(json.dumps(fields).encode())
+    return content.hexdigest()[:16]
