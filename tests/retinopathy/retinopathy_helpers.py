@@ -83,7 +83,8 @@ def two_sites():
 def recipe(**keys):
     """A tiny network that learns fast, as in the paper but for its size."""
     start = {"network": "vgg", "channels": 2, "targets": "referable", "schedule": "constant"}
-    start |= {"select": "best", "epochs": 3, "batch_size": 8, "learning_rate": 3e-3}
+    start |= {"rotation": 180.0, "select": "best"}
+    start |= {"epochs": 3, "batch_size": 8, "learning_rate": 3e-3}
     return Recipe(**{**start, "eval_samples": 4, "validation_samples": 2, **keys})
 
 

@@ -118,6 +118,7 @@ class Recipe(MethodRecipe):
         patience: epochs without a better validation AUC after which training ends; None for never.
         select: the epoch whose weights are kept: the "best" in validation AUC, or the "last".
         augment: whether training images are changed at random (Appendix D.1).
+        rotation: the largest angle by which they are turned, in degrees; 180 in the paper.
         train_samples: weight samples of a step.
         validation_samples: weight samples of a prediction on the validation part.
         eval_samples: weight samples of a prediction that is scored.
@@ -140,6 +141,7 @@ class Recipe(MethodRecipe):
     patience: Count | None = None
     select: Literal["best", "last"] = "last"
     augment: bool = True
+    rotation: Annotated[float, Field(ge=0, le=180)] = 17.0
     train_samples: Count = 1
     validation_samples: Count = 4
     eval_samples: Count = 16

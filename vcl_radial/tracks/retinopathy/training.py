@@ -165,7 +165,7 @@ class Training:
             recipe.batch_size,
             normalisation=prepared.normalisation,
             targets=self._targets,
-            augmentation=Augmentation() if recipe.augment else None,
+            augmentation=Augmentation(rotation=recipe.rotation) if recipe.augment else None,
             seed=derived(self.seed, "batches", *self._whose),
             share=(self.peers.rank, self.peers.world),
             device=self.device,
