@@ -133,7 +133,7 @@ class Recipe(MethodRecipe):
     first_stride: Annotated[int, Field(ge=1, le=4)] = 1
     targets: Literal["levels", "referable"] = "levels"
     optimizer: Literal["amsgrad", "adam", "sgd"] = "adam"
-    learning_rate: Positive = 3e-3
+    learning_rate: Positive = 6e-3
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     schedule: Literal["constant", "cosine", "one-cycle"] = "one-cycle"
     batch_size: Count = 32
