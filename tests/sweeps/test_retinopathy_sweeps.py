@@ -24,7 +24,7 @@ from vcl_radial.runs.track import Step
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
-from vcl_radial.tracks.retinopathy import prepare
+from vcl_radial.tracks.retinopathy import checksums, prepare
 from vcl_radial.tracks.retinopathy.track import Retinopathy
 
 DATA = {"patients": 40, "size": 8, "validation": 0.25}
@@ -102,7 +102,8 @@ def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
 
     original = FundusData.images
     monkeypatch.setattr(prepare, "load_photographs", drawn)
-    monkeypatch.setattr(prepare, "_checksum", prepare._checksum.__wrapped__)  # remember nothing
+    monkeypatch.setattr(checksums, "load_photographs", drawn)
+    monkeypatch.setattr(checksums, "_checksum", checksums._checksum.__wrapped__)  # remember nothing
     (plan,) = plans_of(**{**TINY, "benchmark": "retinopathy-aptos", "method": "radial-vcl"})
     sites = prepare.prepare(plan.base.data)
     untouched = set(sites[0].split.test.tolist())

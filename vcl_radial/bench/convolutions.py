@@ -1,12 +1,13 @@
 """A training step of convolutional networks over that of fine-tuning (`naive`).
 
-The small convolutional network trains on the second task of a stream of images, the VGG of the
-retinopathy track on drawn photographs: both as `vcl-radial run` trains them.
+The small convolutional network trains on the second task of a stream of images, the ResNet and the
+VGG of the retinopathy track on drawn photographs: all as `vcl-radial run` trains them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from vcl_radial.bench.data import noise
@@ -24,10 +25,11 @@ METHODS = ("naive", "gaussian-vcl", "radial-vcl")
 PICTURES = (Ratios(NAME, f"One training step of convolutions, {RATIO}", RATIO),)
 
 NO_VALIDATION = {"data.validation": 0, "select": "last"}
+OF_PHOTOGRAPHS = ("resnet", "vgg")
 
 
 def measure(setting: Setting) -> Result:
-    """Seconds per step and their ratios, for both networks and each size of a batch."""
+    """Seconds per step and their ratios, for each network and size of a batch."""
     sizes = setting.sizes
     images = noise(setting.scratch / NAME, 4, sizes.convolution_images, 1)
     rows: list[Row] = []
@@ -35,17 +37,17 @@ def measure(setting: Setting) -> Result:
         small = {method: _small(method, batch, images, setting) for method in METHODS}
         seconds = step_seconds(small, setting.repeats, setting.clock)
         rows += ratio_rows(NAME, f"convnet, batch={batch}", seconds)
-    for batch in sizes.convolution_batches:
-        keys = {**NO_VALIDATION, **sizes.photographs, "batch_size": batch}
+    for network, batch in product(OF_PHOTOGRAPHS, sizes.convolution_batches):
+        keys = {**NO_VALIDATION, **sizes.photographs, "network": network, "batch_size": batch}
         photographs = {m: PhotographTraining(m, keys, setting) for m in METHODS}
         seconds = step_seconds(photographs, setting.repeats, setting.clock)
-        rows += ratio_rows(NAME, f"retinopathy, batch={batch}", seconds)
+        rows += ratio_rows(NAME, f"{network}, batch={batch}", seconds)
     return Result(
         rows,
         [
             'Convnet: `network = "convnet"`, four convolutions and a dense layer, for images of '
-            "28x28. Retinopathy: the VGG of the track's recipes, 16 channels, for photographs of "
-            "64x64; decoding and augmentation of the batches are in a step.",
+            "28x28. ResNet and VGG: those of the retinopathy track, 16 channels, for photographs "
+            "of 64x64; decoding and augmentation of the batches are in a step.",
             compiled_pass(setting.device),
         ],
     )
