@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from PIL import Image
 
@@ -174,3 +175,22 @@ def execute(folder, sites, on_epoch=lambda step: None, peers=ALONE):
 def run_of(seed=0, **keys):
     """A run of such a recipe, on any data."""
     return Run(benchmark="b", method="m", seed=seed, data=DataSettings(), recipe=recipe(**keys))
+
+
+class Stop(BaseException):
+    """Ends a run between two epochs."""
+
+
+def assert_stopping_changes_no_file(whole, parts, sites, epochs):
+    """A run that is stopped after each of its epochs ends with the files of one that was not."""
+
+    def stop(_):
+        raise Stop
+
+    for _ in range(epochs):
+        with pytest.raises(Stop):
+            execute(parts, sites, on_epoch=stop)
+        torch.rand(3)
+    execute(parts, sites, on_epoch=stop)
+    for name in ("predictions", "scores", "calibration"):
+        assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 import torch
-from retinopathy_helpers import execute, recipe, run_of
+from retinopathy_helpers import assert_stopping_changes_no_file, execute, recipe, run_of
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
@@ -127,10 +127,6 @@ def test_replay_goes_on_training_on_the_photographs_of_the_first_site(sites):
     assert sizes[0] == 16  # a batch of 8, and the buffer
 
 
-class Stop(BaseException):
-    pass
-
-
 @pytest.mark.parametrize("strategy", ["ewc", "pulling_strategy:Pull"])
 def test_what_is_stopped_after_every_epoch_ends_with_the_same_files(
     tmp_path, sites, user_module, strategy
@@ -139,17 +135,7 @@ def test_what_is_stopped_after_every_epoch_ends_with_the_same_files(
     run = run_of(**points(strategy), epochs=2)
     whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
     execute(whole, sites)
-
-    def stop(_):
-        raise Stop
-
-    for _ in range(4):
-        with pytest.raises(Stop):
-            execute(parts, sites, on_epoch=stop)
-        torch.rand(3)
-    execute(parts, sites, on_epoch=stop)
-    for name in ("predictions", "scores", "calibration"):
-        assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
+    assert_stopping_changes_no_file(whole, parts, sites, 4)
 
 
 def test_a_class_of_ones_own_is_trained_alike_as_a_method_and_as_a_strategy(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import retinopathy_helpers
 import torch
-from retinopathy_helpers import execute, run_of
+from retinopathy_helpers import Stop, execute, run_of
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.runs import catalogue
@@ -28,10 +28,6 @@ def content(folder):
     found = {name: (folder.path / f"{name}.csv").read_text() for name in TABLES}
     history = pd.read_csv(folder.path / "history.csv").drop(columns="seconds")
     return {**found, "history": history.to_csv()}
-
-
-class Stop(BaseException):
-    pass
 
 
 def stop_after(epochs):

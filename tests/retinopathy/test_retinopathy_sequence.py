@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import retinopathy_helpers
 import torch
-from retinopathy_helpers import execute, recipe, run_of
+from retinopathy_helpers import assert_stopping_changes_no_file, execute, recipe, run_of
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
@@ -83,10 +83,6 @@ def test_a_strong_prior_holds_the_network_where_it_was(sites):
     assert moved[1] < 0.5 * moved[0]
 
 
-class Stop(BaseException):
-    pass
-
-
 @pytest.mark.slow
 def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, sites):
     run = run_of(epochs=2)
@@ -95,17 +91,7 @@ def test_a_sequence_that_is_stopped_anywhere_ends_with_the_same_files(tmp_path, 
     execute(whole, sites, on_epoch=lines.append)
     assert [step.epoch for step in lines] == [1, 2, 3, 4]
     assert [step.news.split()[0] for step in lines] == ["one", "one", "two", "two"]
-
-    def stop(_):
-        raise Stop
-
-    for _ in range(4):
-        with pytest.raises(Stop):
-            execute(parts, sites, on_epoch=stop)
-        torch.rand(3)
-    execute(parts, sites, on_epoch=stop)
-    for name in ("predictions", "scores", "calibration"):
-        assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
+    assert_stopping_changes_no_file(whole, parts, sites, 4)
     predictions = pd.read_csv(whole.path / "predictions.csv")
     groups = predictions.groupby("after", sort=False)["part"].unique()
     assert {after: list(found) for after, found in groups.items()} == {
@@ -189,17 +175,7 @@ def test_a_reference_that_is_stopped_anywhere_ends_with_the_same_files(
     execute(whole, sites, on_epoch=lines.append)
     assert [step.epoch for step in lines] == list(range(1, epochs + 1))
     assert {step.epochs for step in lines} == {epochs}
-
-    def stop(_):
-        raise Stop
-
-    for _ in range(epochs):
-        with pytest.raises(Stop):
-            execute(parts, sites, on_epoch=stop)
-        torch.rand(3)
-    execute(parts, sites, on_epoch=stop)
-    for name in ("predictions", "scores", "calibration"):
-        assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
+    assert_stopping_changes_no_file(whole, parts, sites, epochs)
 
 
 # The report

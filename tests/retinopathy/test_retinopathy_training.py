@@ -327,9 +327,9 @@ def test_of_levels_the_probability_of_referable_disease_is_the_sum_from_two_on()
     torch.manual_seed(0)
     logits = torch.randn(3, 4, 5)
     expected = logits.softmax(-1)[..., 2:].sum(-1)
-    found = of_referable(logits.log_softmax(-1)).exp()
-    torch.testing.assert_close(found[..., 1], expected)
-    torch.testing.assert_close(found.sum(-1), torch.ones(3, 4))
+    classes = of_referable(logits.log_softmax(-1)).exp()
+    torch.testing.assert_close(classes[..., 1], expected)
+    torch.testing.assert_close(classes.sum(-1), torch.ones(3, 4))
 
 
 @pytest.mark.parametrize("network", ["resnet", "vgg", "convnet"])

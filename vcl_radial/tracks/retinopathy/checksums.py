@@ -26,8 +26,8 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
     """
     needed = run.needed
     files = tuple(name for name in needed.names if name != "synthetic")
-    found = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
-    data = run.data.model_copy(update={"checksum": found})
+    checksum = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
+    data = run.data.model_copy(update={"checksum": checksum})
     return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
 

@@ -61,12 +61,12 @@ class Retinopathy(Track[Run]):
         sets = taken_sets(data, tables["benchmark"], ["aptos", "idrid"], ("dataset", "then"))
         if sets is None:
             return [tables]
-        further = data.get("shifted", [])
-        return [
-            {**tables, "data": data | {"dataset": one, "shifted": [*others, *further]}}
-            for one in sets
-            for others in [[name for name in sets if name != one]]
-        ]
+        further = data.pop("shifted", [])
+        of_sets = []
+        for one in sets:
+            shifted = [*(name for name in sets if name != one), *further]
+            of_sets.append({**tables, "data": {**data, "dataset": one, "shifted": shifted}})
+        return of_sets
 
     def check_runs(self, runs: Sequence[Run]) -> None:
         """See that the methods are there and take their options."""
