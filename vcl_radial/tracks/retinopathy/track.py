@@ -62,7 +62,7 @@ class Retinopathy(Track[Run]):
         if sets is None:
             return [tables]
         further = data.pop("shifted", [])
-        of_sets = []
+        of_sets: list[Mapping[str, Any]] = []
         for one in sets:
             shifted = [*(name for name in sets if name != one), *further]
             of_sets.append({**tables, "data": {**data, "dataset": one, "shifted": shifted}})
