@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import affine_grid, grid_sample
+from torch.nn.functional import grid_sample
 
 from vcl_radial.errors import UserError
 
@@ -119,16 +119,24 @@ def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
     cos, sin = angle.cos(), angle.sin()
     turn = torch.stack([torch.stack([cos, sin], 1), torch.stack([-sin, cos], 1)], 1)
     # From places in the result back, step by step: x4 = w x + place, x3 = x4 + shift, then the
-    # rotation and the flips.
-    scale = window[:, None, None] * torch.eye(2, device=images.device)
-    after_4 = _places(torch.cat([scale, place[:, :, None]], 2), images)
-    after_3 = after_4 + shift[:, None, None]
-    inside = (after_4.abs() <= 1).all(-1) & (after_3.abs() <= 1).all(-1)
-    original = torch.einsum("bij,bhwj->bhwi", flip[:, :, None] * turn, after_3)
-    sampled = grid_sample(images.float() - surround, original, align_corners=False)
-    return sampled * inside[:, None] + surround
+    # rotation and the flips. Until the rotation columns and rows know nothing of each other.
+    columns, rows = (
+        _before_rotation(pixels, window, place[:, axis, None], shift[:, axis, None])
+        for axis, pixels in enumerate((images.shape[3], images.shape[2]))
+    )
+    matrix = flip[:, :, None] * turn
+    original = (
+        columns[:, None, :, None] * matrix[:, None, None, :, 0]
+        + rows[:, :, None, None] * matrix[:, None, None, :, 1]
+    )
+    return grid_sample(images - float(surround), original, align_corners=False).add_(surround)
 
 
-def _places(affine: Tensor, images: Tensor) -> Tensor:
-    """Where the affine maps `[B, 2, 3]` take the middles of the pixels, `[B, H, W, 2]`."""
-    return affine_grid(affine, list(images.shape), align_corners=False)
+def _before_rotation(pixels: int, window: Tensor, place: Tensor, shift: Tensor) -> Tensor:
+    """x3 of the middles of the pixels along an axis, `[B, pixels]`."""
+    middles = (torch.arange(pixels, device=window.device) + 0.5) * (2 / pixels) - 1
+    after_4 = window[:, None] * middles + place
+    after_3 = after_4 + shift
+    inside = (after_4.abs() <= 1) & (after_3.abs() <= 1)
+    # No rotation brings a place so far out back into the image.
+    return torch.where(inside, after_3, 10.0)

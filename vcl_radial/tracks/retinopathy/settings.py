@@ -143,7 +143,7 @@ class Recipe(MethodRecipe):
     augment: bool = True
     rotation: Annotated[float, Field(ge=0, le=180)] = 17.0
     train_samples: Count = 1
-    validation_samples: Count = 4
+    validation_samples: Count = 1
     eval_samples: Count = 16
     precision: Literal["float32", "bfloat16"] = "float32"
 
