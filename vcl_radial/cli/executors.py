@@ -21,8 +21,8 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         metavar="N",
         type=count,
-        help="runs at a time, each on one thread (default: one per core; for photographs and on a "
-        "GPU 1)",
+        help="runs at a time, each on one thread; fewer runs on photographs than cores share them all "
+        "(default: one per core; on a GPU 1)",
     )
     parser.add_argument(
         "--lanes",

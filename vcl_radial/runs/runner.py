@@ -65,7 +65,7 @@ def perform(
         return []
     track.check_files(todo, place.data_dir)
     if jobs is None:
-        jobs = 1 if place.device == "cuda" or track.uses_all_cores else available_cores()
+        jobs = 1 if place.device == "cuda" else available_cores()
     if track.uses_all_cores:
         place = replace(place, threads=max(1, available_cores() // min(jobs, len(todo))))
     if lanes is None:
