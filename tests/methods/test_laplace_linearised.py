@@ -121,7 +121,27 @@ def test_of_one_weight_the_diagonal_is_the_whole_matrix(evidence):
         torch.testing.assert_close(full, diagonal, rtol=0.15, atol=1e-6)
 
 
-@pytest.mark.parametrize("structure", ["full", "diagonal"])
+def test_of_the_last_layer_alone_it_is_the_laplace_approximation_of_a_model_of_its_features():
+    torch.manual_seed(0)
+    network = MLP(3, 2, hidden=(8,), multi_head=False, posterior=None)
+    alone = torch.nn.Linear(8, 2)
+    alone.load_state_dict(network.head.output.state_dict())
+    x, y = torch.randn(50, 3), torch.arange(50) % 2
+    features = network.body[0](x).relu().detach()
+    of_network = LaplaceLinearised(network, structure="last-layer")
+    of_features = LaplaceLinearised(alone)
+    for method, inputs in ((of_network, x), (of_features, features)):
+        task = begin(method, inputs, y)
+        method.end_task(task)
+        method.network.eval()
+    one, other = (m.past.precision for m in (of_network, of_features))
+    torch.testing.assert_close([*one.values()], [*other.values()])
+    assert {name.split(".")[0] for name in of_network.past.centre} == {"head"}
+    draws = [m.draws(a, samples=5, seed=1) for m, a in ((of_network, x), (of_features, features))]
+    torch.testing.assert_close(*draws)
+
+
+@pytest.mark.parametrize("structure", ["full", "diagonal", "last-layer"])
 def test_predictions_are_less_certain_where_no_data_were(structure):
     torch.manual_seed(0)
     model = MLP(3, 1, hidden=(20,), multi_head=False, posterior=None)

@@ -5,7 +5,8 @@ prior, as in `vcl_radial.methods.laplace_diagonal`, but for the structure of its
 
     L_t  = L_{t-1} + hessian_weight * H_t(w_t),        L_0 = I / prior_scale^2
 
-with H_t the whole Gauss-Newton matrix, or its diagonal. The Gauss-Newton matrix is the Hessian of
+with H_t the whole Gauss-Newton matrix, its diagonal, or the whole matrix of the last layer, the
+heads, alone (Kristiadi, Hein and Hennig 2020), whose network is linear in the weights as it is. The Gauss-Newton matrix is the Hessian of
 the network that is linear in its weights, and so it is that network which predicts (Khan et al.
 2019; Immer, Korzepa and Bauer 2021, section 3):
 
@@ -21,6 +22,7 @@ fixed point with gamma effective parameters:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import torch
@@ -38,6 +40,7 @@ from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import parameters_in_use
+from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linearised import linearised
 
 LARGEST = 5_000
@@ -53,8 +56,8 @@ class LaplaceLinearised(LaplaceMethod):
     Args:
         network: of point estimates.
         prior_scale: the first prior is N(0, prior_scale^2).
-        structure: of L_t, "full" for networks of linear layers with up to `LARGEST` weights, or
-            "diagonal".
+        structure: of L_t, "full" for networks of linear layers with up to `LARGEST` weights,
+            "diagonal", or "last-layer": that of the heads, and the body is free.
         evidence: whether the first prior and the noise are set by the evidence; if not, the noise
             is that around the network at w_t.
         settings: those of `Method`, and `hessian_weight` as in `LaplaceMethod`.
@@ -70,7 +73,7 @@ class LaplaceLinearised(LaplaceMethod):
         network: nn.Module,
         *,
         prior_scale: float = 1.0,
-        structure: Literal["full", "diagonal"] = "full",
+        structure: Literal["full", "diagonal", "last-layer"] = "full",
         evidence: bool = True,
         **settings: Any,
     ) -> None:
@@ -78,17 +81,37 @@ class LaplaceLinearised(LaplaceMethod):
             raise UserError(f"prior_scale = {prior_scale} must be above 0")
         super().__init__(network, prior_precision=prior_scale**-2, **settings)
         self.evidence = evidence
-        if structure == "full":
+        if structure not in ("full", "diagonal", "last-layer"):
+            raise UserError(
+                f"options.structure = {structure!r} must be 'full', 'diagonal' or 'last-layer'"
+            )
+        self._layers: tuple[str, ...] = ("",)
+        if structure == "last-layer":
+            named = network.named_modules()
+            self._layers = tuple(
+                f"{name}." for name, module in named if isinstance(module, MultiHead | SingleHead)
+            )
+            if not self._layers:
+                raise UserError(
+                    "options.structure = 'last-layer' needs a network with a MultiHead or SingleHead"
+                )
+        if structure != "diagonal":
             self.past = DenseQuadratic()
-            weights = parameters_in_use(network, [])
+            weights = self._parameters_in_use([])
             linear_layers(network, weights)
             if (count := sum(weight.numel() for weight in weights.values())) > LARGEST:
                 raise UserError(
-                    f"options.structure = 'full' holds a matrix of {count:,} x {count:,} numbers: "
-                    f"take 'diagonal', or a network of at most {LARGEST:,} weights"
+                    f"options.structure = {structure!r} holds a matrix of {count:,} x {count:,} "
+                    f"numbers: take 'diagonal', or a network of at most {LARGEST:,} weights"
                 )
-        elif structure != "diagonal":
-            raise UserError(f"options.structure = {structure!r} must be 'full' or 'diagonal'")
+
+    def parameters_in_use(self) -> dict[str, nn.Parameter]:
+        """Those with a posterior: of the body and the task's heads, or of the heads alone."""
+        return self._parameters_in_use(self.heads)
+
+    def _parameters_in_use(self, tasks: Collection[int]) -> dict[str, nn.Parameter]:
+        weights = parameters_in_use(self.network, tasks).items()
+        return {name: weight for name, weight in weights if name.startswith(self._layers)}
 
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """The network's outputs `[B, C]`: in evaluation linearised, under one draw of the weights.
@@ -99,7 +122,7 @@ class LaplaceLinearised(LaplaceMethod):
         if self.network.training:
             return super().output(x, task)
         labels = torch.unique(torch.as_tensor(task)).tolist() if self.with_task else []
-        weights = parameters_in_use(self.network, labels)
+        weights = self._parameters_in_use(labels)
         moves = {n: torch.randn_like(w) * self.prior_precision**-0.5 for n, w in weights.items()}
         moves |= self.past.draw(weights)
         return linearised(self.network, moves, x, *([task] if self.with_task else []))
