@@ -94,13 +94,15 @@ def finished_run(
 ):
     """A finished run whose predictions are made up: the larger `skill`, the better.
 
-    With `elsewhere` it is of APTOS or IDRiD, and was tested on the other as well.
+    With `elsewhere` it is of APTOS or IDRiD, and was tested on the other as well, and on photographs
+    without a grade.
     """
     posterior = {"radial-vcl": "radial", "gaussian-vcl": "gaussian"}.get(method, "none")
     benchmark = "retinopathy-synthetic" + ("" if len(sites) == 1 else "-cameras")
     parts = ["test"] if len(sites) == 1 else sites
     if elsewhere:
-        parts = ["test", *({"aptos", "idrid"} - {keys["dataset"]})]
+        keys["shifted"] = [*({"aptos", "idrid"} - {keys["dataset"]}), "odir-other"]
+        parts = ["test", *keys["shifted"]]
     data = DataSettings(patients=patients, **keys)
     made = recipe(posterior=posterior)
     run = Run(benchmark=benchmark, method=method, seed=seed, data=data, recipe=made)
@@ -115,7 +117,11 @@ def finished_run(
             noise = rng.normal(0, 1, (draws, len(photographs)))
             each = torch.from_numpy(logits + 1.5 * noise / (0.5 + abs(logits)))
             log_draws = torch.stack([-each, each], -1).log_softmax(-1)
-            tables.append(prediction_table(site, name, photographs, log_draws))
+            shown = photographs
+            if name == "odir-other":
+                ungraded = tuple(replace(row, grade=-1) for row in photographs.rows)
+                shown = replace(photographs, rows=ungraded)
+            tables.append(prediction_table(site, name, shown, log_draws))
     predictions = pd.concat(tables, ignore_index=True)
     folder = RunFolder(out, run)
     folder.start()

@@ -82,9 +82,10 @@ def test_each_method_has_a_table_of_the_sets_that_it_was_trained_and_tested_on(t
     (shown,) = sections(runs, None)
     (table,) = shown.blocks[1:]
     assert table.title == "naive: AUC in % on"
-    assert [column.heading for column in table.columns[1:3]] == ["aptos", "idrid"]
+    heads = [column.heading for column in table.columns[1:4]]
+    assert heads == ["aptos", "idrid", "odir-other: OOD"]
     lines = pd.read_csv(io.StringIO(shown.files["runs.csv"]))
-    assert len(lines) == 8
+    assert len(lines) == 12
     for row, (one, other) in zip(table.rows, (("aptos", "idrid"), ("idrid", "aptos")), strict=True):
         assert row[0] == one
         of_set = lines[lines["trained_on"] == one]
@@ -92,6 +93,9 @@ def test_each_method_has_a_table_of_the_sets_that_it_was_trained_and_tested_on(t
             part = "test" if name == one else other
             mean, error = mean_and_standard_error(of_set[of_set["part"] == part]["auc"])
             assert text == f"{mean:.1f} ± {error:.1f}"
+        unknown = of_set[of_set["part"] == "odir-other"]
+        mean, error = mean_and_standard_error(unknown["ood_auc"])
+        assert row[3] == f"{mean:.1f} ± {error:.1f}"
 
 
 # Reading

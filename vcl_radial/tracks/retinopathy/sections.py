@@ -202,8 +202,10 @@ def _shifts(methods: tables.Methods, sets: Sequence[str]) -> Section:
     blocks: list[Block] = [
         Text(
             "A row is a network trained on one data set, a column the photographs that it is "
-            "tested on: the test part of its own set, and all photographs of another. Mean ± "
-            "standard error over seeds, each with its own split of patients."
+            "tested on: the test part of its own set, and all photographs of another. OOD is the "
+            "AUC with which its uncertainty tells such photographs from the test part of its own "
+            "set; they may be of another hospital too. Mean ± standard error over seeds, each with "
+            "its own split of patients."
         )
     ]
     of_runs = []

@@ -8,6 +8,7 @@ from typing import Final
 
 import pandas as pd
 
+from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.metrics import forgetting, mean_and_standard_error
 from vcl_radial.report.figures import all_over_seeds
 from vcl_radial.report.figures.differences import paired
@@ -67,22 +68,28 @@ def shift(methods: Methods, table: pd.DataFrame, trained_on: str) -> Table | Non
 def shifts(method: str, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Table:
     """AUC of one method on all data sets, a row for each that it was trained on.
 
+    What its uncertainty finds of photographs without a grade has a column beside.
+
     Args:
         method: its name, with the noun of the table.
         runs: of it, trained on one set each and scored on the others as well.
         sets: their names, in order.
     """
+    others = [name for name in runs[0].spec.data.get("shifted", []) if name.endswith(OTHER)]
     rows: list[list[Cell | str]] = []
     for trained_on in sets:
         of_set = [run for run in runs if run.spec.data["dataset"] == trained_on]
         if not of_set:
             continue
         table = means(put_together(of_set, "scores"))
-        auc = at(table, "auc", main_uncertainty(table), 0.0)
+        by = main_uncertainty(table)
         parts = ["test" if name == trained_on else name for name in sets]
-        cells = [cell(auc[auc["part"] == part], patients=False) for part in parts]
+        asked = [("auc", part, 0.0) for part in parts] + [("ood_auc", part, None) for part in others]
+        scores = [(at(table, metric, by, share), part) for metric, part, share in asked]
+        cells = [cell(of[of["part"] == part], patients=False) for of, part in scores]
         rows.append([trained_on, *cells, str(len(of_set))])
-    heads = [Column(name, better="higher") for name in sets]
+    names = [*sets, *(f"{name}: OOD" for name in others)]
+    heads = [Column(name, better="higher") for name in names]
     return Table([*words("trained on"), *heads, "seeds"], rows, f"{method}: AUC in % on")
 
 
