@@ -94,8 +94,8 @@ def finished_run(
 ):
     """A finished run whose predictions are made up: the larger `skill`, the better.
 
-    With `elsewhere` it is of APTOS or IDRiD, and was tested on the other as well, and on photographs
-    without a grade.
+    With `elsewhere` it is of APTOS or IDRiD, and was tested on the other as well, and on
+    photographs without a grade.
     """
     posterior = {"radial-vcl": "radial", "gaussian-vcl": "gaussian"}.get(method, "none")
     benchmark = "retinopathy-synthetic" + ("" if len(sites) == 1 else "-cameras")

@@ -19,9 +19,8 @@ def work(processes, out):
     """Two epochs of one network; then a short run with all of its files."""
     site = retinopathy_helpers.prepared()
     keys = {**QUIET_NOISE, "optimizer": "sgd", "learning_rate": 1e-2, "augment": False}
-    recipe = retinopathy_helpers.recipe(
-        **keys, train_samples=2, pretrain_epochs=1, epochs=2, select="last"
-    )
+    start = {"strategy": "ml_init_vcl", "options": {"ml_epochs": 1}}
+    recipe = retinopathy_helpers.recipe(**keys, **start, train_samples=2, epochs=2, select="last")
     training = Training(recipe, site, seed=0, peers=processes)
     seeds = []
     for _ in range(2):

@@ -218,7 +218,12 @@ def test_references_stand_below_all_networks(tmp_path):
             "noise 0.00071, KL × 0.48, best epoch",
         ),
         (
-            {"posterior": "gaussian", "pretrain_epochs": 1, "truncation": 2, "select": "last"},
+            {
+                "strategy": "ml_init_vcl",
+                "posterior": "gaussian",
+                "truncation": 2,
+                "select": "last",
+            },
             "means first, truncated at 2",
         ),
     ],

@@ -139,8 +139,6 @@ MISTAKES = [
         (SYNTHETIC, ["deep-ensemble"], {"members": 5}),
         'members is written options.members now, with strategy = "deep_ensemble"; leave it out',
     ),
-    ((SYNTHETIC, ["gaussian-vcl"], {"pretrain_epochs": 100}), "must be below epochs"),
-    ((SYNTHETIC, ["naive"], {"pretrain_epochs": 1}), "needs a posterior"),
     (
         (SYNTHETIC, ["radial-vcl"], {"data.dataset": "cats"}),
         "data.dataset = 'cats': .*choose from",

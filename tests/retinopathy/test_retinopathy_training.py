@@ -16,7 +16,6 @@ from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import ClosedFormGradients, kl_divergence, variational_weights
 from vcl_radial.schedules import one_cycle
 from vcl_radial.tracks.retinopathy.networks import (
-    at_means,
     make_network,
     make_optimizer,
     truncated,
@@ -29,10 +28,11 @@ SIZE = 16  # pixels along an edge of the photographs that the helpers draw
 
 ENSEMBLE = {"strategy": "deep_ensemble", "options": {"members": 2}}
 DROPOUT = {"strategy": "mc_dropout", "posterior": "none", "options": {"rate": 0.3}}
+FIRST = {"strategy": "ml_init_vcl", "options": {"ml_epochs": 1}}
 RECIPES = {
     "radial": {"posterior": "radial"},
     "two samples": {"posterior": "radial", "train_samples": 2, "optimizer": "amsgrad"},
-    "tweaked": {"posterior": "gaussian", "pretrain_epochs": 1, "initial_noise": 1e-3},
+    "tweaked": {**FIRST, "posterior": "gaussian", "initial_noise": 1e-3},
     "truncated": {"posterior": "gaussian", "truncation": 1.0, "learning_rate_decay": 0.9},
     "rdp": {"posterior": "rdp", "grouping": "row"},
     "dropout": {**DROPOUT, "optimizer": "sgd"},
@@ -112,9 +112,8 @@ def test_seeds_start_apart(prepared):
     assert not torch.equal(starts[0], starts[1])
 
 
-@pytest.mark.parametrize("pretrain_epochs", [0, 1])
-def test_a_member_of_an_ensemble_learns_as_if_it_were_alone(prepared, pretrain_epochs):
-    quiet = {"initial_rho": -30.0, "pretrain_epochs": pretrain_epochs, "optimizer": "sgd"}
+def test_a_member_of_an_ensemble_learns_as_if_it_were_alone(prepared):
+    quiet = {"initial_rho": -30.0, "optimizer": "sgd"}
     ensemble = Training(recipe(**ENSEMBLE, **quiet), prepared, seed=0)
     alone = Training(recipe(**quiet), prepared, seed=0)
     member = ensemble.method.members[1]
@@ -189,9 +188,9 @@ def test_the_optimiser_is_the_recipes(name, kind, settings):
 
 @pytest.mark.parametrize("posterior", ["radial", "gaussian"])
 @pytest.mark.parametrize("optimizer", ["adam", "amsgrad", "sgd"])
-@pytest.mark.parametrize("pretrain_epochs", [0, 2])
+@pytest.mark.parametrize("first", [{}, FIRST])
 def test_the_closed_form_takes_the_steps_of_autograd(
-    prepared, monkeypatch, posterior, optimizer, pretrain_epochs
+    prepared, monkeypatch, posterior, optimizer, first
 ):
     """The compiled pass has noise of its own; for once it is to draw what PyTorch draws."""
     monkeypatch.setattr(native, "standard_normal", lambda out: out.normal_())
@@ -200,9 +199,8 @@ def test_the_closed_form_takes_the_steps_of_autograd(
     for closed in (True, False):
         if not closed:
             monkeypatch.setattr(ClosedFormGradients, "serves", lambda network: False)
-        keys |= {"initial_rho": -4.0, "pretrain_epochs": pretrain_epochs}
-        training = Training(recipe(**keys), prepared, seed=0)
-        lines = [training.run_epoch() for _ in range(pretrain_epochs + 2)]
+        training = Training(recipe(**keys, **first, initial_rho=-4.0), prepared, seed=0)
+        lines = [training.run_epoch() for _ in range(2)]
         training.best = None
         training.carried()
         assert all(m.sampler is None for m in variational_weights(training.network, []))
@@ -231,32 +229,28 @@ def test_the_kl_pulls_towards_the_prior(prepared):
     assert kls[1] < kls[0]
 
 
-def test_pretraining_moves_means_only_and_is_never_selected(prepared):
-    keys = {"posterior": "gaussian", "pretrain_epochs": 2, "initial_rho": -3.0}
-    training = Training(recipe(**keys), prepared, seed=0)
-    start = {k: v.clone() for k, v in tensors(training.network.state_dict()).items()}
-    line = training.run_epoch()
-    assert line["loss"] == line["nll"]
-    now = tensors(training.network.state_dict())
-    moved = {k.rsplit(".", 1)[-1] for k in now if not torch.equal(now[k], start[k])}
-    assert moved == {"mean"}
-    training.run_epoch()
-    assert training.best is None
-    training.run_epoch()
-    assert training.best_epoch == 3
-    after = tensors(training.network.state_dict())
-    moved = {k.rsplit(".", 1)[-1] for k in now if not torch.equal(after[k], start[k])}
-    assert moved == {"mean", "rho"}
+def test_epochs_before_the_first_one_move_the_means_and_nothing_else(prepared):
+    start = {"strategy": "ml_init_vcl", "options": {"ml_epochs": 2}}
+    training = Training(recipe(**start, posterior="gaussian", initial_rho=-3.0), prepared, seed=0)
+    before = {k: v.clone() for k, v in tensors(training.network.state_dict()).items()}
+    moved = []
 
+    def look():
+        now = tensors(training.network.state_dict())
+        changed = {k.rsplit(".", 1)[-1] for k in now if not torch.equal(now[k], before[k])}
+        moved.append(changed - {"running_mean", "running_var", "num_batches_tracked"})
 
-def test_at_its_means_a_network_is_one_of_point_estimates():
-    torch.manual_seed(0)
-    network = make_network(recipe(posterior="radial", initial_rho=0.0), SIZE)
-    x = torch.randn(2, 3, 16, 16)
-    with at_means(network):
-        first, second = network(x), network(x)
-    assert torch.equal(first, second)
-    assert not torch.equal(network(x), network(x))
+    line = training.run_epoch(look)
+    assert line["epoch"] == training.best_epoch == 1
+    ahead, steps = 2 * len(training.batches), len(training.batches)
+    # While the means are trained the scales are put aside, and come back as they were.
+    assert len(moved) == ahead + steps
+    assert moved[-1] == {"mean", "rho"}
+    quiet = {"epochs": 1, "kl_weight": 0.0, "learning_rate": 1e-30}
+    still = Training(recipe(**start, **quiet, posterior="gaussian"), prepared, seed=0)
+    rhos = {k: v.clone() for k, v in still.network.state_dict().items() if k.endswith("rho")}
+    still.run_epoch()
+    assert all(torch.equal(still.network.state_dict()[k], rho) for k, rho in rhos.items())
 
 
 def test_truncated_noise_has_the_truncated_normal_distribution():

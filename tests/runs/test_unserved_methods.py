@@ -48,8 +48,7 @@ TASKLESS = {"regression", "bandits"}
 CASES = [
     ("joint", "trains once on all tasks together", TASKLESS),
     ("single_task", "predicts with networks of its own", TASKLESS),
-    ("coreset_vcl", "(predicts with networks|has epochs) of its own", {*TRACKS}),
-    ("ml_init_vcl", "has epochs of its own before a task", {"retinopathy"}),
+    ("coreset_vcl", "predicts with networks of its own", TASKLESS),
     ("lwf", "serves a categorical likelihood, and this track has a", TASKLESS),
     ("own_unserved:Patient", "trains once on all tasks together", TASKLESS),
     ("own_unserved:Chooses", "selects points where a task begins", {"bandits"}),

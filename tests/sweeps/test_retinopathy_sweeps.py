@@ -20,7 +20,6 @@ from vcl_radial.runs.catalogue import plan as planned
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
-from vcl_radial.runs.track import Step
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results
@@ -159,24 +158,6 @@ def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> No
     best = history["validation_auc"].cummax()
     assert Retinopathy().so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
     assert len(best) == 4
-
-
-@pytest.mark.parametrize("select", ["best", "last"])
-def test_epochs_of_the_means_alone_count_for_nothing(tmp_path: Path, select: str) -> None:
-    fixed = {**TINY["fixed"], "epochs": 4, "pretrain_epochs": 2, "select": select}
-    (plan,) = plans_of(**{**TINY, "method": "radial-vcl", "fixed": fixed})
-    steps: list[Step] = []
-    attempt(
-        Job((plan.base,)),
-        lambda run, step: steps.append(step),
-        Retinopathy(),
-        Place(tmp_path),
-    )
-    folder = RunFolder(tmp_path, plan.base)
-    aucs = pd.read_csv(folder.path / "history.csv")["validation_auc"]
-    kept = aucs[2:].cummax() if select == "best" else aucs[2:]
-    assert Retinopathy().so_far(folder) == pytest.approx({3: kept[2], 4: kept[3]})
-    assert [step.score for step in steps[:2]] == [None, None]
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         metavar="N",
         type=count,
-        help="runs at a time, each on one thread; fewer runs on photographs than cores share them all "
+        help="runs at a time, each on one thread; fewer runs on photographs share all cores "
         "(default: one per core; on a GPU 1)",
     )
     parser.add_argument(

@@ -6,9 +6,9 @@ prior, as in `vcl_radial.methods.laplace_diagonal`, but for the structure of its
     L_t  = L_{t-1} + hessian_weight * H_t(w_t),        L_0 = I / prior_scale^2
 
 with H_t the whole Gauss-Newton matrix, its diagonal, or the whole matrix of the last layer, the
-heads, alone (Kristiadi, Hein and Hennig 2020), whose network is linear in the weights as it is. The Gauss-Newton matrix is the Hessian of
-the network that is linear in its weights, and so it is that network which predicts (Khan et al.
-2019; Immer, Korzepa and Bauer 2021, section 3):
+heads, alone (Kristiadi, Hein and Hennig 2020). The Gauss-Newton matrix is the Hessian of the
+network that is linear in its weights, and so it is that network which predicts (Khan et al. 2019;
+Immer, Korzepa and Bauer 2021, section 3); in those of the last layer every network is linear:
 
     p(y | x) = E p(y | f(x; w_t) + J(x) v),        v ~ N(0, L_t^-1)
 
@@ -92,9 +92,7 @@ class LaplaceLinearised(LaplaceMethod):
                 f"{name}." for name, module in named if isinstance(module, MultiHead | SingleHead)
             )
             if not self._layers:
-                raise UserError(
-                    "options.structure = 'last-layer' needs a network with a MultiHead or SingleHead"
-                )
+                raise UserError("options.structure = 'last-layer' needs a MultiHead or SingleHead")
         if structure != "diagonal":
             self.past = DenseQuadratic()
             weights = self._parameters_in_use([])

@@ -20,20 +20,22 @@ def selected(method: Method, points: Batch) -> Batch:
     return points if rows is None else points.at(rows)
 
 
-def warm_up(method: Method, start: Callable[[], object], train: Callable[[float], object]) -> None:
+def warm_up(
+    method: Method, start: Callable[[], object], train: Callable[[float, float], object]
+) -> None:
     """Train for the epochs that a method has before those of a task that has begun, if any.
 
     Args:
         method: whose `warm_up` says how many, and what holds while they last.
         start: makes the optimiser, for these epochs and after them.
-        train: an epoch, given the share of these epochs that is done.
+        train: an epoch, given the shares of these epochs that are done before and after it.
     """
     if (epochs := method.warm_up()) is None:
         return
     with epochs.inside:
         start()
         for number in range(epochs.epochs):
-            train(number / epochs.epochs)
+            train(number / epochs.epochs, (number + 1) / epochs.epochs)
     start()
 
 
@@ -83,7 +85,7 @@ class TaskLoop:
         Args:
             epoch: gives the batches of an epoch.
         """
-        warm_up(self.method, self._start, lambda done: self.learn(epoch(), done))
+        warm_up(self.method, self._start, lambda done, _: self.learn(epoch(), done))
 
     def learn(self, batches: Iterable[Batch], done: float) -> None:
         """Make a step on each batch.

@@ -84,7 +84,7 @@ class Track(ABC, Generic[R]):
         counts: what `epochs` counts.
         has_scores_between: whether `so_far` has a score before the last step.
         has_peers: whether the processes of `torchrun` can train a run together.
-        uses_all_cores: whether fewer runs than cores share them all, where others have a thread each.
+        uses_all_cores: whether fewer runs than cores share them all; of others each has one.
         devices: that it can compute on.
     """
 

@@ -322,7 +322,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         warm_up(self.method, self.make_optimizer, self._warm_up_epoch)
         super()._train_exp(experience, eval_streams, **kwargs)
 
-    def _warm_up_epoch(self, share: float) -> None:
+    def _warm_up_epoch(self, share: float, _: float) -> None:
         self.set_rates(self.optimizer, share)
         self.training_epoch()
 

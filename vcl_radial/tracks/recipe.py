@@ -119,7 +119,11 @@ def check_signature(recipe: Any, signature: Signature) -> None:
             )
 
 
-_FORMER_KEYS = {"dropout": ("mc_dropout", "rate"), "members": ("deep_ensemble", "members")}
+_FORMER_KEYS = {
+    "dropout": ("mc_dropout", "rate"),
+    "members": ("deep_ensemble", "members"),
+    "pretrain_epochs": ("ml_init_vcl", "ml_epochs"),
+}
 """Keys of recipes of before, each with the strategy whose option it is, and the option's name."""
 
 

@@ -245,19 +245,13 @@ def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]])
 
 
 def worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
-    """The validation AUC of the weights that would be kept after each epoch of the run.
-
-    Nothing of epochs of the means alone: they are no posterior, and are not kept.
-    """
-    recipe = run.recipe
+    """The validation AUC of the weights that would be kept after each epoch of the run."""
     best: dict[float, float] = {}
     values = {}
     for number, line in enumerate(lines, start=1):
-        if not line["site"] and line["epoch"] <= recipe.pretrain_epochs:
-            continue
         site = line["site"]
         best[site] = max(line["validation_auc"], best.get(site, 0.0))
-        values[number] = best[site] if recipe.select == "best" else line["validation_auc"]
+        values[number] = best[site] if run.recipe.select == "best" else line["validation_auc"]
     return values
 
 

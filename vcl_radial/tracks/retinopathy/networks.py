@@ -62,13 +62,6 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
 
 
 @contextmanager
-def at_means(network: nn.Module) -> Iterator[None]:
-    """Inside, training sees the posterior means and no noise."""
-    with drawn_by(_layers(network), lambda layer: layer.mean):
-        yield
-
-
-@contextmanager
 def truncated(network: nn.Module, threshold: float) -> Iterator[None]:
     """Inside, training draws w = mean + scale * noise with |noise| <= threshold.
 

@@ -100,7 +100,6 @@ class Recipe(MethodRecipe):
     """How a method trains and predicts.
 
     Attributes:
-        pretrain_epochs: of the means alone by their likelihood, at the start; `epochs` counts them.
         truncation: threshold in standard deviations of the noise of training (Appendix F).
         network: "resnet" (`vcl_radial.nn.resnet`), the paper's "vgg" (`vcl_radial.nn.vgg`),
             "convnet" (`vcl_radial.nn.convnet`), or one from outside.
@@ -127,7 +126,6 @@ class Recipe(MethodRecipe):
 
     posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
     network: Annotated[str, one_of(*NETWORKS, what="function")] = "resnet"
-    pretrain_epochs: Annotated[int, Field(ge=0)] = 0
     truncation: Positive | None = None
     channels: Count = 16
     first_stride: Annotated[int, Field(ge=1, le=4)] = 1
@@ -147,18 +145,12 @@ class Recipe(MethodRecipe):
     eval_samples: Count = 16
     precision: Literal["float32", "bfloat16"] = "float32"
 
-    unserved: ClassVar = {
-        "warm_up": "has epochs of its own before a task, which this track does not offer"
-    }
+    unserved: ClassVar = {}
 
     @model_validator(mode="after")
     def _goes_together(self) -> Recipe:
         if self.truncation is not None and self.posterior != "gaussian":
             raise ValueError('truncation needs posterior = "gaussian"')
-        if self.pretrain_epochs and self.posterior == "none":
-            raise ValueError("pretrain_epochs needs a posterior: without one all epochs are such")
-        if self.pretrain_epochs >= self.epochs:
-            raise ValueError("pretrain_epochs must be below epochs")
         if self.first_stride != 1 and self.network != "vgg":
             raise ValueError('first_stride needs network = "vgg"')
         return self

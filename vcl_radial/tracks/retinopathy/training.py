@@ -7,10 +7,12 @@ goes on from the state after an epoch ends with the same numbers as one that was
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from torch import Tensor
 from vcl_radial.data.fundus import Augmentation, FundusData, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.metrics.referral import auc
@@ -28,7 +31,7 @@ from vcl_radial.predict import own_randomness
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.schedules import SCHEDULES, set_rates
 from vcl_radial.tracks.methods import draws, make_method
-from vcl_radial.tracks.retinopathy.networks import at_means, make_network, make_optimizer, truncated
+from vcl_radial.tracks.retinopathy.networks import make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
 from vcl_radial.tracks.retinopathy.settings import Recipe, Run
@@ -124,9 +127,6 @@ class Training:
                 f"batch_size = {recipe.batch_size} must be a multiple of the {peers.world} "
                 "processes that share it"
             )
-        if site:
-            # The means have their start from the site before.
-            recipe = recipe.model_copy(update={"pretrain_epochs": 0})
         self.recipe, self.prepared = recipe, prepared
         self.seed, self.site = seed, site
         self.device, self.peers = torch.device(device), peers
@@ -180,7 +180,12 @@ class Training:
             schedule=self._schedule,
         )
         self.method.begin_task(self.task)
-        self.optimizer = self.method.make_optimizer(lambda network: make_optimizer(recipe, network))
+        self._start()
+
+    def _start(self) -> None:
+        """Make the optimiser."""
+        make = partial(make_optimizer, self.recipe)
+        self.optimizer = self.method.make_optimizer(make)
 
     def _schedule(self, done: float) -> float:
         """The factor of the learning rate, given the share of the epochs that is done."""
@@ -211,10 +216,20 @@ class Training:
     def run_epoch(self, on_batch: OnBatch = lambda: None) -> dict[str, float]:
         """Train for an epoch, validate, and return the epoch's line of the history.
 
+        The first comes after those that the method has before a task's own, if it has any.
+
         Raises:
             Diverged: the loss stopped being a finite number.
         """
         started = time.perf_counter()
+        if not self.epoch:
+            # No epoch of the task has their numbers, and so none their order and changes.
+            numbers = itertools.count(self.recipe.epochs)
+            warm_up(
+                self.method,
+                self._start,
+                lambda begin, end: self._pass(next(numbers), begin, end, on_batch),
+            )
         loss, nll, kl = self._train(on_batch)
         self.epoch += 1
         if not math.isfinite(loss):
@@ -223,10 +238,9 @@ class Training:
                 f"{where}the loss of epoch {self.epoch} is {loss}: "
                 "choose a smaller learning_rate or initial_rho"
             )
-        found = self.peers.from_first(self._validation_auc, self.device)
-        # Means alone are no posterior: the epochs before it begins cannot be chosen.
-        if self.epoch > self.recipe.pretrain_epochs and found > self.best_auc:
-            self.best_epoch, self.best_auc = self.epoch, found
+        validation_auc = self.peers.from_first(self._validation_auc, self.device)
+        if validation_auc > self.best_auc:
+            self.best_epoch, self.best_auc = self.epoch, validation_auc
             if self.recipe.select == "best":
                 self.best = copy.deepcopy(self.method.state_dict())
         values = (
@@ -236,7 +250,7 @@ class Training:
             loss,
             nll,
             kl,
-            found,
+            validation_auc,
             time.perf_counter() - started,
         )
         self.history.append(dict(zip(HISTORY, map(float, values), strict=True)))
@@ -272,27 +286,34 @@ class Training:
 
     def _train(self, on_batch: OnBatch) -> tuple[float, float, float]:
         """An epoch's loss and NLL, and the penalty at its end, which the loss holds."""
-        recipe, method = self.recipe, self.method
-        pretraining = self.epoch < recipe.pretrain_epochs
-        method.forget_caches()
-        step = self._step_of_means if pretraining else self._step
+        epochs, method = self.recipe.epochs, self.method
+        sums = self._pass(self.epoch, self.epoch / epochs, (self.epoch + 1) / epochs, on_batch)
+        of_method, nll = (self.peers.mean(sums) / len(self.batches)).tolist()
+        penalty, weight = self._penalty(), method.penalty_weight
+        of_loss = float(per_point(penalty, self.task.points, weight)) if weight else 0.0
+        return of_method + of_loss, nll, float(penalty)
+
+    def _pass(self, number: int, begin: float, end: float, on_batch: OnBatch) -> Tensor:
+        """Make a step on each batch, and return the sums over them of what `_nlls` gives.
+
+        Args:
+            number: of the pass, which its order, changes and draws follow from.
+            begin: the share of the epochs that is done before it, which sets the learning rate.
+            end: the share that is done after it.
+            on_batch: called after each step.
+        """
+        self.method.forget_caches()
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.network.train()
         rank = self.peers.rank
-        seed = derived(
-            self.seed, "epoch", *self._whose, self.epoch, *(("rank", rank) if rank else ())
-        )
-        with own_randomness(seed, self.device), self._noise(pretraining):
-            for number, batch in enumerate(self.batches.epoch(self.epoch)):
-                done = self.epoch + number / len(self.batches)
-                set_rates(self.optimizer, self.task.schedule, done / recipe.epochs)
-                sums += step(Batch(batch.x, batch.y))
+        seed = derived(self.seed, "epoch", *self._whose, number, *(("rank", rank) if rank else ()))
+        with own_randomness(seed, self.device), self._noise():
+            for place, batch in enumerate(self.batches.epoch(number)):
+                share = begin + (end - begin) * place / len(self.batches)
+                set_rates(self.optimizer, self.task.schedule, share)
+                sums += self._step(Batch(batch.x, batch.y))
                 on_batch()
-        of_method, nll = (self.peers.mean(sums) / len(self.batches)).tolist()
-        penalty = self._penalty()
-        weight = 0.0 if pretraining else method.penalty_weight
-        of_loss = float(per_point(penalty, self.task.points, weight)) if weight else 0.0
-        return of_method + of_loss, nll, float(penalty)
+        return sums
 
     def _step(self, batch: Batch) -> Tensor:
         """Make the method's step, and return what `_nlls` does."""
@@ -310,14 +331,6 @@ class Training:
         method.step(self.optimizer)
         return nlls
 
-    def _step_of_means(self, batch: Batch) -> Tensor:
-        """Step along the gradient of the NLL alone, and return what `_nlls` does."""
-        self.optimizer.zero_grad()
-        outputs = self.method.outputs(batch)
-        torch.autograd.backward(self.method.nll(outputs, batch.y))
-        self.optimizer.step()
-        return self._nlls(outputs, batch.y)
-
     @torch.no_grad()
     def _nlls(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The NLL in the method's objective, and the mean over all outputs, `[2]`."""
@@ -332,9 +345,7 @@ class Training:
         self.method.loss_value = False
         return torch.as_tensor(penalty)
 
-    def _noise(self, pretraining: bool) -> AbstractContextManager[None]:
-        if pretraining:
-            return at_means(self.network)
+    def _noise(self) -> AbstractContextManager[None]:
         if self.recipe.truncation is not None:
             return truncated(self.network, self.recipe.truncation)
         return nullcontext()

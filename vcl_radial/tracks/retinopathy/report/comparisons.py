@@ -84,9 +84,9 @@ def shifts(method: str, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Tab
         table = means(put_together(of_set, "scores"))
         by = main_uncertainty(table)
         parts = ["test" if name == trained_on else name for name in sets]
-        asked = [("auc", part, 0.0) for part in parts] + [("ood_auc", part, None) for part in others]
-        scores = [(at(table, metric, by, share), part) for metric, part, share in asked]
-        cells = [cell(of[of["part"] == part], patients=False) for of, part in scores]
+        auc, ood = at(table, "auc", by, 0.0), at(table, "ood_auc", by, None)
+        asked = [*((auc, part) for part in parts), *((ood, part) for part in others)]
+        cells = [cell(of[of["part"] == part], patients=False) for of, part in asked]
         rows.append([trained_on, *cells, str(len(of_set))])
     names = [*sets, *(f"{name}: OOD" for name in others)]
     heads = [Column(name, better="higher") for name in names]

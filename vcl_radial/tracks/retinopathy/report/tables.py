@@ -116,7 +116,7 @@ def tweaks(recipe: Mapping[str, Any]) -> str:
         recipe: as a run's spec holds it.
     """
     named = []
-    if recipe["pretrain_epochs"]:
+    if recipe.get("strategy") == "ml_init_vcl":
         named.append("means first")
     if recipe["posterior"] != "none":
         if "initial_noise" in recipe:
