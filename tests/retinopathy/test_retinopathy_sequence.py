@@ -20,6 +20,7 @@ from vcl_radial.runs.sections import Figure, Table
 from vcl_radial.tracks.retinopathy.execute import together
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
+from vcl_radial.tracks.retinopathy.report.comparisons import by_site
 from vcl_radial.tracks.retinopathy.sections import sections
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 from vcl_radial.tracks.retinopathy.training import Training
@@ -214,6 +215,17 @@ def test_the_report_of_a_sequence_shows_what_is_left_of_each_site(tmp_path):
     assert [axes.get_xlabel() for axes in panels] == ["AUC on task"] * 2
     (curve,) = pictures["in-sequence"].draw().axes
     assert curve.get_ylabel() == "AUC (%)"
+
+
+def test_validation_parts_of_sites_are_the_sites_of_its_table(tmp_path):
+    sites = ("camera-a", "camera-b")
+    retinopathy_helpers.finished_run(tmp_path, "radial-vcl", 0, sites=sites)
+    (run,), _ = gather(tmp_path)
+    scores = run.tables["scores"].assign(method="radial-vcl", seed=0)
+    on_validation = scores.assign(part=scores["part"] + " validation")
+    tables = [by_site(each, sites, "b") for each in (scores, on_validation)]
+    assert len(tables[0]) == 4
+    pd.testing.assert_frame_equal(*tables)
 
 
 # Parts

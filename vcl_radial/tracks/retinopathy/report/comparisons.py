@@ -29,6 +29,7 @@ from vcl_radial.tracks.retinopathy.report.tables import (
     put_together,
     words,
 )
+from vcl_radial.tracks.retinopathy.settings import VALIDATION
 
 OUT_OF_DISTRIBUTION: Final = {
     "ood_auc": "AUC",
@@ -179,17 +180,20 @@ def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.Da
         `benchmark, method, seed, task_trained, task_evaluated, metric, value`; sites count from 1,
         the metric is "AUC", in per cent.
     """
-    of_all = (scores["metric"] == "auc") & (scores["referred"] == 0) & scores["part"].isin(sites)
+    numbers = {site: number for number, site in enumerate(sites, start=1)}
+    parts = numbers
+    if not scores["part"].isin(sites).any():  # of runs that are scored on validation data
+        parts = {f"{site} {VALIDATION}": number for site, number in numbers.items()}
+    of_all = (scores["metric"] == "auc") & (scores["referred"] == 0) & scores["part"].isin(parts)
     # Before any is referred, every uncertainty has the same.
     auc = scores[of_all].drop_duplicates(["method", "seed", "after", "part"])
-    numbers = {site: number for number, site in enumerate(sites, start=1)}
     return pd.DataFrame(
         {
             "benchmark": benchmark,
             "method": auc["method"],
             "seed": auc["seed"],
             "task_trained": auc["after"].map(numbers),
-            "task_evaluated": auc["part"].map(numbers),
+            "task_evaluated": auc["part"].map(parts),
             "metric": "AUC",
             "value": auc["value"],
         }
