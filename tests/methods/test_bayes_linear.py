@@ -7,8 +7,8 @@ from scipy import stats
 from sklearn.linear_model import Ridge
 
 from vcl_radial.errors import UserError
-from vcl_radial.likelihoods import Gaussian
-from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma
+from vcl_radial.likelihoods import Bernoulli, Gaussian
+from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma, prior_precision
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP
 
@@ -22,13 +22,18 @@ def problem(n=60, d=4):
 
 
 def updated(prior, x, y, batch=25):
-    return prior.update(lambda: zip(x.split(batch), y.split(batch), strict=True))
+    return prior.update(lambda: zip(x.split(batch), y[:, None].split(batch), strict=True))
 
 
 def method(d=4, hidden=(), likelihood=None, **settings):
     torch.manual_seed(0)
     network = MLP(d, 1, hidden=hidden, multi_head=False, posterior=None)
     return BayesLinear(network, likelihood=likelihood or Gaussian(1.0, 0.1), **settings)
+
+
+def posterior(learner):
+    """Of the one head."""
+    return learner.network.head.output.posterior
 
 
 def learn(learner, x, y, *parts, batch=25):
@@ -68,7 +73,7 @@ def test_the_location_is_that_of_ridge_regression():
     x, y = problem()
     location, _, _ = updated(NormalGamma.prior(4, 0.3, 1.0, 0.1), x, y).predictive(x)
     ridge = Ridge(alpha=0.3**-2, fit_intercept=False).fit(x.numpy(), y.numpy())
-    np.testing.assert_allclose(location, ridge.predict(x.numpy()), rtol=1e-9)
+    np.testing.assert_allclose(location[:, 0], ridge.predict(x.numpy()), rtol=1e-9)
 
 
 def test_no_points_change_nothing_and_points_seen_twice_count_twice():
@@ -94,9 +99,9 @@ def test_tasks_one_after_another_in_any_order_end_where_all_points_at_once_do(fe
     for order in (rows, rows[::-1]):
         in_parts = learn(method(**make), x.float(), y.float(), *order)
         for part in PARTS:
-            ends = (getattr(learner.network, part) for learner in (in_parts, at_once))
+            ends = (getattr(posterior(learner), part) for learner in (in_parts, at_once))
             torch.testing.assert_close(*ends, rtol=1e-8, atol=1e-8)
-    assert not torch.equal(at_once.network.mean, method(**make).network.mean)
+    assert not torch.equal(posterior(at_once).mean, posterior(method(**make)).mean)
 
 
 def test_features_are_inputs_and_a_1_or_what_the_body_gives_and_a_1():
@@ -104,12 +109,12 @@ def test_features_are_inputs_and_a_1_or_what_the_body_gives_and_a_1():
     linear = learn(method(), x.float(), y.float(), torch.arange(60))
     with_one = torch.cat([x.float().double(), torch.ones(60, 1)], 1)
     exact = updated(NormalGamma.prior(5, 1.0, 1.0, 0.1), with_one, y.float().double())
-    torch.testing.assert_close(linear.network.posterior.mean, exact.mean)
+    torch.testing.assert_close(posterior(linear).mean, exact.mean)
     body = method(hidden=(6,), features="body")
     units = MLP(4, 1, hidden=(6,), multi_head=False, posterior=None)
-    units.body.load_state_dict(body.network.body.body.state_dict())
+    units.body.load_state_dict(body.network.features.body.body.state_dict())
     units.head.output.weight.data, units.head.output.bias.data = torch.eye(6), torch.zeros(6)
-    torch.testing.assert_close(body.network.features(x.float())[:, :-1], units(x.float()).double())
+    torch.testing.assert_close(body.network.phi(x.float())[:, :-1], units(x.float()))
 
 
 def test_draws_are_of_the_posterior():
@@ -118,8 +123,8 @@ def test_draws_are_of_the_posterior():
     learner = learn(method(), x.float(), y.float(), torch.arange(60))
     new = torch.randn(3, 4)
     draws = learner.draws(new, samples=20_000).squeeze(-1)
-    q, phi = learner.network.posterior, learner.network.features(new)
-    torch.testing.assert_close(draws.mean(0), phi @ q.mean, rtol=0, atol=0.01)
+    q, phi = posterior(learner), learner.network.phi(new).double()
+    torch.testing.assert_close(draws.mean(0), (phi @ q.mean)[:, 0], rtol=0, atol=0.01)
     covariance = phi @ torch.linalg.inv(q.precision) @ phi.T * q.rate / (q.shape - 1)
     torch.testing.assert_close(torch.cov(draws.T), covariance, rtol=0.1, atol=1e-4)
     assert torch.equal(draws[:5], learner.draws(new, samples=5).squeeze(-1))
@@ -128,7 +133,7 @@ def test_draws_are_of_the_posterior():
 def test_its_noise_is_known_to_the_likelihood():
     x, y = problem()
     learner = learn(method(), x.float(), y.float(), torch.arange(60))
-    q = learner.network.posterior
+    q = posterior(learner)
     torch.testing.assert_close(learner.likelihood.noise.mean.double(), q.shape / q.rate)
 
 
@@ -142,7 +147,7 @@ def test_its_state_is_all_of_it(tmp_path):
     for learned in (learner, again):
         learn(learned, x.float(), y.float(), rows[2])
     for part in PARTS:
-        assert torch.equal(getattr(learner.network, part), getattr(again.network, part))
+        assert torch.equal(getattr(posterior(learner), part), getattr(posterior(again), part))
     predicted = [learned.predict(x.float()) for learned in (learner, again)]
     assert torch.equal(predicted[0].scale, predicted[1].scale)
 
@@ -167,7 +172,119 @@ def test_inputs_of_another_size_are_named():
         learner.network(torch.zeros(2, 5))
 
 
-def test_it_serves_a_number_alone():
-    network = torch.nn.Linear(4, 1)
-    with pytest.raises(UserError, match="does not serve a categorical likelihood"):
-        BayesLinear(network)
+def test_it_serves_numbers_and_classes():
+    with pytest.raises(UserError, match="does not serve a bernoulli likelihood"):
+        BayesLinear(torch.nn.Linear(4, 1), likelihood=Bernoulli())
+
+
+# Classes
+
+
+def classes(n=60, d=4, count=3):
+    torch.manual_seed(1)
+    y = torch.arange(n) % count
+    return torch.randn(n, d) + 1.5 * torch.eye(count, d)[y], y
+
+
+def of_classes(d=4, count=3, multi_head=False, **settings):
+    torch.manual_seed(0)
+    network = MLP(d, count, hidden=(6,), multi_head=multi_head, posterior=None)
+    return BayesLinear(network, **settings)
+
+
+def test_of_classes_the_mean_is_that_of_ridge_regression_on_unit_vectors():
+    x, y = classes()
+    q = posterior(learn(of_classes(prior_scale=0.5), x, y, *torch.randperm(60).tensor_split(4)))
+    with_one = torch.cat([x, torch.ones(60, 1)], 1).double().numpy()
+    ridge = Ridge(alpha=4.0, fit_intercept=False).fit(with_one, np.eye(3)[y])
+    np.testing.assert_allclose(q.mean.T, ridge.coef_, rtol=1e-7, atol=1e-9)
+
+
+def test_a_class_that_has_not_come_yet_is_unlikely():
+    x, y = classes(300)
+    early = learn(of_classes(), x, y, (y < 2).nonzero()[:, 0])
+    assert (early.predict(x).argmax(1) < 2).float().mean() > 0.95
+    later = learn(early, x, y, (y == 2).nonzero()[:, 0])
+    assert (later.predict(x).argmax(1) == y).float().mean() > 0.7
+
+
+def test_a_head_learns_the_points_of_its_task_alone():
+    x, y = classes()
+    learner = of_classes(multi_head=True)
+    first, second = (torch.arange(30), torch.arange(30, 60))
+    for label, rows in enumerate((first, second)):
+        data = [Batch(x[rows], y[rows], label)]
+        task = Task(label, 30, lambda data=data: data, heads=[label])
+        learner.begin_task(task)
+        learner.end_task(task)
+    learner.network.eval()
+    alone = learn(of_classes(), x, y, second)
+    torch.testing.assert_close(learner.predict(x, 1), alone.predict(x))
+    mixed = torch.arange(60) % 2
+    together = learner.predict(x, mixed)
+    torch.testing.assert_close(together[1::2], learner.predict(x[1::2], 1))
+
+
+def test_a_point_is_predicted_by_the_posterior_without_it():
+    """m / s of every point, by learning all the others."""
+    x, y = classes(20)
+    seen = []
+    learner = of_classes()
+    learner.network.head.output.sharpness.observe = lambda *points: seen.append(points)
+    learn(learner, x, y, torch.arange(20))
+    ((outputs, labels),) = seen
+    assert torch.equal(labels, y)
+    for i in range(20):
+        others = torch.tensor([k for k in range(20) if k != i])
+        q = posterior(learn(of_classes(), x, y, others))
+        phi = learner.network.phi(x[i : i + 1])
+        location, scale, _ = q.predictive(phi)
+        spread = scale.square() * q.shape / q.rate
+        torch.testing.assert_close(outputs[i], (location / spread)[0])
+
+
+def test_probabilities_are_as_sharp_as_makes_new_points_most_likely():
+    x, y = classes(4_000, count=4)
+    learner = learn(of_classes(count=4), x[:2_000], y[:2_000], torch.arange(2_000))
+    log_p = learner.predict(x[2_000:])
+    losses = {
+        factor: torch.nn.functional.cross_entropy(factor * log_p, y[2_000:])
+        for factor in (0.6, 1.0, 1.6)
+    }
+    assert min(losses, key=losses.get) == 1.0
+
+
+def test_the_first_prior_is_the_one_that_makes_the_first_targets_most_likely():
+    x, y = problem(n=30)
+    prior = NormalGamma.prior(4, 1.0, 2.0, 0.8)
+
+    def log_evidence(alpha):
+        spread = torch.eye(30).double() + x @ x.T / alpha
+        t = stats.multivariate_t(np.zeros(30), (0.8 / 2.0) * spread.numpy(), df=4.0)
+        return t.logpdf(y.numpy())
+
+    chosen = prior_precision(lambda: [(x, y[:, None])], prior)
+    around = [log_evidence(chosen * factor) for factor in (0.8, 1.0, 1.25)]
+    assert max(around) == around[1]
+    learner = learn(method(evidence=True), x.float(), y.float(), torch.arange(30))
+    with_one = torch.cat([x.float().double(), torch.ones(30, 1)], 1)
+    prior = NormalGamma.prior(5, 1.0, 1.0, 0.1)
+    alpha = prior_precision(lambda: [(with_one, y.float().double()[:, None])], prior)
+    gram = with_one.T @ with_one
+    torch.testing.assert_close(posterior(learner).precision, gram + alpha * torch.eye(5))
+    again = learn(learner, x.float(), y.float(), torch.arange(30))
+    torch.testing.assert_close(posterior(again).precision, 2 * gram + alpha * torch.eye(5))
+
+
+@pytest.mark.parametrize("settings", [{"features": "random-relu", "units": 30, "evidence": True}])
+def test_features_are_fitted_to_the_first_task_and_stay(settings, tmp_path):
+    x, y = classes()
+    learner = learn(of_classes(**settings), x, y, torch.arange(30))
+    phi = learner.network.phi(x)
+    learn(learner, x, y, torch.arange(30, 60))
+    assert torch.equal(learner.network.phi(x), phi)
+    torch.save(learner.state_dict(), tmp_path / "state")
+    again = of_classes(**settings)
+    again.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+    again.network.eval()
+    assert torch.equal(again.predict(x), learner.predict(x))

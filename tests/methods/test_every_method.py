@@ -46,13 +46,15 @@ VARIANTS = {
     "si by sgd": {"optimizer": SGD},
     "gvcl gaussian": {"strength": 5.0, "posterior": "gaussian"},
     "badam linearised": {"lr": 1e-2, "prior_scale": 0.1, "linearised": True},
+    "bayes_linear random": {"features": "random-relu", "units": 50, "evidence": True},
+    "bayes_discriminant random": {"features": "random-relu", "units": 50},
     "laplace_linearised diagonal": {"lr": 1e-2, "structure": "diagonal"},
     "laplace_linearised last-layer": {"lr": 1e-2, "structure": "last-layer"},
     "laplace_kronecker summed": {"lr": 1e-2, "factors": "summed"},
     "deep_ensemble radial": {"members": 2, "posterior": "radial"},
     "deep_ensemble rdp": {"members": 2, "posterior": RDPSettings("row", 0.05), "lr": 1e-2},
 }
-LINEAR_ONLY = {"sfsvi", "vogn", "laplace_linearised"}
+LINEAR_ONLY = {"bayes_discriminant", "bayes_linear", "sfsvi", "vogn", "laplace_linearised"}
 """Methods that know no convolution."""
 CASES = {name: QUICK.get(name, {}) for name in OF_CLASSES} | VARIANTS
 ONE_AFTER_ANOTHER = [

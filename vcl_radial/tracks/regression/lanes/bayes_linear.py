@@ -33,14 +33,14 @@ def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> list[Mixture]:
     predictions: list[Mixture] = []
     for part in parts:
         rows = zip(part.x, part.y, part.points.tolist(), strict=True)
-        of_lanes = [(_with_one(x[:n]), y[:n].double()) for x, y, n in rows]
+        of_lanes = [(_with_one(x[:n]), y[:n].double()[:, None]) for x, y, n in rows]
         posteriors = [
             q.update(lambda points=points: [points])  # type: ignore[misc]
             for q, points in zip(posteriors, of_lanes, strict=True)
         ]
-        found = [q.predictive(_with_one(x)) for q, x in zip(posteriors, job.x, strict=True)]
-        mean, scale, degrees = (torch.stack(t) for t in zip(*found, strict=True))
-        predictions.append(Mixture(mean[None], scale[None], degrees[None, :, None]))
+        predicted = [q.predictive(_with_one(x)) for q, x in zip(posteriors, job.x, strict=True)]
+        mean, scale, degrees = (torch.stack(t) for t in zip(*predicted, strict=True))
+        predictions.append(Mixture(mean.squeeze(-1)[None], scale[None], degrees[None, :, None]))
     job.on_step(job.recipe.steps * len(parts))
     return predictions
 

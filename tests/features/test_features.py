@@ -1,0 +1,114 @@
+"""Features: fixed maps, fitted to the inputs of the first task."""
+
+import pytest
+import torch
+
+from vcl_radial.errors import UserError
+from vcl_radial.features import Inputs, Patches, RandomReLU
+
+
+def images(n=40, side=12, channels=1):
+    return torch.rand(n, channels, side, side, generator=torch.Generator().manual_seed(3))
+
+
+def fitted(features, x, batch=7):
+    features.fit(lambda: x.split(batch))
+    return features
+
+
+@pytest.mark.parametrize("make", [lambda: RandomReLU(30), lambda: Patches(8, 3, 2)])
+def test_they_are_as_many_as_they_say_and_all_0_before_they_are_fitted(make):
+    features, x = make(), images()
+    assert features(x).shape == (40, features.size)
+    assert not features(x).any()
+    assert (fitted(features, x)(x) >= 0).all()
+    assert features(x).std(0).min() > 0
+
+
+@pytest.mark.parametrize("make", [lambda: RandomReLU(30), lambda: Patches(8, 3, 2)])
+def test_a_seed_and_the_inputs_make_the_map_and_batches_do_not(make):
+    x, maps = images(), []
+    for batch in (7, 40):
+        torch.manual_seed(0)
+        maps.append(fitted(make(), x, batch)(x))
+    torch.testing.assert_close(*maps)
+    torch.manual_seed(1)
+    assert not torch.allclose(fitted(make(), x)(x), maps[0])
+
+
+@pytest.mark.parametrize("make", [lambda: RandomReLU(30), lambda: Patches(8, 3, 2)])
+def test_a_map_does_not_see_the_light_and_contrast_of_all_images(make):
+    """An affine change of every value leaves the features as they are."""
+    maps = []
+    for x in (images(), 50 + 20 * images()):
+        torch.manual_seed(0)
+        maps.append(fitted(make(), x)(x))
+    torch.testing.assert_close(*maps, rtol=1e-3, atol=1e-4)
+
+
+def test_random_units_are_a_rectified_linear_map_of_standardised_inputs():
+    torch.manual_seed(0)
+    x = 3 + 2 * torch.randn(2_000, 50)
+    features = fitted(RandomReLU(500), x)(x)
+    # W x / s is N(0, 1) over the units, b uniform: an even chance of either side of 0.
+    assert (features > 0).float().mean() == pytest.approx(0.5, abs=0.03)
+    assert features.square().mean() == pytest.approx((1 + 1 / 3) / 2, rel=0.1)
+
+
+def test_responses_are_those_of_whitened_patches():
+    """Of one cell as large as the image, by a loop over places."""
+    torch.manual_seed(0)
+    x = images(6, side=6, channels=2)
+    features = fitted(Patches(5, 3, 1), x)
+    out = features(x)
+    standard = (x - features.shift) / features.scale
+    total = torch.zeros(6, 5)
+    for row in range(4):
+        for column in range(4):
+            p = standard[:, :, row : row + 3, column : column + 3].flatten(1)
+            p = (p - p.mean(1, keepdim=True)) / (p.std(1, keepdim=True) + 0.3)
+            total += (p @ features.filters - features.offset - 0.5).relu()
+    torch.testing.assert_close(out, (total / 16).sqrt())
+
+
+def test_the_filters_have_length_1_where_patches_are_white():
+    torch.manual_seed(0)
+    features = fitted(Patches(5, 3, 1), images(200))
+    standard = (images(200) - features.shift) / features.scale
+    patches = torch.nn.functional.unfold(standard, 3).transpose(1, 2).flatten(0, 1)
+    patches = (patches - patches.mean(1, keepdim=True)) / (patches.std(1, keepdim=True) + 0.3)
+    values, vectors = torch.linalg.eigh(torch.cov(patches.T))
+    whiten = (vectors * (values.clamp(min=0) + 0.1).rsqrt()) @ vectors.T
+    lengths = torch.linalg.solve(whiten, features.filters).norm(dim=0)
+    torch.testing.assert_close(lengths, torch.ones(5), rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_flat_images_have_the_patches_of_square_ones(channels):
+    maps = []
+    for x in (images(channels=channels), images(channels=channels).flatten(1)):
+        torch.manual_seed(0)
+        maps.append(fitted(Patches(8, 3, 2), x)(x))
+    assert torch.equal(*maps)
+
+
+def test_inputs_are_what_they_are():
+    x = images()
+    assert torch.equal(Inputs(144)(x), x.flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: RandomReLU(0), r"options.units = 0 must be at least 1"),
+        (lambda: Patches(0), r"options.filters = 0 must be at least 1"),
+        (lambda: Patches(patch=1), r"options.patch = 1 must be at least 2"),
+        (lambda: Patches(pool=0), r"options.pool = 0 must be at least 1"),
+        (lambda: fitted(Patches(), torch.zeros(2, 10)), r"wants images, and .* are \[10\]"),
+        (lambda: fitted(Patches(5, 6, 4), images(side=5)), r"too large for images of 5 pixels"),
+        (lambda: fitted(Patches(5_000, 3, 2), images(4)), r"more than the 400 patches"),
+    ],
+)
+def test_what_is_no_map_is_said_with_the_mend(make, words):
+    with pytest.raises(UserError, match=words):
+        make()

@@ -1,0 +1,235 @@
+"""Bayesian discriminant analysis: classes are Gaussians of one covariance, carried exactly.
+
+    phi(x) | c ~ N(mu_c, Sigma),    mu_c | Sigma ~ N(m_0, Sigma / kappa_0),
+    Sigma ~ inverse-Wishart(Psi_0 = lambda I, nu_0 = D + 2),    p(c) ~ Dirichlet(1, ..., 1)
+
+with phi(x) features of the inputs. The prior is conjugate (Murphy 2012, section 4.6.3): what the
+points of all tasks so far leave are their number, their sum in every class, and the sum of their
+squares, n_c, s_c and S, whatever their order. With kappa_c = kappa_0 + n_c
+
+    m_c = (kappa_0 m_0 + s_c) / kappa_c,    nu = nu_0 + n,
+    Psi = Psi_0 + S + sum_c (kappa_0 m_0 m_0' - kappa_c m_c m_c')
+
+and a new point of class c is Student-t, of nu - D + 1 degrees of freedom. By Bayes' rule
+
+    p(c | x) = softmax(beta [log p(c) + log St(phi(x); c)])_c
+
+with beta what `vcl_radial.calibration` learns from every point's prediction by all others: features
+are no Gaussians, and at beta = 1 such a model is far too certain. The mean m_0 is that of the first
+task's features, and its lambda is the one that makes them most likely. As streaming discriminant
+analysis (Hayes and Kanan 2020), but for the prior, and for the test points' unknown means.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from vcl_radial.calibration import POINTS, Sharpness
+from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
+
+_STAY = "counts", "squares", "centre", "ridge"
+
+KAPPA = 1e-2
+"""kappa_0: a class's mean is as well known as by so many points before there are any."""
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """What the points of C classes leave; all tensors float64.
+
+    Attributes:
+        counts: n_c, `[C]`.
+        sums: s_c, `[C, D]`.
+        squares: S, `[D, D]`.
+        centre: m_0, `[D]`.
+        ridge: lambda.
+    """
+
+    counts: Tensor
+    sums: Tensor
+    squares: Tensor
+    centre: Tensor
+    ridge: Tensor
+
+    @classmethod
+    def empty(cls, d: int, classes: int) -> Discriminant:
+        """Before any point."""
+        zeros = {"dtype": torch.float64}
+        return cls(
+            torch.zeros(classes, **zeros),
+            torch.zeros(classes, d, **zeros),
+            torch.zeros(d, d, **zeros),
+            torch.zeros(d, **zeros),
+            torch.ones((), **zeros),
+        )
+
+    def update(self, points: PointsOf) -> Discriminant:
+        """With more points."""
+        counts, sums, squares = self.counts.clone(), self.sums.clone(), self.squares.clone()
+        for phi, y in points():
+            of_class = one_hot(y, len(counts)).double()
+            counts += of_class.sum(0)
+            sums += of_class.T @ phi.double()
+            squares += gram(phi)
+        return replace(self, counts=counts, sums=sums, squares=squares)
+
+    @property
+    def kappas(self) -> Tensor:
+        """kappa_c, `[C]`."""
+        return KAPPA + self.counts
+
+    @cached_property
+    def means(self) -> Tensor:
+        """m_c, `[C, D]`."""
+        return (KAPPA * self.centre + self.sums) / self.kappas[:, None]
+
+    @cached_property
+    def scatter(self) -> Tensor:
+        """Psi without Psi_0."""
+        start = KAPPA * len(self.counts) * torch.outer(self.centre, self.centre)
+        return self.squares + start - (self.kappas[:, None] * self.means).T @ self.means
+
+    @property
+    def degrees(self) -> Tensor:
+        """nu, a scalar."""
+        return self.counts.sum() + len(self.centre) + 2
+
+    @cached_property
+    def root(self) -> Tensor:
+        """L with L L' = Psi, lower triangular."""
+        d = len(self.centre)
+        return torch.linalg.cholesky(self.scatter + self.ridge * torch.eye(d).to(self.scatter))
+
+    def evidence(self, log_ridge: float) -> float:
+        """Log p(points | classes) in nats, but for a constant, at lambda = exp(log_ridge).
+
+        nu_0 / 2 log |Psi_0| - nu / 2 log |Psi|
+        """
+        at, d = replace(self, ridge=torch.tensor(log_ridge).exp().to(self.ridge)), len(self.centre)
+        volume = 2 * at.root.diagonal().log().sum()
+        return float((d + 2) / 2 * d * log_ridge - self.degrees / 2 * volume)
+
+    def whitened(self, phi: Tensor) -> tuple[Tensor, Tensor]:
+        """L^-1 phi of points `[n, D]`, and L^-1 m_c; `[n, D]` and `[C, D]`."""
+        rows = torch.cat([phi.double(), self.means]).T
+        solved = torch.linalg.solve_triangular(self.root, rows, upper=False).T
+        return solved[: len(phi)], solved[len(phi) :]
+
+    def log_joint(self, phi: Tensor) -> Tensor:
+        """Log p(c) + log St(phi; c) of points `[n, D]`, but for what all classes share."""
+        points, means = self.whitened(phi)
+        return self._log_joint(torch.cdist(points, means).square(), self.kappas, self.degrees)
+
+    def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
+        """The same of points that were learned, `[n, D]`, from all others.
+
+        Without a point x of class y, kappa_y and nu are 1 less, and Psi is less a u u' with
+        u = x - m_y and a = kappa_y / (kappa_y - 1); x is kappa_y / (kappa_y - 1) u from the mean.
+        """
+        points, means = self.whitened(phi)
+        of_class = one_hot(y, len(means)).bool()
+        away = points[:, None] - means  # `[n, C, D]`
+        u = away[of_class]
+        kappa = self.kappas[y]
+        a, length = kappa / (kappa - 1), u.square().sum(1)
+        along = torch.einsum("ncd,nd->nc", away, u)
+        left = (1 - a * length).clamp(min=1e-12)
+        squares = away.square().sum(2) + (a / left)[:, None] * along.square()
+        squares[of_class] = a.square() * length / left
+        kappas = self.kappas - of_class.double()
+        return self._log_joint(squares, kappas, self.degrees - 1)
+
+    def _log_joint(self, squares: Tensor, kappas: Tensor, degrees: Tensor) -> Tensor:
+        d, spread = len(self.centre), 1 + 1 / kappas
+        log_t = -d / 2 * spread.log() - (degrees + 1) / 2 * torch.log1p(squares / spread)
+        return (kappas - KAPPA + 1).log() + log_t
+
+
+class DiscriminantHead(nn.Module):
+    """Logits `[B, C]` of features `[B, D]` and a 1, which is left out.
+
+    Args:
+        start: before any point.
+    """
+
+    counts: Tensor
+    squares: Tensor
+    centre: Tensor
+    ridge: Tensor
+
+    def __init__(self, start: Discriminant) -> None:
+        super().__init__()
+        self.sums = nn.Parameter(start.sums)
+        for name in _STAY:
+            self.register_buffer(name, getattr(start, name))
+        self.sharpness = Sharpness()
+        self._known: tuple[Any, Discriminant] | None = None
+
+    @property
+    def learned(self) -> Discriminant:
+        """What the points have left, as it is now; its root is computed once."""
+        tensors = (self.counts, self.sums.detach(), self.squares, self.centre, self.ridge)
+        state = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
+        if self._known is None or self._known[0] != state:
+            self._known = state, Discriminant(*tensors)
+        return self._known[1]
+
+    @torch.no_grad()
+    def take(self, learned: Discriminant) -> None:
+        """Have what other points have left."""
+        self.sums.copy_(learned.sums)
+        for name in _STAY:
+            setattr(self, name, getattr(learned, name))
+
+    def forward(self, phi: Tensor) -> Tensor:
+        """The logits."""
+        return self.sharpness.beta * self.learned.log_joint(phi[:, :-1])
+
+
+class BayesDiscriminant(FixedFeatureMethod):
+    """Carry the exact posterior of a Gaussian for every class, all of one covariance, forward.
+
+    Memory is D^2 + C D numbers in float64, the time of a task D^2 for each point and D^3 once.
+
+    Args:
+        network: as in `FixedFeatureMethod`.
+        settings: those of `FixedFeatureMethod`.
+
+    Raises:
+        UserError: as in `FixedFeatureMethod`, or a likelihood of no classes.
+    """
+
+    likelihoods = frozenset({"categorical"})
+
+    def __init__(self, network: nn.Module, **settings: Any) -> None:
+        super().__init__(network, **settings)
+
+    def make_head(self, size: int, outputs: int) -> DiscriminantHead:
+        """A head that has seen nothing."""
+        return DiscriminantHead(Discriminant.empty(size - 1, outputs))
+
+    def learn_head(self, head: nn.Module, points: PointsOf) -> None:
+        """Add the points to what is known of their classes, and see how sharp that may predict."""
+        assert isinstance(head, DiscriminantHead)
+        before = head.learned
+        after = before.update(lambda: ((phi[:, :-1], y) for phi, y in points()))
+        if not before.counts.any():
+            after = replace(after, centre=after.sums.sum(0) / after.counts.sum())
+            ridge = math.exp(most_likely(after.evidence))
+            after = replace(after, ridge=torch.tensor(ridge).to(after.ridge))
+        head.take(after)
+        step = max(1, self.task.points // POINTS)
+        for batch, labels in points():
+            phi, y = batch[::step, :-1], labels[::step]
+            head.sharpness.observe(head.learned.without_itself(phi, y), y)
+
+    def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+        """The logits of the predictive, `[1, B, C]`."""
+        return super().draws(x, task, **{**of_draws, "samples": 1})

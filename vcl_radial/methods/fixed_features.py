@@ -1,0 +1,267 @@
+"""What methods share that learn in closed form, where a task ends, on features that do not move."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from vcl_radial.errors import UserError
+from vcl_radial.features import Features, Inputs, Patches, RandomReLU
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights
+
+ROWS = 2_048
+"""Points whose features are held at a time, at least a batch."""
+
+
+_BOUNDS = -12.0, 16.0
+
+PointsOf = Callable[[], Iterator[tuple[Tensor, Tensor]]]
+"""Gives features `[n, D]` and targets `[n]`, some at a time, whenever it is called."""
+
+
+class FeatureModel(nn.Module):
+    """A head, or one for each task, on features of the inputs and a 1.
+
+    Args:
+        features: of the inputs; they stay as they are.
+        make_head: makes one head.
+        multi_head: whether every task has one.
+    """
+
+    fitted: Tensor
+
+    def __init__(
+        self, features: Features, make_head: Callable[[], nn.Module], *, multi_head: bool
+    ) -> None:
+        super().__init__()
+        self.features = features.requires_grad_(False)
+        self.head = (MultiHead if multi_head else SingleHead)(make_head)
+        self.register_buffer("fitted", torch.tensor(False))
+        # Heads come with their tasks, and an optimiser wants a parameter before.
+        self.nothing = nn.Parameter(torch.zeros(0))
+
+    def phi(self, x: Tensor) -> Tensor:
+        """The features and a 1, `[B, D]`.
+
+        Raises:
+            UserError: they are not as many as the head has weights for.
+        """
+        features = self.features(x)
+        if features.shape[1:] != (self.features.size,):
+            raise UserError(
+                f"a linear model of {self.features.size} features, as many as the network's first "
+                f"linear layer has inputs, was given {list(features.shape[1:])}: take a network "
+                "of linear layers, or other options.features"
+            )
+        return torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
+
+    def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """What the head says of inputs."""
+        outputs: Tensor = self.head(self.phi(x), task)
+        return outputs
+
+
+class FixedFeatureMethod(Method):
+    """Learn heads in closed form, on features of the inputs that no task changes.
+
+    Define `make_head`, what a task leaves in `learn_head`, and `draws` or `predict`.
+
+    Args:
+        network: of point estimates; a linear model with as many outputs takes its place.
+        features: "inputs" for those of the network, flattened; "body" for what the network gives to
+            its one head, under the weights that it starts with; "random-relu" and "patches" as in
+            `vcl_radial.features`.
+        units: of "random-relu".
+        filters: of "patches".
+        patch: of "patches", their side.
+        pool: of "patches", cells along a side.
+        settings: those of `Method`.
+
+    Raises:
+        UserError: the network's weights have a posterior or it has not these features, or an option
+            is out of its range.
+    """
+
+    closed_form = True
+    network: FeatureModel
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        features: str = "inputs",
+        units: int = 2000,
+        filters: int = 400,
+        patch: int = 6,
+        pool: int = 4,
+        **settings: Any,
+    ) -> None:
+        if any(isinstance(module, VariationalWeights) for module in network.modules()):
+            raise UserError(
+                f"{type(self).__name__} has a posterior of its own over a linear model: set "
+                "posterior = 'none'"
+            )
+        super().__init__(network, **settings)
+        outputs = _outputs(network)
+        multi_head = self.with_task
+        if features == "random-relu":
+            phi: Features = RandomReLU(units)
+        elif features == "patches":
+            phi = Patches(filters, patch, pool)
+        else:
+            phi = _of_network(network, features)
+        self.network = FeatureModel(
+            phi, lambda: self.make_head(phi.size + 1, outputs), multi_head=multi_head
+        )
+
+    @abstractmethod
+    def make_head(self, size: int, outputs: int) -> nn.Module:
+        """A head of D = `size` features, the 1 among them."""
+
+    @abstractmethod
+    def learn_head(self, head: nn.Module, points: PointsOf) -> None:
+        """Add a task's points to a head."""
+
+    def begin_task(self, task: Task) -> None:
+        """Fit the features to the first task's inputs."""
+        super().begin_task(task)
+        model = self.network
+        if not model.fitted:
+            model.features.fit(lambda: (call[0] for call, _ in self.points()))
+            model.fitted.fill_(True)
+
+    def outputs(self, batch: Batch) -> Tensor:
+        """Of a step, which does nothing: 0."""
+        return torch.zeros(len(batch.y), 1, device=self.device)
+
+    def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
+        """Nothing: a task is learned where it ends."""
+        return torch.zeros((), device=self.device)
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Nothing to fill in."""
+        return loss
+
+    def step(self, optimizer: Optimizer) -> None:
+        """Nothing moves."""
+
+    def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
+        """Nothing: a task is learned where it ends."""
+        return torch.zeros(())
+
+    def settle(self, **of_draws: Any) -> None:
+        """Nothing: the noise is part of the posterior."""
+
+    @torch.no_grad()
+    def end_task(self, task: Task) -> None:
+        """Add the task's points to the posteriors of its heads."""
+        for label in self.heads:
+            self.learn_head(self._head(label), lambda label=label: self._of_head(label))
+
+    def _head(self, label: int) -> nn.Module:
+        heads = self.network.head
+        return heads.head(label) if isinstance(heads, MultiHead) else heads.output
+
+    def _of_head(self, label: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Features and targets of the points of a head, about `ROWS` at a time."""
+        held: list[tuple[Tensor, Tensor]] = []
+        count = 0
+        for (x, *head), y in self.points():
+            if head and head[0] != label:
+                continue
+            held.append((self.network.phi(x), y))
+            count += len(y)
+            if count >= ROWS:
+                yield _joined(held)
+                held, count = [], 0
+        if held:
+            yield _joined(held)
+
+
+def gram(phi: Tensor) -> Tensor:
+    """Sum phi phi' over points `[n, D]`, `[D, D]` float64."""
+    phi = phi.double()
+    if phi.device.type != "cpu":
+        return phi.T @ phi
+    # NumPy sees that the product is symmetric, and computes half of it.
+    return torch.from_numpy(np.dot(phi.numpy().T, phi.numpy()))
+
+
+def most_likely(evidence: Callable[[float], float]) -> float:
+    """The logarithm of a hyperparameter that makes data most likely, to a tenth."""
+    best = minimize_scalar(
+        lambda at: -evidence(at), bounds=_BOUNDS, method="bounded", options={"xatol": 0.1}
+    )
+    return float(best.x)
+
+
+def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    phi, y = zip(*parts, strict=True)
+    return torch.cat(phi), torch.cat(y)
+
+
+def _outputs(network: nn.Module) -> int:
+    """How many outputs a network has."""
+    head = getattr(network, "head", None)
+    if isinstance(head, MultiHead):
+        layer: Any = head.head(0)
+    elif isinstance(head, SingleHead):
+        layer = head.output
+    else:
+        *_, layer = [m for m in network.modules() if isinstance(m, nn.Linear)] or [None]
+    return int(getattr(layer, "out_features", 1))
+
+
+def _of_network(network: nn.Module, kind: str) -> Features:
+    """The features that a network has of this kind.
+
+    Raises:
+        UserError: it has none.
+    """
+    if kind == "inputs":
+        first = next((m for m in network.modules() if getattr(m, "weight", None) is not None), None)
+        if isinstance(first, nn.Linear):
+            return Inputs(first.in_features)
+    elif kind == "body":
+        head = getattr(network, "head", None)
+        if isinstance(head, SingleHead) and isinstance(head.output, nn.Linear):
+            return Body(network)
+    raise UserError(
+        f"options.features = {kind!r}: the network has none: choose 'inputs', with a network of "
+        "linear layers, 'body', with one that has a head for all tasks, 'random-relu', or "
+        "'patches'"
+    )
+
+
+class Body(Features):
+    """What a network gives to its one head, under the weights that it has.
+
+    Args:
+        network: whose head is taken away.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        head: Any = network.head
+        self.size = head.output.in_features
+        network.head = _NoHead()
+        self.body = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[B, D]`."""
+        features: Tensor = self.body(x)
+        return features
+
+
+class _NoHead(nn.Module):
+    def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
+        return x
