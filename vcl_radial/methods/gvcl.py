@@ -45,7 +45,8 @@ class GVCL(VCL):
         settings: those of `Method`; `penalty_weight` is beta.
 
     Raises:
-        UserError: the strength is negative, or not 1 where weights have radius and direction (RDP).
+        UserError: the strength is negative, or not 1 where weights have radius and direction (RDP) or
+            are correlated (low-rank).
     """
 
     def __init__(self, network: nn.Module, *, strength: float = 1.0, **settings: Any) -> None:
@@ -53,10 +54,10 @@ class GVCL(VCL):
         if not strength >= 0:
             raise UserError(f"options.strength = {strength} must be at least 0")
         weights = (m for m in network.modules() if isinstance(m, VariationalWeights))
-        if strength != 1 and not all(m.all_in_blocks for m in weights):
+        if strength != 1 and not all(m.uncorrelated for m in weights):
             raise UserError(
                 f"options.strength = {strength} stretches the means of a Gaussian or radial "
-                "posterior, and posterior = 'rdp' has directions: set options.strength = 1"
+                "posterior, which posterior = 'rdp' and 'low-rank' are not: set options.strength = 1"
             )
         self.strength = strength
         self.first_scales: dict[str, Tensor] = {}

@@ -83,9 +83,12 @@ class MLInitVCL(VCL):
 
 @contextmanager
 def _without_noise(network: nn.Module) -> Iterator[None]:
-    """Inside, blocks of a location-scale family draw their means; their scales come back after."""
+    """Inside, blocks of a location-scale family draw their means; their noise comes back after."""
     blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
-    scales = [block.rho.detach().clone() for block in blocks]
+    noises = [
+        [(name, p.detach().clone()) for name, p in block.named_parameters() if name != "mean"]
+        for block in blocks
+    ]
     with torch.no_grad():
         for block in blocks:
             block.rho.fill_(_NO_NOISE)
@@ -93,8 +96,9 @@ def _without_noise(network: nn.Module) -> Iterator[None]:
         yield
     finally:
         with torch.no_grad():
-            for block, rho in zip(blocks, scales, strict=True):
-                block.rho.copy_(rho)
+            for block, noise in zip(blocks, noises, strict=True):
+                for name, value in noise:
+                    block.get_parameter(name).copy_(value)
 
 
 @contextmanager

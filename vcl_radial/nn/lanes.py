@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import normalize
 
+from vcl_radial.errors import UserError
 from vcl_radial.nn.carry import consolidate, variational_weights
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import MultiHead
@@ -58,7 +59,13 @@ class LaneBlock:
 
     @classmethod
     def stacked(cls, blocks: Sequence[PosteriorBlock]) -> LaneBlock:
-        """From those of single networks."""
+        """From those of single networks.
+
+        Raises:
+            UserError: their noise has more parameters than a scale.
+        """
+        if not blocks[0].family.uncorrelated:
+            raise UserError("posterior = 'low-rank' has no lanes: train its networks one by one")
         mean, rho, prior_mean, prior_scale = (
             _stack(blocks, name) for name in ("mean", "rho", "prior_mean", "prior_scale")
         )

@@ -104,7 +104,7 @@ def require_linear(network: nn.Module) -> list[BayesianLinear]:
         UserError: one is no linear layer with a Gaussian or radial posterior.
     """
     layers = [module for module in network.modules() if isinstance(module, BayesianLinear)]
-    known = {id(layer.weights) for layer in layers if layer.weights.all_in_blocks}
+    known = {id(layer.weights) for layer in layers if layer.weights.uncorrelated}
     for name, module in network.named_modules():
         if isinstance(module, VariationalWeights) and id(module) not in known:
             raise UserError(

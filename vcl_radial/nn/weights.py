@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer, grouping
-from vcl_radial.posteriors import Gaussian, Posterior, family
+from vcl_radial.posteriors import Gaussian, LowRank, Posterior, family
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,14 @@ class PosteriorSettings:
     Attributes:
         family: a name of `vcl_radial.posteriors.FAMILIES`, a class derived from `Posterior`, or
             such a class by "package.module:Class".
-        grouping: which weights share a radius: "layer", "tensor" or "unit".
+        grouping: which weights share a radius, or a factor of "low-rank": "layer", "tensor" or
+            "unit".
         initial_rho: the scale starts at sigma = softplus(initial_rho), as in the papers.
         initial_noise: where given, it takes the place of `initial_rho`: the standard deviation
             tau of one weight's noise. A Gaussian then starts at sigma = tau and a radial
             posterior at sigma = tau sqrt(D), so that both start with equal functional noise.
         prior_scale: the first prior is N(0, prior_scale^2 I).
+        rank: R of the family "low-rank", at most D in a group of D weights; others have none.
     """
 
     family: str | type[Posterior] = "radial"
@@ -36,6 +38,7 @@ class PosteriorSettings:
     initial_rho: float = -6.0
     initial_noise: float | None = None
     prior_scale: float = 1.0
+    rank: int = 8
 
     def __post_init__(self) -> None:
         """Check the values that no tensor operation would refuse."""
@@ -45,10 +48,20 @@ class PosteriorSettings:
             raise UserError(f"initial_noise = {self.initial_noise} must be above 0")
         if not self.prior_scale > 0:
             raise UserError(f"prior_scale = {self.prior_scale} must be above 0")
+        if self.rank < 1:
+            raise UserError(f"rank = {self.rank} must be at least 1")
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
         """The posterior over a layer's weights with these means."""
         return VariationalWeights(weight, bias, self)
+
+    def make_block(self, mean: Tensor) -> PosteriorBlock:
+        """The posterior over groups `[groups, D]` with these means."""
+        if not issubclass(family(self.family), LowRank):
+            return PosteriorBlock(mean, self)
+        from vcl_radial.nn.low_rank import LowRankBlock  # which derives from PosteriorBlock
+
+        return LowRankBlock(mean, self)
 
     def rho(self, group_size: int) -> float:
         """The initial rho of a group of that many weights."""
@@ -232,7 +245,7 @@ class VariationalWeights(nn.Module):
         self.grouping = grouping(settings.grouping)
         self.shape = weight.shape
         self.blocks = nn.ModuleList(
-            PosteriorBlock(block, settings) for block in self.grouping.join(weight, bias)
+            settings.make_block(block) for block in self.grouping.join(weight, bias)
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -247,6 +260,12 @@ class VariationalWeights(nn.Module):
         """
         kind, base = type(self), VariationalWeights
         return all(getattr(kind, name) is getattr(base, name) for name in _BY_BLOCKS)
+
+    @property
+    def uncorrelated(self) -> bool:
+        """Whether one standard deviation for each weight of the blocks is all of the noise."""
+        blocks = self.posterior_blocks()
+        return self.all_in_blocks and all(block.family.uncorrelated for block in blocks)
 
     def posterior_blocks(self) -> list[PosteriorBlock]:
         """The blocks of groups that the layer is made of; none where a derived class makes none."""

@@ -3,6 +3,7 @@
 from vcl_radial.posteriors.base import Posterior, Prior
 from vcl_radial.posteriors.families import FAMILIES, family
 from vcl_radial.posteriors.gaussian import Gaussian
+from vcl_radial.posteriors.low_rank import LowRank, low_rank_kl
 from vcl_radial.posteriors.radial import Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
 from vcl_radial.posteriors.radial_kl import radial_kl
@@ -10,10 +11,12 @@ from vcl_radial.posteriors.radial_kl import radial_kl
 __all__ = [
     "FAMILIES",
     "Gaussian",
+    "LowRank",
     "Posterior",
     "Prior",
     "Radial",
     "RadialEq44",
     "family",
+    "low_rank_kl",
     "radial_kl",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,6 +36,9 @@ class Posterior(ABC):
     Raises:
         UserError: If shapes, dtypes or devices do not fit together.
     """
+
+    uncorrelated: ClassVar[bool] = True
+    """Whether the noises of two weights of a group are uncorrelated."""
 
     def __init__(self, mean: Tensor, scale: Tensor) -> None:
         if mean.dtype != scale.dtype or not mean.is_floating_point():

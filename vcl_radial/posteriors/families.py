@@ -9,6 +9,7 @@ from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.base import Posterior
 from vcl_radial.posteriors.gaussian import Gaussian
+from vcl_radial.posteriors.low_rank import LowRank
 from vcl_radial.posteriors.radial import Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
 
@@ -16,6 +17,7 @@ FAMILIES: Mapping[str, type[Posterior]] = {
     "gaussian": Gaussian,
     "radial": Radial,
     "radial-eq44": RadialEq44,
+    "low-rank": LowRank,
 }
 """The families by the name that a method's TOML gives them."""
 

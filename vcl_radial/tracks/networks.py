@@ -33,6 +33,7 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
         initial_rho=recipe.initial_rho,
         initial_noise=recipe.initial_noise,
         prior_scale=recipe.prior_scale,
+        rank=recipe.rank,
     )
 
 

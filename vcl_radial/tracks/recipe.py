@@ -34,12 +34,18 @@ def one_of(*known: str, what: str) -> AfterValidator:
     return AfterValidator(partial(_known_or_own, known=known, what=what))
 
 
+RANK = 8
+
+
 class RecipeSettings(Settings):
     """What recipes say of a network's weights, in every track that trains networks of any kind.
 
     Attributes:
         posterior: of all weights; "none" for point estimates.
-        grouping: which weights share a radius.
+        grouping: which weights share a radius, or are correlated.
+        rank: of the precision of posterior = "low-rank", beside its diagonal. It is a key of the
+            weights, not one of `options`, which are the method's: any method that carries a
+            posterior takes it.
         initial_rho: the scale starts at sigma = softplus(initial_rho).
         initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
         prior_scale: the first prior is N(0, prior_scale^2 I).
@@ -50,6 +56,7 @@ class RecipeSettings(Settings):
 
     posterior: str = "radial"
     grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
+    rank: Count = RANK
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0
@@ -62,7 +69,7 @@ class RecipeSettings(Settings):
     @property
     def later_keys(self) -> dict[str, Any]:
         """Keys that earlier versions had not, with the values that their results stand for."""
-        return {"network": None}
+        return {"network": None} | ({} if self.posterior == "low-rank" else {"rank": RANK})
 
     @model_serializer(mode="wrap")
     def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def shape(recipe: Recipe) -> str | None:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
-    if recipe.posterior == "rdp" or is_named(recipe.posterior) or recipe.network is not None:
+    alone = recipe.posterior in ("low-rank", "rdp") or is_named(recipe.posterior)
+    if alone or recipe.network is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 

@@ -95,7 +95,7 @@ class Recipe(RecipeSettings):
 
     strategy: str = "vcl"
     posterior: Annotated[
-        str, one_of("gaussian", "radial", "radial-eq44", "rdp", "none", what="Class")
+        str, one_of("gaussian", "radial", "radial-eq44", "low-rank", "rdp", "none", what="Class")
     ] = "radial"
     network: Annotated[
         Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)

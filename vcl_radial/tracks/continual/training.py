@@ -316,10 +316,10 @@ def _eval_batch(stream: TensorStream | None) -> int:
 
 
 def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
-    """A function that makes the recipe's optimiser, with rho's own learning rate."""
+    """A function that makes the recipe's optimiser, with the spread's own learning rate."""
 
     def make(model: nn.Module) -> Optimizer:
-        spreads = ("rho", "log_concentration")
+        spreads = ("rho", "log_concentration", "factor")
         rho = {id(p) for name, p in model.named_parameters() if name.endswith(spreads)}
         groups: list[dict[str, Any]] = [
             {"params": [p for p in model.parameters() if id(p) not in rho]},

@@ -87,7 +87,7 @@ class Recipe(StepRecipe, MethodRecipe):
         eval_samples: weight samples of a prediction.
     """
 
-    posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
+    posterior: Literal["gaussian", "radial", "radial-eq44", "low-rank", "rdp", "none"] = "radial"
     noise_shape: Positive = 1.0
     noise_rate: Positive = 1e-3
     initial_precision: Positive = 1.0

@@ -124,7 +124,7 @@ class Recipe(MethodRecipe):
         precision: of the products of a forward pass.
     """
 
-    posterior: Literal["gaussian", "radial", "radial-eq44", "rdp", "none"] = "radial"
+    posterior: Literal["gaussian", "radial", "radial-eq44", "low-rank", "rdp", "none"] = "radial"
     network: Annotated[str, one_of(*NETWORKS, what="function")] = "resnet"
     truncation: Positive | None = None
     channels: Count = 16

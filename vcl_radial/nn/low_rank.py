@@ -1,0 +1,78 @@
+"""A block of groups whose weights are correlated: the precision is low rank plus diagonal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.nn.weights import PosteriorBlock, softplus
+from vcl_radial.posteriors.low_rank import LowRank
+
+if TYPE_CHECKING:
+    from vcl_radial.nn.weights import PosteriorSettings
+
+START = 0.1
+"""The length of each column of a factor at the start.
+
+At a factor of 0 the KL and the likelihood have no slope along it, so that it would stay there. With
+this length the precision along each column's direction is 1 % above the diagonal one.
+"""
+
+_SEED = 0
+
+
+class LowRankBlock(PosteriorBlock):
+    """A `PosteriorBlock` with a factor `[groups, D, R]`, R at most D, which is carried too.
+
+    The factor starts at normal numbers of a fixed seed: the global generator is left as it was, so
+    that the means start where those of any other family do.
+    """
+
+    factor: nn.Parameter
+    prior_factor: Tensor
+
+    def __init__(self, mean: Tensor, settings: PosteriorSettings) -> None:
+        super().__init__(mean, settings)
+        groups, D = mean.shape
+        shape = groups, D, min(settings.rank, D)
+        normal = torch.randn(shape, generator=torch.Generator().manual_seed(_SEED))
+        self.factor = nn.Parameter(normal.mul_(START / D**0.5).to(mean))
+        self.register_buffer("prior_factor", torch.zeros_like(self.factor))
+        self._held: LowRank | None = None
+
+    @property
+    def posterior(self) -> LowRank:
+        """The approximate posterior q(w)."""
+        held = None if torch.is_grad_enabled() else self._held
+        return self._of(self.mean, softplus(self.rho), self.factor) if held is None else held
+
+    @property
+    def prior(self) -> Any:
+        """The prior p(w): Gaussian before the first task, afterwards of low rank too."""
+        if not self.carried:
+            return super().prior
+        return self._of(self.prior_mean, self.prior_scale, self.prior_factor)
+
+    @torch.no_grad()
+    def hold_scale(self, hold: bool) -> None:
+        """Compute scale and root once for all draws without gradient, until told otherwise."""
+        self._held = self.posterior.to_prior() if hold else None
+
+    def weight_noise(self) -> Tensor:
+        """The standard deviation of each weight's noise, correlations included, `[groups, D]`."""
+        return self.posterior.deviation()
+
+    def prior_noise(self) -> Tensor:
+        """The same under the prior."""
+        return cast(Tensor, self.prior.deviation() if self.carried else self.prior_scale)
+
+    @torch.no_grad()
+    def consolidate(self) -> None:
+        """Make the posterior the prior: p(w) <- q(w)."""
+        super().consolidate()
+        self.prior_factor.copy_(self.factor)
+
+    def _of(self, mean: Tensor, scale: Tensor, factor: Tensor) -> LowRank:
+        return cast(type[LowRank], self.family)(mean, scale, factor)

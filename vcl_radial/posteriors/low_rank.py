@@ -1,0 +1,224 @@
+"""A Gaussian posterior whose precision is low rank plus diagonal.
+
+    q(w) = N(mean, P^-1),    P = diag(1 / scale^2) + (U / scale) (U / scale)'
+
+The factor U `[D, R]` lives in the whitened coordinates z = (w - mean) / scale, where
+
+    z ~ N(0, C),    C = (I + U U')^-1
+
+so that U has no unit: it says by how much the precision along R directions exceeds the diagonal
+one, and stays as it is when the scales change. At U = 0 this is the mean-field Gaussian.
+
+With M = I + U'U = L L' (Cholesky, R x R, eigenvalues of at least 1) nothing of D x D is needed:
+
+| what                 | how                              | source                          |
+| -------------------- | -------------------------------- | ------------------------------- |
+| log det C            | -log det M                       | the determinant lemma           |
+| C                    | I - U M^-1 U'                    | Woodbury                        |
+| S with S S' = C      | S = I - U K U', K = L'^-1 (L + I)^-1 | below                       |
+
+For K as above S S' = C, since with N = L + I it holds that U'U = L L' - I = N N' - N - N', and so
+
+    K + K' - K U'U K' = K + L'^-1 N^-1 L^-1 + K' + L'^-1 N'^-1 L^-1 - M^-1 = 2 M^-1 - M^-1.
+
+No eigenvalues are taken, whose gradient is infinite where two are equal, as all are at U = 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.linalg import solve_triangular
+from torch.nn.functional import pad
+
+from vcl_radial.errors import UserError
+from vcl_radial.posteriors.base import Posterior, Prior, Scale
+from vcl_radial.posteriors.gaussian import Gaussian
+
+
+class LowRank(Posterior):
+    """Gaussian with correlations of rank R within a group, w = mean + scale * z, z ~ N(0, C).
+
+    KL to another one, and to a mean-field Gaussian, is exact; to any other prior it is a
+    Monte-Carlo estimate. A draw, a density and a KL take O(D R^2) operations.
+
+    Args:
+        mean: Location, shape [..., D].
+        scale: Positive scale of the same dtype, broadcast with the mean: the standard deviation of
+            a weight where the factor is 0.
+        factor: U, shape [..., D, R], of the same dtype; None for R = 0, the mean-field Gaussian.
+
+    Raises:
+        UserError: If shapes, dtypes or devices do not fit together.
+    """
+
+    uncorrelated = False
+
+    def __init__(self, mean: Tensor, scale: Tensor, factor: Tensor | None = None) -> None:
+        super().__init__(mean, scale)
+        mean = self.mean
+        self.factor = mean.new_zeros(*mean.shape, 0) if factor is None else factor
+        if self.factor.dtype != mean.dtype or self.factor.device != mean.device:
+            raise UserError(
+                f"factor must have the dtype and device of the mean, {mean.dtype} on "
+                f"{mean.device}, got {self.factor.dtype} on {self.factor.device}"
+            )
+        if self.factor.shape[:-1] != mean.shape:
+            raise UserError(
+                f"factor must have the shape of the mean and one axis more, {[*mean.shape]} and "
+                f"the rank, got {[*self.factor.shape]}"
+            )
+        self._known_root: Tensor | None = None
+
+    @classmethod
+    def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
+        """Tau itself, which is exact where the factor is 0."""
+        return tau
+
+    def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n times z ~ N(0, C), shape [n, ..., D]; at a factor of 0 the Gaussian's noise."""
+        with torch.no_grad():
+            return self._correlated(self._randn((n, *self.mean.shape), generator))
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw n times w = mean + scale * S noise, reparameterised, factor included."""
+        normal = self._randn((n, *self.mean.shape), generator)
+        return torch.addcmul(self.mean, self.scale, self._correlated(normal))
+
+    def log_prob(self, w: Tensor) -> Tensor:
+        """Log density in nats over the last axis.
+
+        log q(w) = -(||z||^2 + ||U'z||^2 - log det M) / 2 - sum log scale - D/2 log(2 pi)
+        z = (w - mean) / scale
+        """
+        z = self._standardise(w).double()
+        along = torch.einsum("...d,...dr->...r", z, self.factor.double())
+        squared = z.square().sum(-1) + along.square().sum(-1)
+        constant = self.group_size / 2 * math.log(2 * math.pi)
+        log_q = (self._log_det() - squared) / 2 - self._sum_log_scale() - constant
+        return log_q.to(w.dtype)
+
+    def entropy(self) -> Tensor:
+        """Entropy in nats: sum log scale + D/2 (1 + log(2 pi)) - 1/2 log det M; shape [...]."""
+        constant = self.group_size / 2 * (1 + math.log(2 * math.pi))
+        return (self._sum_log_scale() + constant - self._log_det() / 2).to(self.scale.dtype)
+
+    def deviation(self) -> Tensor:
+        """The standard deviation of each weight, scale * sqrt(C_ii), shape [..., D]."""
+        halves = solve_triangular(self._root(), self.factor.double().mT, upper=False)
+        variance = (1 - halves.square().sum(-2)).clamp(min=torch.finfo(torch.float64).eps)
+        return self.scale * variance.sqrt().to(self.scale.dtype)
+
+    def closed_kl(self, prior: Prior) -> Tensor | None:
+        """To a posterior of this kind or a mean-field Gaussian: see `low_rank_kl`."""
+        if isinstance(prior, LowRank):
+            theirs = prior.factor
+        elif isinstance(prior, Gaussian):
+            theirs = prior.mean.new_zeros(*prior.mean.shape, 0)
+        else:
+            return None
+        a, s = self._in_units_of(prior)
+        return low_rank_kl(a, s, self.factor, theirs)
+
+    def to_prior(self) -> Self:
+        """The same distribution as a copy of its own, without gradient: the next task's prior."""
+        mean, scale, factor = (t.detach().clone() for t in (self.mean, self.scale, self.factor))
+        return type(self)(mean, scale, factor)
+
+    def _root(self) -> Tensor:
+        """L of M = L L', lower triangular, in float64; shape [..., R, R]."""
+        if torch.is_grad_enabled():  # a graph serves one backward pass, and is not kept
+            return _cholesky(_gram(self.factor))
+        if self._known_root is None:
+            self._known_root = _cholesky(_gram(self.factor))
+        return self._known_root
+
+    def _log_det(self) -> Tensor:
+        """Log det M in float64, shape [...]."""
+        return _log_det(self._root())
+
+    def _correlated(self, normal: Tensor) -> Tensor:
+        """S e for standard normals e, shape [n, ..., D]; they may be overwritten."""
+        root = self._root()
+        inner = solve_triangular(root + _identity(root), _identity(root), upper=False)
+        K = solve_triangular(root.mT, inner, upper=True).to(normal.dtype)
+        rows = normal.movedim(0, -2)
+        return normal - (rows @ self.factor @ K.mT @ self.factor.mT).movedim(-2, 0)
+
+
+def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
+    """KL between two low-rank Gaussians of one group size, in nats, exact; shape [...].
+
+    With the posterior's M = I + U'U = L L', C = I - U M^-1 U', and with F = V - U, e = s - 1,
+    E = diag(s) V - U = diag(e) V + F and X = L^-1 (V'V - U'U) L'^-1,
+
+        2 KL = sum(a^2 + s^2 - 1 - 2 log s) + ||V'a||^2
+               + sum_i e_i (2 d_i - e_i h_i) + tr E'C E + (tr X - log det(I + X) - ||F L'^-1||^2)
+
+        h_i = u_i' M^-1 u_i,    d_i = f_i' M^-1 u_i
+
+    which is tr(P_p P^-1) - D + log det P - log det P_p, with the terms put together so that each
+    is of second order in a, e and F: at the prior the value and the gradient are exactly 0. The
+    first sum is the mean-field Gaussian's, and all that there is at U = V = 0.
+
+    Args:
+        a: shift (mean - mean_p) / scale_p, shape [..., D].
+        s: ratio scale / scale_p, shape [..., D].
+        U: the posterior's factor, shape [..., D, R].
+        V: the prior's, shape [..., D, R_p].
+    """
+    U, V = _of_one_rank(U.double(), V.double())
+    mean_field = (a.square() + (s - 1) * (s + 1) - 2 * s.log()).sum(-1, dtype=torch.float64)
+    a, e = a.double(), s.double() - 1
+    gram = _gram(U)
+    root = _cholesky(gram)
+    F = V - U
+    E = torch.addcmul(F, e.unsqueeze(-1), V)
+    of_u, of_f = (solve_triangular(root, factor.mT, upper=False) for factor in (U, F))
+    h, d = of_u.square().sum(-2), (of_u * of_f).sum(-2)
+    along = (a.unsqueeze(-2) @ V).squeeze(-2)
+    X = solve_triangular(root, _gram(V) - gram, upper=False)
+    X = solve_triangular(root, X.mT, upper=False)
+    volume = X.diagonal(dim1=-2, dim2=-1).sum(-1) - _log_det(_cholesky(X))
+    correlated = (
+        along.square().sum(-1)
+        + (e * (2 * d - e * h)).sum(-1)
+        + (_squares(E) - _squares(of_u @ E))
+        + (volume - _squares(of_f))
+    )
+    return ((mean_field + correlated) / 2).to(s.dtype)
+
+
+def _of_one_rank(U: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+    """The two with columns of zeros added to that of lower rank."""
+    missing = V.shape[-1] - U.shape[-1]
+    return pad(U, (0, max(missing, 0))), pad(V, (0, max(-missing, 0)))
+
+
+def _squares(matrix: Tensor) -> Tensor:
+    """||matrix||^2 over the last two axes."""
+    return matrix.square().sum((-2, -1))
+
+
+def _gram(factor: Tensor) -> Tensor:
+    """U'U in float64, shape [..., R, R]."""
+    factor = factor.double()
+    return factor.mT @ factor
+
+
+def _identity(like: Tensor) -> Tensor:
+    return torch.eye(like.shape[-1], dtype=like.dtype, device=like.device).expand_as(like)
+
+
+def _cholesky(matrix: Tensor) -> Tensor:
+    """L of I + matrix = L L'."""
+    root: Tensor = torch.linalg.cholesky(matrix + _identity(matrix))
+    return root
+
+
+def _log_det(root: Tensor) -> Tensor:
+    """Of L L'."""
+    return 2 * root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
