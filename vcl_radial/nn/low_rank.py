@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from vcl_radial.nn.weights import PosteriorSettings
 
 START = 0.1
-"""The length of each column of a factor at the start.
+"""The length of each row of a factor at the start.
 
 At a factor of 0 the KL and the likelihood have no slope along it, so that it would stay there. With
-this length the precision along each column's direction is 1 % above the diagonal one.
+this length the precision along each row is 1 % above the diagonal one.
 """
 
 _SEED = 0
 
 
 class LowRankBlock(PosteriorBlock):
-    """A `PosteriorBlock` with a factor `[groups, D, R]`, R at most D, which is carried too.
+    """A `PosteriorBlock` with a factor `[groups, R, D]`, R at most D, which is carried too.
 
     The factor starts at normal numbers of a fixed seed: the global generator is left as it was, so
     that the means start where those of any other family do.
@@ -36,7 +36,7 @@ class LowRankBlock(PosteriorBlock):
     def __init__(self, mean: Tensor, settings: PosteriorSettings) -> None:
         super().__init__(mean, settings)
         groups, D = mean.shape
-        shape = groups, D, min(settings.rank, D)
+        shape = groups, min(settings.rank, D), D
         normal = torch.randn(shape, generator=torch.Generator().manual_seed(_SEED))
         self.factor = nn.Parameter(normal.mul_(START / D**0.5).to(mean))
         self.register_buffer("prior_factor", torch.zeros_like(self.factor))

@@ -1,25 +1,25 @@
 """A Gaussian posterior whose precision is low rank plus diagonal.
 
-    q(w) = N(mean, P^-1),    P = diag(1 / scale^2) + (U / scale) (U / scale)'
+    q(w) = N(mean, P^-1),    P = diag(1 / scale^2) + (U / scale)' (U / scale)
 
-The factor U `[D, R]` lives in the whitened coordinates z = (w - mean) / scale, where
+The factor U `[R, D]` lives in the whitened coordinates z = (w - mean) / scale, where
 
-    z ~ N(0, C),    C = (I + U U')^-1
+    z ~ N(0, C),    C = (I + U'U)^-1
 
-so that U has no unit: it says by how much the precision along R directions exceeds the diagonal
-one, and stays as it is when the scales change. At U = 0 this is the mean-field Gaussian.
+so that U has no unit: its rows are R directions, along which it says by how much the precision
+exceeds the diagonal one, and it stays as it is when the scales change. At U = 0 this is the mean-field Gaussian.
 
-With M = I + U'U = L L' (Cholesky, R x R, eigenvalues of at least 1) nothing of D x D is needed:
+With M = I + U U' = L L' (Cholesky, R x R, eigenvalues of at least 1) nothing of D x D is needed:
 
 | what                 | how                              | source                          |
 | -------------------- | -------------------------------- | ------------------------------- |
 | log det C            | -log det M                       | the determinant lemma           |
-| C                    | I - U M^-1 U'                    | Woodbury                        |
-| S with S S' = C      | S = I - U K U', K = L'^-1 (L + I)^-1 | below                       |
+| C                    | I - U' M^-1 U                    | Woodbury                        |
+| S with S S' = C      | S = I - U' K U, K = L'^-1 (L + I)^-1 | below                       |
 
-For K as above S S' = C, since with N = L + I it holds that U'U = L L' - I = N N' - N - N', and so
+For K as above S S' = C, since with N = L + I it holds that U U' = L L' - I = N N' - N - N', and so
 
-    K + K' - K U'U K' = K + L'^-1 N^-1 L^-1 + K' + L'^-1 N'^-1 L^-1 - M^-1 = 2 M^-1 - M^-1.
+    K + K' - K U U' K' = K + L'^-1 N^-1 L^-1 + K' + L'^-1 N'^-1 L^-1 - M^-1 = 2 M^-1 - M^-1.
 
 No eigenvalues are taken, whose gradient is infinite where two are equal, as all are at U = 0.
 """
@@ -49,7 +49,7 @@ class LowRank(Posterior):
         mean: Location, shape [..., D].
         scale: Positive scale of the same dtype, broadcast with the mean: the standard deviation of
             a weight where the factor is 0.
-        factor: U, shape [..., D, R], of the same dtype; None for R = 0, the mean-field Gaussian.
+        factor: U, shape [..., R, D], of the same dtype; None for R = 0, the mean-field Gaussian.
 
     Raises:
         UserError: If shapes, dtypes or devices do not fit together.
@@ -60,18 +60,24 @@ class LowRank(Posterior):
     def __init__(self, mean: Tensor, scale: Tensor, factor: Tensor | None = None) -> None:
         super().__init__(mean, scale)
         mean = self.mean
-        self.factor = mean.new_zeros(*mean.shape, 0) if factor is None else factor
+        self.factor = _no_factor(mean) if factor is None else factor
         if self.factor.dtype != mean.dtype or self.factor.device != mean.device:
             raise UserError(
                 f"factor must have the dtype and device of the mean, {mean.dtype} on "
                 f"{mean.device}, got {self.factor.dtype} on {self.factor.device}"
             )
-        if self.factor.shape[:-1] != mean.shape:
+        *batch, D = mean.shape
+        if self.factor.ndim <= len(batch) or self.factor.shape != (*batch, self.rank, D):
             raise UserError(
-                f"factor must have the shape of the mean and one axis more, {[*mean.shape]} and "
-                f"the rank, got {[*self.factor.shape]}"
+                f"factor must have the shape of the mean, {[*mean.shape]}, with the rank before "
+                f"its last axis, got {[*self.factor.shape]}"
             )
         self._known_root: Tensor | None = None
+
+    @property
+    def rank(self) -> int:
+        """R, the number of rows of the factor."""
+        return self.factor.shape[-2]
 
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
@@ -95,7 +101,7 @@ class LowRank(Posterior):
         z = (w - mean) / scale
         """
         z = self._standardise(w).double()
-        along = torch.einsum("...d,...dr->...r", z, self.factor.double())
+        along = torch.einsum("...d,...rd->...r", z, self.factor.double())
         squared = z.square().sum(-1) + along.square().sum(-1)
         constant = self.group_size / 2 * math.log(2 * math.pi)
         log_q = (self._log_det() - squared) / 2 - self._sum_log_scale() - constant
@@ -108,7 +114,7 @@ class LowRank(Posterior):
 
     def deviation(self) -> Tensor:
         """The standard deviation of each weight, scale * sqrt(C_ii), shape [..., D]."""
-        halves = solve_triangular(self._root(), self.factor.double().mT, upper=False)
+        halves = solve_triangular(self._root(), self.factor.double(), upper=False)
         variance = (1 - halves.square().sum(-2)).clamp(min=torch.finfo(torch.float64).eps)
         return self.scale * variance.sqrt().to(self.scale.dtype)
 
@@ -117,7 +123,7 @@ class LowRank(Posterior):
         if isinstance(prior, LowRank):
             theirs = prior.factor
         elif isinstance(prior, Gaussian):
-            theirs = prior.mean.new_zeros(*prior.mean.shape, 0)
+            theirs = _no_factor(prior.mean)
         else:
             return None
         a, s = self._in_units_of(prior)
@@ -141,22 +147,22 @@ class LowRank(Posterior):
         return _log_det(self._root())
 
     def _correlated(self, normal: Tensor) -> Tensor:
-        """S e for standard normals e, shape [n, ..., D]; they may be overwritten."""
+        """S e for standard normals e, shape [n, ..., D]."""
         root = self._root()
         inner = solve_triangular(root + _identity(root), _identity(root), upper=False)
         K = solve_triangular(root.mT, inner, upper=True).to(normal.dtype)
         rows = normal.movedim(0, -2)
-        return normal - (rows @ self.factor @ K.mT @ self.factor.mT).movedim(-2, 0)
+        return normal - (rows @ self.factor.mT @ K.mT @ self.factor).movedim(-2, 0)
 
 
 def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
     """KL between two low-rank Gaussians of one group size, in nats, exact; shape [...].
 
-    With the posterior's M = I + U'U = L L', C = I - U M^-1 U', and with F = V - U, e = s - 1,
-    E = diag(s) V - U = diag(e) V + F and X = L^-1 (V'V - U'U) L'^-1,
+    With the posterior's M = I + U U' = L L' and C = I - U' M^-1 U, and with F = V - U, e = s - 1,
+    E = V diag(s) - U = V diag(e) + F and X = L^-1 (V V' - U U') L'^-1,
 
-        2 KL = sum(a^2 + s^2 - 1 - 2 log s) + ||V'a||^2
-               + sum_i e_i (2 d_i - e_i h_i) + tr E'C E + (tr X - log det(I + X) - ||F L'^-1||^2)
+        2 KL = sum(a^2 + s^2 - 1 - 2 log s) + ||V a||^2
+               + sum_i e_i (2 d_i - e_i h_i) + tr E C E' + (tr X - log det(I + X) - ||L^-1 F||^2)
 
         h_i = u_i' M^-1 u_i,    d_i = f_i' M^-1 u_i
 
@@ -167,46 +173,49 @@ def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
     Args:
         a: shift (mean - mean_p) / scale_p, shape [..., D].
         s: ratio scale / scale_p, shape [..., D].
-        U: the posterior's factor, shape [..., D, R].
-        V: the prior's, shape [..., D, R_p].
+        U: the posterior's factor, shape [..., R, D].
+        V: the prior's, shape [..., R_p, D].
     """
-    U, V = _of_one_rank(U.double(), V.double())
+    U, V = _of_one_rank(U, V)
     mean_field = (a.square() + (s - 1) * (s + 1) - 2 * s.log()).sum(-1, dtype=torch.float64)
-    a, e = a.double(), s.double() - 1
+    e = s - 1
+    F = V - U
+    E = F + e.unsqueeze(-2) * V
     gram = _gram(U)
     root = _cholesky(gram)
-    F = V - U
-    E = torch.addcmul(F, e.unsqueeze(-1), V)
-    of_u, of_f = (solve_triangular(root, factor.mT, upper=False) for factor in (U, F))
-    h, d = of_u.square().sum(-2), (of_u * of_f).sum(-2)
-    along = (a.unsqueeze(-2) @ V).squeeze(-2)
+    solved = torch.cholesky_solve(U, root.to(U.dtype))
+    h, d = (solved * U).sum(-2), (solved * F).sum(-2)
     X = solve_triangular(root, _gram(V) - gram, upper=False)
     X = solve_triangular(root, X.mT, upper=False)
     volume = X.diagonal(dim1=-2, dim2=-1).sum(-1) - _log_det(_cholesky(X))
-    correlated = (
-        along.square().sum(-1)
-        + (e * (2 * d - e * h)).sum(-1)
-        + (_squares(E) - _squares(of_u @ E))
-        + (volume - _squares(of_f))
+    of_e, of_f = U @ E.mT, F @ F.mT
+    terms = (
+        (V @ a.unsqueeze(-1)).square().sum((-2, -1), dtype=torch.float64),
+        (e * (2 * d - e * h)).sum(-1, dtype=torch.float64),
+        E.square().sum((-2, -1), dtype=torch.float64),
+        -solve_triangular(root, of_e.double(), upper=False).square().sum((-2, -1)),
+        volume - (torch.cholesky_inverse(root) * of_f).sum((-2, -1)),
     )
-    return ((mean_field + correlated) / 2).to(s.dtype)
+    return ((mean_field + sum(terms)) / 2).to(s.dtype)
 
 
 def _of_one_rank(U: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-    """The two with columns of zeros added to that of lower rank."""
-    missing = V.shape[-1] - U.shape[-1]
-    return pad(U, (0, max(missing, 0))), pad(V, (0, max(-missing, 0)))
-
-
-def _squares(matrix: Tensor) -> Tensor:
-    """||matrix||^2 over the last two axes."""
-    return matrix.square().sum((-2, -1))
+    """The two with rows of zeros added to that of lower rank."""
+    missing = V.shape[-2] - U.shape[-2]
+    if missing == 0:
+        return U, V
+    return pad(U, (0, 0, 0, max(missing, 0))), pad(V, (0, 0, 0, max(-missing, 0)))
 
 
 def _gram(factor: Tensor) -> Tensor:
-    """U'U in float64, shape [..., R, R]."""
+    """U U' in float64, shape [..., R, R]: its rounding must not make M indefinite."""
     factor = factor.double()
-    return factor.mT @ factor
+    return factor @ factor.mT
+
+
+def _no_factor(mean: Tensor) -> Tensor:
+    """A factor of rank 0 for this mean."""
+    return mean.new_zeros(*mean.shape[:-1], 0, mean.shape[-1])
 
 
 def _identity(like: Tensor) -> Tensor:
