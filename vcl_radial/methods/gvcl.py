@@ -45,8 +45,8 @@ class GVCL(VCL):
         settings: those of `Method`; `penalty_weight` is beta.
 
     Raises:
-        UserError: the strength is negative, or not 1 where weights have radius and direction (RDP) or
-            are correlated (low-rank).
+        UserError: the strength is negative, or not 1 where weights have radius and direction (RDP)
+            or are correlated (low-rank).
     """
 
     def __init__(self, network: nn.Module, *, strength: float = 1.0, **settings: Any) -> None:
@@ -57,7 +57,8 @@ class GVCL(VCL):
         if strength != 1 and not all(m.uncorrelated for m in weights):
             raise UserError(
                 f"options.strength = {strength} stretches the means of a Gaussian or radial "
-                "posterior, which posterior = 'rdp' and 'low-rank' are not: set options.strength = 1"
+                "posterior, and posterior = 'rdp' or 'low-rank' is neither: set "
+                "options.strength = 1"
             )
         self.strength = strength
         self.first_scales: dict[str, Tensor] = {}

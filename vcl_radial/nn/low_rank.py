@@ -14,17 +14,22 @@ if TYPE_CHECKING:
     from vcl_radial.nn.weights import PosteriorSettings
 
 START = 0.1
-"""The length of each row of a factor at the start.
+"""The root mean square of a factor at the start, which is the length of each row of U.
 
-At a factor of 0 the KL and the likelihood have no slope along it, so that it would stay there. With
-this length the precision along each row is 1 % above the diagonal one.
+At U = 0 the KL and the likelihood have no slope along it, so that it would stay there. With this
+length the precision along each row is 1 % above the diagonal one.
 """
 
 _SEED = 0
 
 
 class LowRankBlock(PosteriorBlock):
-    """A `PosteriorBlock` with a factor `[groups, R, D]`, R at most D, which is carried too.
+    """A `PosteriorBlock` whose family has a factor U too: U = factor / sqrt(D).
+
+    The parameter `factor` has shape `[groups, R, D]`, R at most D, and is carried as mean and scale
+    are. Its entries are of order 1 where correlations are, whatever D is: a step of Adam changes
+    the length of a row of U by about the learning rate, as it does the log of a scale. Were U the
+    parameter, the noise of the gradients would let its rows grow sqrt(D) times as fast.
 
     The factor starts at normal numbers of a fixed seed: the global generator is left as it was, so
     that the means start where those of any other family do.
@@ -38,7 +43,7 @@ class LowRankBlock(PosteriorBlock):
         groups, D = mean.shape
         shape = groups, min(settings.rank, D), D
         normal = torch.randn(shape, generator=torch.Generator().manual_seed(_SEED))
-        self.factor = nn.Parameter(normal.mul_(START / D**0.5).to(mean))
+        self.factor = nn.Parameter(normal.mul_(START).to(mean))
         self.register_buffer("prior_factor", torch.zeros_like(self.factor))
         self._held: LowRank | None = None
 
@@ -75,4 +80,5 @@ class LowRankBlock(PosteriorBlock):
         self.prior_factor.copy_(self.factor)
 
     def _of(self, mean: Tensor, scale: Tensor, factor: Tensor) -> LowRank:
-        return cast(type[LowRank], self.family)(mean, scale, factor)
+        of_group = factor * factor.shape[-1] ** -0.5
+        return cast(type[LowRank], self.family)(mean, scale, of_group)

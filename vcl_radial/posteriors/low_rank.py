@@ -7,7 +7,8 @@ The factor U `[R, D]` lives in the whitened coordinates z = (w - mean) / scale, 
     z ~ N(0, C),    C = (I + U'U)^-1
 
 so that U has no unit: its rows are R directions, along which it says by how much the precision
-exceeds the diagonal one, and it stays as it is when the scales change. At U = 0 this is the mean-field Gaussian.
+exceeds the diagonal one, and it stays as it is when the scales change. At U = 0 this is the
+mean-field Gaussian.
 
 With M = I + U U' = L L' (Cholesky, R x R, eigenvalues of at least 1) nothing of D x D is needed:
 
@@ -66,8 +67,9 @@ class LowRank(Posterior):
                 f"factor must have the dtype and device of the mean, {mean.dtype} on "
                 f"{mean.device}, got {self.factor.dtype} on {self.factor.device}"
             )
-        *batch, D = mean.shape
-        if self.factor.ndim <= len(batch) or self.factor.shape != (*batch, self.rank, D):
+        *batch, D = self.mean.shape
+        *of_factor, last = self.factor.shape
+        if of_factor[:-1] != batch or len(of_factor) != self.mean.ndim or last != D:
             raise UserError(
                 f"factor must have the shape of the mean, {[*mean.shape]}, with the rank before "
                 f"its last axis, got {[*self.factor.shape]}"
@@ -180,7 +182,7 @@ def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
     mean_field = (a.square() + (s - 1) * (s + 1) - 2 * s.log()).sum(-1, dtype=torch.float64)
     e = s - 1
     F = V - U
-    E = F + e.unsqueeze(-2) * V
+    E = (F + e.unsqueeze(-2) * V).double()  # what C leaves of it may be little
     gram = _gram(U)
     root = _cholesky(gram)
     solved = torch.cholesky_solve(U, root.to(U.dtype))
@@ -188,12 +190,11 @@ def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
     X = solve_triangular(root, _gram(V) - gram, upper=False)
     X = solve_triangular(root, X.mT, upper=False)
     volume = X.diagonal(dim1=-2, dim2=-1).sum(-1) - _log_det(_cholesky(X))
-    of_e, of_f = U @ E.mT, F @ F.mT
+    of_e, of_f = U.double() @ E.mT, F @ F.mT
     terms = (
         (V @ a.unsqueeze(-1)).square().sum((-2, -1), dtype=torch.float64),
         (e * (2 * d - e * h)).sum(-1, dtype=torch.float64),
-        E.square().sum((-2, -1), dtype=torch.float64),
-        -solve_triangular(root, of_e.double(), upper=False).square().sum((-2, -1)),
+        E.square().sum((-2, -1)) - solve_triangular(root, of_e, upper=False).square().sum((-2, -1)),
         volume - (torch.cholesky_inverse(root) * of_f).sum((-2, -1)),
     )
     return ((mean_field + sum(terms)) / 2).to(s.dtype)
