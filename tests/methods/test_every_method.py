@@ -15,7 +15,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.registry import built_in_class
 from vcl_radial.methods.vcl import VCL
-from vcl_radial.nn import WithHeads
+from vcl_radial.nn import PosteriorSettings, WithHeads
 from vcl_radial.nn.convnet import ConvNet
 from vcl_radial.nn.rdp import RDPSettings
 
@@ -44,6 +44,8 @@ VARIANTS = {
     },
     "replay balanced": {"buffer_size": 60, "selection": "class-balanced"},
     "si by sgd": {"optimizer": SGD},
+    "vcl low rank": {"posterior": PosteriorSettings("low-rank", rank=3)},
+    "ml_init_vcl low rank": {"ml_epochs": 2, "posterior": PosteriorSettings("low-rank", rank=3)},
     "gvcl gaussian": {"strength": 5.0, "posterior": "gaussian"},
     "badam linearised": {"lr": 1e-2, "prior_scale": 0.1, "linearised": True},
     "bayes_linear random": {"features": "random-relu", "units": 50, "evidence": True},
@@ -173,7 +175,7 @@ def test_training_is_the_same_with_the_penaltys_value_and_without(case):
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
-@pytest.mark.parametrize("posterior", ["none", "gaussian", "radial", "rdp"])
+@pytest.mark.parametrize("posterior", ["none", "gaussian", "radial", "low-rank", "rdp"])
 def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, posterior):
     words = refusal(name, {"none": None, "rdp": RDPSettings("row")}.get(posterior, posterior))
     assert words is None or re.fullmatch(".*(posterior = '|network = 'mlp').*", words)

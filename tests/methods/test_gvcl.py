@@ -167,9 +167,10 @@ def test_a_larger_lambda_holds_the_means_tighter():
     assert distances[1] > 1.2 * distances[2]
 
 
-def test_a_lambda_for_directions_is_refused():
+@pytest.mark.parametrize("posterior", [RDPSettings("row"), "low-rank"])
+def test_a_lambda_for_directions_or_correlations_is_refused(posterior):
     """Of an RDP the sum over blocks would hold the biases alone."""
-    net = network(RDPSettings("row"), hidden=(8,))
-    with pytest.raises(UserError, match=r"posterior = 'rdp' .* set options\.strength = 1$"):
+    net = network(posterior, hidden=(8,))
+    with pytest.raises(UserError, match=r"'rdp' or 'low-rank' .* set options\.strength = 1$"):
         Learner(GVCL, net, strength=2.0)
     Learner(GVCL, net, strength=1.0).train(0)

@@ -13,7 +13,7 @@ from vcl_radial.nn.rdp import RDPSettings
 POSTERIORS = {
     **{
         f"{family} {grouping}": PosteriorSettings(family, grouping, initial_noise=0.03)
-        for family in ("gaussian", "radial")
+        for family in ("gaussian", "radial", "low-rank")
         for grouping in GROUPINGS
     },
     **{f"rdp {grouping}": RDPSettings(grouping, 0.03) for grouping in OF_RDP},

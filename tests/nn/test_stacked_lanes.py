@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from vcl_radial import native
+from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings, consolidate, kl_divergence, variational_weights
 from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
@@ -182,6 +183,12 @@ def test_lanes_of_an_rdp_have_one_prior():
         for gamma in (0.5, 0.6)
     ]
     with pytest.raises(ValueError, match="one half-Cauchy prior"):
+        Lanes(networks, 0)
+
+
+def test_lanes_of_low_rank_are_refused():
+    networks = [mlp(lane, posterior=PosteriorSettings("low-rank")) for lane in range(2)]
+    with pytest.raises(UserError, match="'low-rank' has no lanes: train its networks one by one"):
         Lanes(networks, 0)
 
 

@@ -35,6 +35,7 @@ RECIPES = {
     "tweaked": {**FIRST, "posterior": "gaussian", "initial_noise": 1e-3},
     "truncated": {"posterior": "gaussian", "truncation": 1.0, "learning_rate_decay": 0.9},
     "rdp": {"posterior": "rdp", "grouping": "row"},
+    "low rank": {"posterior": "low-rank", "rank": 2},
     "dropout": {**DROPOUT, "optimizer": "sgd"},
     "points": {"posterior": "none"},
     "ensemble": ENSEMBLE,

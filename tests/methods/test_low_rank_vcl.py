@@ -1,0 +1,159 @@
+"""VCL with a low-rank posterior where the exact one is known: a linear model, in two tasks."""
+
+import math
+
+import pytest
+import torch
+from scenarios import Learner, network
+from torch.distributions import MultivariateNormal, kl_divergence
+
+from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn import BayesianLinear, ClosedFormGradients, PosteriorSettings, posterior_blocks
+from vcl_radial.nn.low_rank import LowRankBlock
+from vcl_radial.nn.weights import held_scales
+from vcl_radial.objectives import gaussian_nll
+from vcl_radial.posteriors import LowRank, Posterior
+from vcl_radial.schedules import SCHEDULES
+
+D, ROWS, NOISE = 4, 25, 1.0
+
+
+class KnownNoise(Gaussian):
+    """y ~ N(f, NOISE^2)."""
+
+    def nll(self, outputs, targets):
+        return gaussian_nll(outputs.squeeze(-1), targets, NOISE)
+
+    def observe(self, outputs, targets):
+        """Nothing is to be learned."""
+
+
+class CorrelatedRows:
+    """y = x w + noise with inputs that go together, in another way in each of two tasks."""
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(1)
+        weights = torch.randn(D, generator=generator)
+        self.x, self.y = [], []
+        for _ in range(2):
+            common = torch.randn(ROWS, 1, generator=generator)
+            signs = torch.randn(D, generator=generator).sign()
+            x = common * signs + 0.5 * torch.randn(ROWS, D, generator=generator)
+            self.x.append(x)
+            self.y.append(x @ weights + NOISE * torch.randn(ROWS, generator=generator))
+
+    def inputs(self, number, part):
+        return self.x[number]
+
+    def labels(self, number, part):
+        return self.y[number]
+
+    def task_label(self, number):
+        return 0
+
+    def batch_posterior(self):
+        """Of all rows at once, by Bayes' rule."""
+        x, y = torch.cat(self.x).double(), torch.cat(self.y).double()
+        precision = torch.eye(D, dtype=torch.float64) + x.mT @ x / NOISE**2
+        mean = torch.linalg.solve(precision, x.mT @ y / NOISE**2)
+        return MultivariateNormal(mean, precision_matrix=precision)
+
+
+class ExpectedVCL(VCL):
+    """With the exact expectation of the NLL, which is quadratic: that over points +-sqrt(D) e_i."""
+
+    def outputs(self, batch):
+        (block,) = posterior_blocks(self.network, [])
+        return batch.x @ block.posterior.sample(2 * D).mT
+
+
+def points(self, shape, generator):
+    """In place of standard normals, whose first two moments they have."""
+    units = math.sqrt(D) * torch.eye(D)
+    return torch.cat([units, -units])[: shape[0]].view(shape)
+
+
+def carried(family, stream):
+    """The normal distribution that VCL carries on from two tasks."""
+    torch.manual_seed(0)
+    settings = PosteriorSettings(family, initial_noise=0.3, rank=D)
+    learner = Learner(
+        ExpectedVCL,
+        BayesianLinear(D, 1, bias=False, posterior=settings),
+        stream,
+        likelihood=KnownNoise(),
+        lr=0.1,
+        epochs=150,
+        batch_size=ROWS,
+        schedule=SCHEDULES["cosine"],
+        loss_value=False,
+    ).train(0, 1)
+    (block,) = posterior_blocks(learner.network, [])
+    p = block.prior
+    precision = torch.diag(p.scale.squeeze(0).double() ** -2)
+    if family == "low-rank":
+        rows = (p.factor / p.scale.unsqueeze(-2)).squeeze(0).double()
+        precision += rows.mT @ rows
+    return MultivariateNormal(p.mean.squeeze(0).double(), precision_matrix=precision)
+
+
+def test_of_a_linear_model_two_tasks_end_near_the_batch_posterior_and_nearer_than_mean_field(
+    monkeypatch,
+):
+    monkeypatch.setattr(Posterior, "_randn", points)
+    stream = CorrelatedRows()
+    exact = stream.batch_posterior()
+    full, mean_field = (
+        kl_divergence(carried(family, stream), exact).item() for family in ("low-rank", "gaussian")
+    )
+    assert full < 0.01
+    assert mean_field > 1
+
+
+def test_draws_without_gradient_share_a_root_and_are_those_of_the_posterior():
+    net = network(PosteriorSettings("low-rank", rank=2))
+    block = posterior_blocks(net, [])[0]
+    x = torch.randn(3, 64)
+    with torch.no_grad():
+        torch.manual_seed(1)
+        before = net(x, 0)
+        with held_scales(net):
+            assert block.posterior is block.posterior
+            torch.manual_seed(1)
+            assert torch.equal(net(x, 0), before)
+        assert block.posterior is not block.posterior
+
+
+def test_a_block_starts_beside_the_mean_field_one_and_has_no_more_rows_than_weights():
+    low, plain = (
+        network(PosteriorSettings(family, "unit", initial_noise=0.1, rank=5))
+        for family in ("low-rank", "gaussian")
+    )
+    for one, other in zip(posterior_blocks(low, [0]), posterior_blocks(plain, [0]), strict=True):
+        assert type(one) is LowRankBlock
+        assert torch.equal(one.mean, other.mean)
+        torch.testing.assert_close(one.weight_noise(), other.weight_noise(), rtol=0.01, atol=0)
+        assert one.factor.shape == (len(one.mean), 5, one.mean.shape[1])
+    few = BayesianLinear(2, 1, posterior=PosteriorSettings("low-rank", "tensor"))
+    assert [b.factor.shape for b in posterior_blocks(few, [])] == [(1, 2, 2), (1, 1, 1)]
+
+
+def test_all_three_parts_are_carried_and_autograd_serves():
+    net = network("low-rank", hidden=(8,))
+    assert not ClosedFormGradients.serves(net)
+    Learner("vcl", net, lr=1e-2).train(0)
+    block = posterior_blocks(net, [])[0]
+    assert type(block.prior) is LowRank
+    for name in ("mean", "factor"):
+        assert torch.equal(getattr(block, f"prior_{name}"), getattr(block, name))
+    assert torch.equal(block.prior_scale, block.scale())
+    assert torch.equal(block.prior_noise(), block.weight_noise())
+    assert (block.factor.square().mean().sqrt() - 0.1).abs() > 1e-3  # it has learned
+    assert math.isclose(block.kl().item(), 0, abs_tol=1e-9)
+
+
+def test_a_rank_below_one_is_refused():
+    with pytest.raises(UserError, match="rank = 0 must be at least 1"):
+        PosteriorSettings("low-rank", rank=0)
