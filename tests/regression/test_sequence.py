@@ -44,7 +44,7 @@ def test_the_linear_model_ends_where_all_rows_at_once_do_and_has_not_been_there_
     assert abs(in_sequence[0]["rmse"] / at_once["rmse"] - 1) > 0.01
 
 
-CARRIED = {"gaussian": "vcl", "radial": "vcl", "low-rank": "vcl", "rdp": "rdp_vcl"}
+CARRIED = {"gaussian": "vcl", "radial": "vcl", "rdp": "rdp_vcl"}
 """The method that carries a posterior."""
 
 
