@@ -26,7 +26,10 @@ QUICK = {
     "sfsvi": {"context_points": 20},
     "rdp_vcl": {"lr": 1e-2, "batch_size": ALL},
     "replay": {"buffer_size": 20},
-    **{name: {"lr": 1e-2} for name in ("vadam", "laplace_diagonal", "laplace_kronecker")},
+    **{
+        name: {"lr": 1e-2}
+        for name in ("vadam", "laplace_diagonal", "laplace_kronecker", "laplace_low_rank")
+    },
     "badam": {"lr": 1e-2, "prior_scale": 0.1},
     "laplace_linearised": {"lr": 1e-2, "evidence": False},
     "deep_ensemble": {"members": 2},
@@ -212,6 +215,7 @@ LIMITS = [
     *((name, {"penalty_weight": 0.0}, "naive", {}) for name in QUADRATIC),
     ("laplace_diagonal", {"penalty_weight": 0.0}, "naive", {}),
     ("laplace_kronecker", {"penalty_weight": 0.0}, "naive", {}),
+    ("laplace_low_rank", {"penalty_weight": 0.0}, "naive", {}),
     ("laplace_linearised", {"penalty_weight": 0.0, "structure": "diagonal"}, "naive", {}),
     ("laplace_linearised", {"penalty_weight": 0.0, "structure": "last-layer"}, "naive", {}),
     ("lwf", {"strength": 0.0}, "naive", {}),
@@ -256,6 +260,7 @@ def test_the_first_task_is_learnt_as_in_fine_tuning(name):
         ("badam", {"linearised": True, "predict_at_means": True}, "nothing to linearise; set one"),
         ("laplace_linearised", {"prior_scale": 0.0}, "prior_scale = 0.0 must be above 0"),
         ("laplace_linearised", {"structure": "low"}, "structure = 'low' must be 'full', 'diag"),
+        ("laplace_low_rank", {"rank": 0}, r"options\.rank = 0 must be at least 1"),
         ("laplace_kronecker", {"factors": "one"}, "factors = 'one' must be 'all' or 'summed'"),
         ("ivon", {"initial_noise": float("inf")}, r"^initial_noise = inf"),
         *(

@@ -15,6 +15,9 @@ from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.nn import MLP
 
 both = pytest.mark.parametrize("name", ["laplace_diagonal", "laplace_kronecker"])
+every = pytest.mark.parametrize(
+    "name", ["laplace_diagonal", "laplace_kronecker", "laplace_low_rank"]
+)
 
 
 def make(name, net=None, **settings):
@@ -34,7 +37,7 @@ def move(learner):
             p.add_(0.1 * torch.randn_like(p))
 
 
-@both
+@every
 def test_the_first_prior_is_an_isotropic_gaussian_around_0(name):
     """Of the heads to come too, whatever the past."""
     learner = make(name, prior_precision=3.0)
@@ -104,7 +107,7 @@ def test_it_adds_up_the_hessians_of_a_model_whose_gauss_newton_matrix_is_the_hes
     torch.testing.assert_close(penalty(learner, 1), expected, rtol=1e-4, atol=0)
 
 
-@both
+@every
 def test_without_its_value_the_penalty_keeps_its_gradient(name):
     """In a second task: the body has a past, the head its first prior."""
     learner = make(name).train(0)
@@ -119,7 +122,7 @@ def test_without_its_value_the_penalty_keeps_its_gradient(name):
         assert some.abs().max() > 0
 
 
-@both
+@every
 def test_what_is_carried_does_not_depend_on_the_batches(name, multi_head):
     found = []
     for size in (7, 32, ALL):
@@ -132,7 +135,7 @@ def test_what_is_carried_does_not_depend_on_the_batches(name, multi_head):
     torch.testing.assert_close(found[1], found[2], rtol=1e-4, atol=0)
 
 
-@both
+@every
 def test_the_more_the_hessian_weighs_the_less_is_forgotten(name):
     """NLL of the first task after two, with one head for all."""
     settings = {"epochs": 5, "batch_size": 64}
@@ -142,6 +145,38 @@ def test_the_more_the_hessian_weighs_the_less_is_forgotten(name):
     ]
     assert forgotten[0] > 2 * forgotten[2]
     assert forgotten[0] > forgotten[1] > forgotten[2]
+
+
+def test_of_full_rank_it_is_the_whole_hessian():
+    """Of a linear softmax model, whose Gauss-Newton matrix is its Hessian."""
+    settings = {"rank": 650, "prior_precision": 0.3, "hessian_weight": 2}
+    learner = make("laplace_low_rank", network(None, False, hidden=()), **settings)
+    dense = 0.3 * torch.eye(650)
+    for task in (0, 1):
+        learner.train(task)
+        x, *_ = learner.points(task)
+        mode = joint_weight("head.output", learner.parameters())
+        a = torch.cat([x, torch.ones(len(x), 1)], dim=1)
+        p = (a @ mode.t()).softmax(-1)
+        of_points = torch.diag_embed(p) - p.unsqueeze(2) * p.unsqueeze(1)
+        dense += 2 * torch.einsum("nij,nk,nl->kilj", of_points, a, a).reshape(650, 650)
+    move(learner)
+    moved = joint_weight("head.output", learner.parameters()) - mode
+    v = by_columns(moved)
+    torch.testing.assert_close(penalty(learner, 1), v @ dense @ v / 2, rtol=1e-3, atol=0)
+
+
+def test_it_has_the_diagonal_of_the_laplace_of_that_name():
+    pasts = [
+        make(name, network(None), hessian_weight=3.0).train(0).method.past
+        for name in ("laplace_low_rank", "laplace_diagonal")
+    ]
+    low, diagonal = pasts
+    for name, P in low.precision.items():
+        whole = P + low.factor[name].square().sum(0).view_as(P)
+        torch.testing.assert_close(whole, diagonal.precision[name], rtol=1e-4, atol=1e-5)
+        assert (P >= 1 - 1e-6).all()
+    assert sum(V.square().sum() for V in low.factor.values()) > 0
 
 
 def test_summed_factors_are_those_of_all_tasks_until_there_are_two(multi_head):
@@ -160,15 +195,17 @@ def test_summed_factors_are_those_of_all_tasks_until_there_are_two(multi_head):
 
 
 def test_weights_without_factors_have_the_diagonal():
-    """Of a layer norm: both methods leave the same there, and the factors beside it."""
+    """Of a layer norm: all leave the same there, and the factors beside it."""
     precisions = []
-    for name in ("laplace_diagonal", "laplace_kronecker"):
+    for name in ("laplace_diagonal", "laplace_kronecker", "laplace_low_rank"):
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(64, 8), nn.LayerNorm(8), nn.Linear(8, 10))
         precisions.append(make(name, net, hessian_weight=3.0, epochs=1).train(0).method.past)
-    diagonal, kronecker = precisions
+    diagonal, kronecker, low_rank = precisions
     for name in ("1.weight", "1.bias"):
         assert diagonal.precision[name].max() > 1.1
         torch.testing.assert_close(diagonal.precision[name], kronecker.precision[name])
+        torch.testing.assert_close(diagonal.precision[name], low_rank.precision[name])
     assert kronecker.factors.keys() == {"0", "2"}
     assert kronecker.precision["0.weight"].eq(1).all()
+    assert low_rank.factor.keys() == {"0.weight", "0.bias", "2.weight", "2.bias"}

@@ -116,7 +116,7 @@ class LowRank(Posterior):
 
     def deviation(self) -> Tensor:
         """The standard deviation of each weight, scale * sqrt(C_ii), shape [..., D]."""
-        halves = solve_triangular(self._root(), self.factor.double(), upper=False)
+        halves: Tensor = solve_triangular(self._root(), self.factor.double(), upper=False)
         variance = (1 - halves.square().sum(-2)).clamp(min=torch.finfo(torch.float64).eps)
         return self.scale * variance.sqrt().to(self.scale.dtype)
 
@@ -152,7 +152,7 @@ class LowRank(Posterior):
         """S e for standard normals e, shape [n, ..., D]."""
         root = self._root()
         inner = solve_triangular(root + _identity(root), _identity(root), upper=False)
-        K = solve_triangular(root.mT, inner, upper=True).to(normal.dtype)
+        K: Tensor = solve_triangular(root.mT, inner, upper=True).to(normal.dtype)
         rows = normal.movedim(0, -2)
         return normal - (rows @ self.factor.mT @ K.mT @ self.factor).movedim(-2, 0)
 

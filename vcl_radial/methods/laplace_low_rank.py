@@ -1,0 +1,75 @@
+"""Online Laplace approximation whose precision is low rank plus diagonal.
+
+After task t the posterior is a Gaussian around the weights w_t that were found, and the next
+task's prior:
+
+    w_t  = argmin_w  -log p(D_t | w) + 1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}),       w_0 = 0
+    L_t  ~ L_{t-1} + hessian_weight * H_t(w_t),        L_0 = prior_precision * I
+    L_t  = diag(P_t) + V_t'V_t
+
+with H_t the Gauss-Newton matrix of all weights of linear layers together, layers and weights across
+them included: summed over the task's training points, exact over the classes. V_t are the `rank`
+largest directions of V_{t-1}'V_{t-1} + hessian_weight * H_t, and what they leave out of its
+diagonal goes to P_t, so that L_t has the diagonal of `vcl_radial.methods.laplace_diagonal` whatever
+the rank: see `vcl_radial.curvature.low_rank`. A full rank makes it exact. Convolutions and other
+weights have the diagonal alone.
+
+Online Laplace is that of Ritter, Botev and Barber (2018), whose factors are Kronecker products
+within layers; the low-rank form is this suite's. Predictions are those of the weights w_t.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from vcl_radial.curvature import LowRankQuadratic, diagonal_fisher, gauss_newton_product
+from vcl_radial.curvature.gauss_newton import layers_in_full, other_weights
+from vcl_radial.errors import UserError
+from vcl_radial.methods.laplace import LaplaceMethod
+from vcl_radial.methods.tasks import Task
+
+
+class LaplaceLowRank(LaplaceMethod):
+    """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t of low rank.
+
+    Args:
+        rank: the directions that are kept beside the diagonal; a step and the memory grow with it.
+        settings: those of `LaplaceMethod`.
+
+    Raises:
+        UserError: an option is out of its range; where a task ends, a layer is called twice.
+    """
+
+    past: LowRankQuadratic
+
+    def __init__(self, network: nn.Module, *, rank: int = 8, **settings: Any) -> None:
+        super().__init__(network, **settings)
+        if rank < 1:
+            raise UserError(f"options.rank = {rank} must be at least 1")
+        self.past = LowRankQuadratic(rank)
+
+    def end_task(self, task: Task) -> None:
+        """Move the mode, and add the curvature of the body and of the trained heads."""
+        weights = self.trained_parameters()
+        layers = {
+            name: layer
+            for name, layer in layers_in_full(self.network, weights).items()
+            if isinstance(layer, nn.Linear)
+        }
+        alone = other_weights(layers, weights)
+        diagonal = diagonal_fisher(
+            self.network, weights, self.points(), "predictive", self.likelihood
+        )
+        self.carry(weights, {name: diagonal[name] for name in alone})
+        factor = self.hessian_weight
+        self.past.add_curvature(
+            lambda directions: {
+                name: product * factor
+                for name, product in gauss_newton_product(
+                    self.network, layers, self.points(), directions, self.likelihood.hessian_root
+                ).items()
+            },
+            {name: F * factor for name, F in diagonal.items() if name not in alone},
+        )
