@@ -186,12 +186,13 @@ def largest_directions(
     """
     generator = torch.Generator().manual_seed(_SEED)
     Q = torch.randn(min(2 * rank, size), size, generator=generator).to(like)
+    Y = Q
     for _ in range(PASSES):
-        Q = torch.linalg.qr(Q.mT).Q.mT
+        Q = torch.linalg.qr(Y.mT).Q.mT
         Y = product(Q)
-        Q, basis = Y, Q
-    inner, vectors = torch.linalg.eigh((basis @ Y.mT).double())
+    inner, vectors = torch.linalg.eigh((Q @ Y.mT).double())
     kept = inner > inner[-1].clamp(min=0) * torch.finfo(Y.dtype).eps * size**0.5
     V = (vectors[:, kept] * inner[kept].rsqrt()).mT.to(Y) @ Y
     _, turn = torch.linalg.eigh((V @ V.mT).double())
-    return turn.mT.flip(0)[:rank].to(V) @ V
+    largest: Tensor = turn.mT.flip(0)[:rank].to(V) @ V
+    return largest
