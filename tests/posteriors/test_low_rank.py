@@ -162,6 +162,14 @@ def test_to_a_prior_of_another_kind_it_is_estimated():
     assert torch.equal(q.kl(p, 5, seeded(1)), q.kl_monte_carlo(p, 5, seeded(1)))
 
 
+def test_a_network_in_bfloat16_draws_in_the_precision_of_the_posterior():
+    q, p = made(40, 3, dtype=torch.float32), made(40, 3, seed=1, dtype=torch.float32)
+    draws, kl = q.sample(2, seeded()), q.kl(p)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(q.sample(2, seeded()), draws)
+        assert torch.equal(q.kl(p), kl)
+
+
 def test_draws_without_gradient_find_the_root_once_and_those_with_one_anew():
     q = made(4, 2)
     with torch.no_grad():

@@ -154,8 +154,10 @@ class LowRank(Posterior):
         root = self._root()
         inner = solve_triangular(root + _identity(root), _identity(root), upper=False)
         K: Tensor = solve_triangular(root.mT, inner, upper=True).to(normal.dtype)
-        rows = normal.movedim(0, -2)
-        return normal - (rows @ self.factor.mT @ K.mT @ self.factor).movedim(-2, 0)
+        # Whatever the precision of the network's products, these are the posterior's.
+        with torch.autocast(normal.device.type, enabled=False):
+            rows = normal.movedim(0, -2)
+            return normal - (rows @ self.factor.mT @ K.mT @ self.factor).movedim(-2, 0)
 
 
 def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
@@ -183,9 +185,9 @@ def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
     rank = max(U.shape[-2], V.shape[-2])
     a, s = torch.broadcast_tensors(a, s)  # type: ignore[no-untyped-call]
     shape = (*a.shape[:-1], rank, a.shape[-1])
-    divergence: Tensor = _Divergence.apply(
-        a, s, *(pad(W, (0, 0, 0, rank - W.shape[-2])).expand(shape) for W in (U, V.detach()))
-    )
+    factors = (pad(W, (0, 0, 0, rank - W.shape[-2])).expand(shape) for W in (U, V.detach()))
+    with torch.autocast(a.device.type, enabled=False):
+        divergence: Tensor = _Divergence.apply(a, s, *factors)
     return divergence
 
 
