@@ -59,7 +59,7 @@ VARIANTS = {
     "deep_ensemble radial": {"members": 2, "posterior": "radial"},
     "deep_ensemble rdp": {"members": 2, "posterior": RDPSettings("row", 0.05), "lr": 1e-2},
 }
-LINEAR_ONLY = {"bayes_discriminant", "bayes_linear", "sfsvi", "vogn", "laplace_linearised"}
+LINEAR_ONLY = {"sfsvi", "vogn", "laplace_linearised"}
 """Methods that know no convolution."""
 CASES = {name: QUICK.get(name, {}) for name in OF_CLASSES} | VARIANTS
 ONE_AFTER_ANOTHER = [

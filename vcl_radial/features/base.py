@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
-import torch
 from torch import Tensor, nn
 
 InputsOf = Callable[[], Iterable[Tensor]]
@@ -32,19 +30,6 @@ class Features(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
         """The features of inputs."""
-
-    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        # What is fitted has its shape from the inputs, which a map that is made anew has not seen.
-        for name, buffer in self.named_buffers(recurse=False):
-            saved = state_dict.get(prefix + name)
-            if saved is not None and saved.shape != buffer.shape:
-                setattr(self, name, buffer.new_empty(saved.shape))
-        super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def a_seed() -> Tensor:
-    """A number that later draws follow from, itself drawn."""
-    return torch.randint(2**31, ())
 
 
 def moments(inputs: InputsOf) -> tuple[float, float]:

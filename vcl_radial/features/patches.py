@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, unfold
 
 from vcl_radial.errors import UserError
-from vcl_radial.features.base import Features, InputsOf, a_seed
+from vcl_radial.features.base import Features, InputsOf
 
 IMAGES = 4_000
 """Images of the first task that patches are taken from."""
@@ -32,12 +33,13 @@ class Patches(Features):
     A cell is one of `pool` x `pool` of the image.
 
     Args:
+        shape: of an input: an image (C, H, W), or (n,) for a flat square of one colour or of three.
         filters: how many patches.
         patch: their side in pixels.
         pool: cells along a side.
 
     Raises:
-        UserError: an option is out of its range.
+        UserError: inputs are no images, or an option is out of its range.
     """
 
     filters: Tensor
@@ -46,22 +48,30 @@ class Patches(Features):
     scale: Tensor
     seed: Tensor
 
-    def __init__(self, filters: int = 400, patch: int = 6, pool: int = 4) -> None:
+    def __init__(
+        self, shape: Sequence[int], filters: int = 400, patch: int = 6, pool: int = 4
+    ) -> None:
         super().__init__()
         for name, value, least in (("filters", filters, 1), ("patch", patch, 2), ("pool", pool, 1)):
             if value < least:
                 raise UserError(f"options.{name} = {value} must be at least {least}")
+        self.shape = _image(shape)
+        if (side := min(self.shape[1:])) < patch:
+            raise UserError(
+                f"options.patch = {patch} is too large for images of {side} pixels: choose a "
+                "smaller one"
+            )
         self.patch, self.pool = patch, pool
         self.size = filters * pool**2
-        self.register_buffer("seed", a_seed())
-        self.register_buffer("filters", torch.zeros(0, filters))
+        self.register_buffer("seed", torch.randint(2**31, ()))
+        self.register_buffer("filters", torch.zeros(self.shape[0] * patch**2, filters))
         self.register_buffer("offset", torch.zeros(filters))
         self.register_buffer("shift", torch.zeros(()))
         self.register_buffer("scale", torch.ones(()))
 
     def fit(self, inputs: InputsOf) -> None:
         """Take filters from the images; which ones follows from a seed of the start."""
-        images = self._images(torch.cat([x.cpu() for x in inputs()]))
+        images = torch.cat([x.cpu() for x in inputs()]).float().reshape(-1, *self.shape)
         draw = torch.Generator().manual_seed(int(self.seed))
         images = images[torch.randperm(len(images), generator=draw)[:IMAGES]]
         shift, scale = images.mean(), images.std().clamp(min=1e-6)
@@ -80,48 +90,38 @@ class Patches(Features):
         chosen = (chosen - mean) @ whiten
         # f'V(p - mean) = (V f)'p - (V f)'mean
         filters = whiten @ (chosen / chosen.norm(dim=1, keepdim=True)).T
-        self.filters, self.offset = filters.to(self.offset), (mean @ filters).to(self.offset)
-        self.shift, self.scale = shift.to(self.offset), scale.to(self.offset)
-
-    def _images(self, x: Tensor) -> Tensor:
-        """Inputs as images `[B, C, H, W]`: flat ones are squares of one colour, or of three.
-
-        Raises:
-            UserError: they are none, or too small.
-        """
-        if x.dim() == 2:
-            for colours in (1, 3):
-                side = math.isqrt(x.shape[1] // colours)
-                if colours * side**2 == x.shape[1]:
-                    x = x.unflatten(1, (colours, side, side))
-                    break
-        if x.dim() != 4:
-            raise UserError(
-                "options.features = 'patches' wants images, and these inputs are "
-                f"{list(x.shape[1:])}: choose 'random-relu'"
-            )
-        if (side := min(x.shape[2:])) < self.patch:
-            raise UserError(
-                f"options.patch = {self.patch} is too large for images of {side} pixels: choose a "
-                "smaller one"
-            )
-        return x.float()
+        self.filters.copy_(filters)
+        self.offset.copy_(mean @ filters)
+        self.shift.copy_(shift)
+        self.scale.copy_(scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`[B, filters * pool^2]`; 0 before they are fitted."""
-        if not len(self.filters):
-            return self.offset.new_zeros(len(x), self.size)
+        """`[B, filters * pool^2]`; 0 before the filters are known."""
         # Some images at a time: their patches take much memory.
         return torch.cat([self._features(part) for part in x.split(_CHUNK)])
 
     def _features(self, x: Tensor) -> Tensor:
-        images = (self._images(x) - self.shift) / self.scale
+        images = (x.float().reshape(-1, *self.shape) - self.shift) / self.scale
         rows, columns = (side - self.patch + 1 for side in images.shape[2:])
         patches = _normalised(unfold(images, self.patch), 1)
         responses = torch.einsum("bpn,pf->bfn", patches, self.filters)
         responses = (responses - (self.offset + _THRESHOLD)[:, None]).relu_()
         pooled = adaptive_avg_pool2d(responses.unflatten(2, (rows, columns)), self.pool)
         return pooled.flatten(1).sqrt_()
+
+
+def _image(shape: Sequence[int]) -> tuple[int, int, int]:
+    """(C, H, W) of an input of this shape."""
+    if len(shape) == 3:
+        return shape[0], shape[1], shape[2]
+    for colours in (1, 3):
+        side = math.isqrt(math.prod(shape) // colours)
+        if len(shape) == 1 and colours * side**2 == shape[0]:
+            return colours, side, side
+    raise UserError(
+        f"options.features = 'patches' wants images, and inputs are {list(shape)}: choose "
+        "'random-relu'"
+    )
 
 
 def _normalised(patches: Tensor, along: int) -> Tensor:

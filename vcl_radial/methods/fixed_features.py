@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.features import Features, Inputs, Patches, RandomReLU
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights
+from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights, WithHeads
 
 ROWS = 2_048
 """Points whose features are held at a time, at least a batch."""
@@ -114,9 +115,9 @@ class FixedFeatureMethod(Method):
         outputs = _outputs(network)
         multi_head = self.with_task
         if features == "random-relu":
-            phi: Features = RandomReLU(units)
+            phi: Features = RandomReLU(math.prod(_shape(network)), units)
         elif features == "patches":
-            phi = Patches(filters, patch, pool)
+            phi = Patches(_shape(network), filters, patch, pool)
         else:
             phi = _of_network(network, features)
         self.network = FeatureModel(
@@ -221,6 +222,23 @@ def _outputs(network: nn.Module) -> int:
     return int(getattr(layer, "out_features", 1))
 
 
+def _shape(network: nn.Module) -> tuple[int, ...]:
+    """Of an input of the network.
+
+    Raises:
+        UserError: it is not known.
+    """
+    if isinstance(network, WithHeads):
+        return network.shape
+    first = next((m for m in network.modules() if getattr(m, "weight", None) is not None), None)
+    if isinstance(first, nn.Linear):
+        return (first.in_features,)
+    raise UserError(
+        "options.features: how many inputs the network has is not known: take a network of linear "
+        "layers, or vcl_radial.nn.WithHeads"
+    )
+
+
 def _of_network(network: nn.Module, kind: str) -> Features:
     """The features that a network has of this kind.
 
@@ -228,10 +246,8 @@ def _of_network(network: nn.Module, kind: str) -> Features:
         UserError: it has none.
     """
     if kind == "inputs":
-        first = next((m for m in network.modules() if getattr(m, "weight", None) is not None), None)
-        if isinstance(first, nn.Linear):
-            return Inputs(first.in_features)
-    elif kind == "body":
+        return Inputs(math.prod(_shape(network)))
+    if kind == "body":
         head = getattr(network, "head", None)
         if isinstance(head, SingleHead) and isinstance(head.output, nn.Linear):
             return Body(network)

@@ -93,6 +93,8 @@ class LaplaceLinearised(LaplaceMethod):
             )
             if not self._layers:
                 raise UserError("options.structure = 'last-layer' needs a MultiHead or SingleHead")
+            # Nothing of one head is in the way of another.
+            self.memoryless = self.with_task  # type: ignore[misc]
         if structure != "diagonal":
             self.past = DenseQuadratic()
             weights = self._parameters_in_use([])

@@ -48,6 +48,7 @@ class WithHeads(nn.Module):
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
         super().__init__()
+        self.shape = tuple(shape)
         self.in_bfloat16 = precision == "bfloat16"
         settings = layer_settings(posterior)
         features = _features(body, shape)
