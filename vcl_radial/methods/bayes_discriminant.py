@@ -175,11 +175,15 @@ class DiscriminantHead(nn.Module):
     @property
     def learned(self) -> Discriminant:
         """What the points have left, as it is now; its root is computed once."""
-        tensors = (self.counts, self.sums.detach(), self.squares, self.centre, self.ridge)
-        state = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
-        if self._known is None or self._known[0] != state:
-            self._known = state, Discriminant(*tensors)
+        if self._known is None or self._known[0] != self._state():
+            self._known = self._state(), Discriminant(*self._tensors())
         return self._known[1]
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return self.counts, self.sums.detach(), self.squares, self.centre, self.ridge
+
+    def _state(self) -> list[tuple[int, int]]:
+        return [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
 
     @torch.no_grad()
     def take(self, learned: Discriminant) -> None:
@@ -187,6 +191,7 @@ class DiscriminantHead(nn.Module):
         self.sums.copy_(learned.sums)
         for name in _STAY:
             setattr(self, name, getattr(learned, name))
+        self._known = self._state(), learned
 
     def forward(self, phi: Tensor) -> Tensor:
         """The logits."""

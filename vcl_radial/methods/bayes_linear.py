@@ -82,7 +82,8 @@ class NormalGamma:
         squared, cross, _, _ = sums(points, self.mean)
         precision = self.precision + squared
         root = torch.linalg.cholesky(precision)
-        mean = torch.cholesky_solve(self.precision @ self.mean + cross, root)
+        # In the order of memory that a stored mean has: products with it end on the same bits.
+        mean = torch.cholesky_solve(self.precision @ self.mean + cross, root).contiguous()
         # Squares of differences: the usual y'y - m'Pm cancels where the noise is small.
         moved, count = mean - self.mean, 0
         squares = (moved * (self.precision @ moved)).sum()
@@ -176,17 +177,22 @@ class ConjugateHead(nn.Module):
     @property
     def posterior(self) -> NormalGamma:
         """Of the weights, as it is now; its root is computed once."""
-        tensors = (self.mean.detach(), self.precision, self.shape, self.rate)
-        state = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
-        if self._known is None or self._known[0] != state:
-            self._known = state, NormalGamma(*tensors)
+        if self._known is None or self._known[0] != self._state():
+            self._known = self._state(), NormalGamma(*self._tensors())
         return self._known[1]
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return self.mean.detach(), self.precision, self.shape, self.rate
+
+    def _state(self) -> list[tuple[int, int]]:
+        return [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
 
     @torch.no_grad()
     def take(self, posterior: NormalGamma) -> None:
         """Have another posterior."""
         self.mean.copy_(posterior.mean)
         self.precision, self.shape, self.rate = posterior.precision, posterior.shape, posterior.rate
+        self._known = self._state(), posterior
 
     def targets(self, y: Tensor) -> Tensor:
         """Numbers, or the unit vectors of classes; `[n, C]` float64."""
