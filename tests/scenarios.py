@@ -1,11 +1,13 @@
 """Digits in tasks, networks for them, and a method that learns them in plain PyTorch."""
 
+import inspect
 from functools import cache, partial
 
 import torch
 from torch.nn.functional import nll_loss
 from torch.optim import Adam
 
+from vcl_radial.conformance import recipe_for
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import UserError
 from vcl_radial.methods.loop import TaskLoop, selected
@@ -14,6 +16,7 @@ from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.schedules import constant
+from vcl_radial.strategies.registry import find_strategy
 
 ADAM = partial(Adam, fused=True)
 ALL = 10_000
@@ -25,6 +28,19 @@ QUADRATIC = {"l2": 100.0, "ewc": 50.0, "ewc_separate": 50.0, "si": 3.0, "mas": 0
 
 OF_CLASSES = [name for name in built_in() if "categorical" in built_in_class(name).likelihoods]
 """The suite's own methods that learn classes."""
+
+
+AT_MOST = {"coreset_epochs": 2, "units": 50, "filters": 8}
+"""Sizes that some methods have of their own, in tests."""
+
+
+def quick_recipe(name, keys=None):
+    """The recipe of a shipped method, with these keys in it, and no larger than a test needs."""
+    recipe = recipe_for(name)
+    own = inspect.signature(find_strategy(recipe.strategy)).parameters
+    sizes = {key: recipe.options.get(key, own[key].default) for key in AT_MOST if key in own}
+    small = {f"options.{key}": min(size, AT_MOST[key]) for key, size in sizes.items()}
+    return recipe_for(name, small | (keys or {}))
 
 
 @cache

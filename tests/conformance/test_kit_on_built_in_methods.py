@@ -1,22 +1,16 @@
 """Every method of the suite is held to what is asked of a user's."""
 
-import inspect
-
 import pytest
+from scenarios import quick_recipe
 
 from vcl_radial.conformance import STREAMS, check, recipe_for
 from vcl_radial.methods.registry import built_in
 from vcl_radial.runs import catalogue
-from vcl_radial.strategies.registry import find_strategy
 
 KNOWN = {
     # Its divergence lacks the Jacobian term, so it is not minimal where posterior and prior agree.
     "radial-vcl-eq44": {"consolidates"},
 }
-
-
-AT_MOST = {"coreset_epochs": 2, "units": 50, "filters": 8}
-"""Sizes that some methods have of their own."""
 
 
 BARE = {"gaussian-vcl", "lwf", "naive"}
@@ -37,16 +31,9 @@ def marked(name):
     return name if name in BARE else pytest.param(name, marks=pytest.mark.slow)
 
 
-def quick(name):
-    recipe = recipe_for(name)
-    own = inspect.signature(find_strategy(recipe.strategy)).parameters
-    sizes = {key: recipe.options.get(key, own[key].default) for key in AT_MOST if key in own}
-    return recipe_for(name, {f"options.{k}": min(v, AT_MOST[k]) for k, v in sizes.items()})
-
-
 @pytest.mark.parametrize("name", [marked(name) for name in catalogue.names("method")])
 def test_a_shipped_method_passes_every_check(name):
-    verdicts = list(check(quick(name)))
+    verdicts = list(check(quick_recipe(name)))
     faults = {verdict.name for verdict in verdicts if verdict.outcome == "fault"}
     assert faults == KNOWN.get(name, set()), "\n".join(map(str, verdicts))
     refused = {stream.name for stream in STREAMS if f"not {stream.name}: " in verdicts[-1].words}

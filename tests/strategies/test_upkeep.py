@@ -3,7 +3,7 @@
 import pytest
 import torch
 from learners import Driven
-from scenarios import OF_CLASSES, digits, network
+from scenarios import OF_CLASSES, digits, network, quick_recipe
 
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import UserError
@@ -19,7 +19,7 @@ QUICK = {"epochs": 2, "batch_size": 100, "hidden": [8]}
 def ended(name, plugins):
     """The weights of a shipped method after three tasks."""
     torch.manual_seed(0)
-    recipe = recipe_for(name, QUICK | ({"options.coreset_epochs": 1} if "coreset" in name else {}))
+    recipe = quick_recipe(name, QUICK)
     net = make_network(digits(), recipe)
 
     def made(model, **settings):
