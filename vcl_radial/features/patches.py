@@ -98,7 +98,7 @@ class Patches(Features):
     def forward(self, x: Tensor) -> Tensor:
         """`[B, filters * pool^2]`; 0 before the filters are known."""
         # Some images at a time: their patches take much memory.
-        return torch.cat([self._features(part) for part in x.split(_CHUNK)])
+        return torch.cat([self._features(part) for part in torch.split(x, _CHUNK)])
 
     def _features(self, x: Tensor) -> Tensor:
         images = (x.float().reshape(-1, *self.shape) - self.shift) / self.scale
@@ -106,7 +106,7 @@ class Patches(Features):
         patches = _normalised(unfold(images, self.patch), 1)
         responses = torch.einsum("bpn,pf->bfn", patches, self.filters)
         responses = (responses - (self.offset + _THRESHOLD)[:, None]).relu_()
-        pooled = adaptive_avg_pool2d(responses.unflatten(2, (rows, columns)), self.pool)
+        pooled = adaptive_avg_pool2d(responses.view(*responses.shape[:2], rows, columns), self.pool)
         return pooled.flatten(1).sqrt_()
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -61,14 +61,8 @@ class Discriminant:
     @classmethod
     def empty(cls, d: int, classes: int) -> Discriminant:
         """Before any point."""
-        zeros = {"dtype": torch.float64}
-        return cls(
-            torch.zeros(classes, **zeros),
-            torch.zeros(classes, d, **zeros),
-            torch.zeros(d, d, **zeros),
-            torch.zeros(d, **zeros),
-            torch.ones((), **zeros),
-        )
+        zeros = partial(torch.zeros, dtype=torch.float64)
+        return cls(zeros(classes), zeros(classes, d), zeros(d, d), zeros(d), zeros(()) + 1)
 
     def update(self, points: PointsOf) -> Discriminant:
         """With more points."""
@@ -105,7 +99,10 @@ class Discriminant:
     def root(self) -> Tensor:
         """L with L L' = Psi, lower triangular."""
         d = len(self.centre)
-        return torch.linalg.cholesky(self.scatter + self.ridge * torch.eye(d).to(self.scatter))
+        root: Tensor = torch.linalg.cholesky(
+            self.scatter + self.ridge * torch.eye(d).to(self.scatter)
+        )
+        return root
 
     def evidence(self, log_ridge: float) -> float:
         """Log p(points | classes) in nats, but for a constant, at lambda = exp(log_ridge).

@@ -75,7 +75,8 @@ class NormalGamma:
     @cached_property
     def root(self) -> Tensor:
         """L with L L' = precision, lower triangular."""
-        return torch.linalg.cholesky(self.precision)
+        root: Tensor = torch.linalg.cholesky(self.precision)
+        return root
 
     def update(self, points: Points) -> NormalGamma:
         """The posterior after more points; they are asked for twice."""
@@ -96,7 +97,9 @@ class NormalGamma:
 
     def quadratic(self, phi: Tensor) -> Tensor:
         """H = phi' precision^-1 phi of features `[n, D]`; `[n]`."""
-        return torch.linalg.solve_triangular(self.root, phi.double().T, upper=False).square().sum(0)
+        white = torch.linalg.solve_triangular(self.root, phi.double().T, upper=False)
+        squares: Tensor = white.square().sum(0)
+        return squares
 
     def predictive(self, phi: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The Student-t predictive of targets at features `[n, D]`: location, scale, degrees.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ class FixedFeatureMethod(Method):
     def end_task(self, task: Task) -> None:
         """Add the task's points to the posteriors of its heads."""
         for label in self.heads:
-            self.learn_head(self._head(label), lambda label=label: self._of_head(label))
+            self.learn_head(self._head(label), partial(self._of_head, label))
 
     def _head(self, label: int) -> nn.Module:
         heads = self.network.head
@@ -218,7 +219,8 @@ def _outputs(network: nn.Module) -> int:
     elif isinstance(head, SingleHead):
         layer = head.output
     else:
-        *_, layer = [m for m in network.modules() if isinstance(m, nn.Linear)] or [None]
+        layers = [m for m in network.modules() if isinstance(m, nn.Linear)]
+        layer = layers[-1] if layers else None
     return int(getattr(layer, "out_features", 1))
 
 
