@@ -37,8 +37,8 @@ AT_MOST = {"coreset_epochs": 2, "units": 50, "filters": 8}
 def quick_recipe(name, keys=None):
     """The recipe of a shipped method, with these keys in it, and no larger than a test needs."""
     recipe = recipe_for(name)
-    own = inspect.signature(find_strategy(recipe.strategy)).parameters
-    sizes = {key: recipe.options.get(key, own[key].default) for key in AT_MOST if key in own}
+    taken = inspect.signature(find_strategy(recipe.strategy)).parameters
+    sizes = {key: recipe.options.get(key, taken[key].default) for key in AT_MOST if key in taken}
     small = {f"options.{key}": min(size, AT_MOST[key]) for key, size in sizes.items()}
     return recipe_for(name, small | (keys or {}))
 

@@ -15,13 +15,7 @@ from vcl_radial.curvature.gauss_newton import (
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PointLinear
 
-
-@pytest.fixture(autouse=True)
-def _double():
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def points(n=12, classes=3):

@@ -15,13 +15,7 @@ from vcl_radial.curvature.kronecker import (
 from vcl_radial.nn import MLP
 from vcl_radial.nn.vgg import VGG
 
-
-@pytest.fixture(autouse=True)
-def _double():
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def points(n):

@@ -17,12 +17,7 @@ from vcl_radial.nn import MLP
 SIZES = {"a": (2, 3), "b": (4,), "c": (2,)}
 
 
-@pytest.fixture(autouse=True)
-def _double():
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def positive(size, rank):

@@ -223,7 +223,7 @@ def test_validation_parts_of_sites_are_the_sites_of_its_table(tmp_path):
     (run,), _ = gather(tmp_path)
     scores = run.tables["scores"].assign(method="radial-vcl", seed=0)
     on_validation = scores.assign(part=scores["part"] + " validation")
-    tables = [by_site(each, sites, "b") for each in (scores, on_validation)]
+    tables = [by_site(table, sites, "b") for table in (scores, on_validation)]
     assert len(tables[0]) == 4
     pd.testing.assert_frame_equal(*tables)
 

@@ -308,8 +308,8 @@ class Training:
         rank = self.peers.rank
         seed = derived(self.seed, "epoch", *self._whose, number, *(("rank", rank) if rank else ()))
         with own_randomness(seed, self.device), self._noise():
-            for place, batch in enumerate(self.batches.epoch(number)):
-                share = begin + (end - begin) * place / len(self.batches)
+            for step, batch in enumerate(self.batches.epoch(number)):
+                share = begin + (end - begin) * step / len(self.batches)
                 set_rates(self.optimizer, self.task.schedule, share)
                 sums += self._step(Batch(batch.x, batch.y))
                 on_batch()
