@@ -208,6 +208,17 @@ def number(value: float, decimals: int = 1) -> str:
     return text.lstrip("-") if float(text) == 0.0 else text
 
 
+def size(count: float) -> str:
+    """A number of bytes in three digits: `808 B`, `431 kB`, `32.2 MB`, with 1 kB = 1,000 B."""
+    if math.isnan(count):
+        return "–"
+    if round(count) < 1000:
+        return f"{count:.0f} B"
+    rounded = float(f"{count:.3g}")
+    power = min(3, int(math.log10(rounded)) // 3)
+    return f"{rounded / 1000**power:#.3g}".rstrip(".") + f" {'kMG'[power - 1]}B"
+
+
 def signed(value: float, decimals: int) -> str:
     """A number with its sign, which tells a difference from a value; 0 has none."""
     text = number(value, decimals)

@@ -16,6 +16,7 @@ class Score:
         better: "higher", "lower", or None where neither is.
         meaning: in a few words.
         counted: a whole number that is the same for all seeds of a method.
+        in_bytes: a number of bytes, which is printed with its unit.
     """
 
     heading: str
@@ -23,6 +24,7 @@ class Score:
     better: Literal["higher", "lower"] | None
     meaning: str
     counted: bool = False
+    in_bytes: bool = False
 
     @property
     def name(self) -> str:
@@ -69,7 +71,15 @@ SCORES = {
         "numbers that the final network trains; a Gaussian weight has two",
         counted=True,
     ),
+    "carried_bytes": Score(
+        "carried",
+        0,
+        None,
+        "bytes that a method keeps from task to task: what training has changed of its state",
+        counted=True,
+        in_bytes=True,
+    ),
 }
 """The scores of `metrics.summary`, then what a run costs, in the order of tables."""
 
-COSTS = ("training_seconds", "evaluation_seconds", "parameters")
+COSTS = ("training_seconds", "evaluation_seconds", "parameters", "carried_bytes")

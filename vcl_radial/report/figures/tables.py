@@ -11,7 +11,7 @@ from vcl_radial.metrics import mean_and_standard_error, summary
 from vcl_radial.report.figures.marks import best_methods, legend
 from vcl_radial.report.figures.over_seeds import check_columns
 from vcl_radial.report.figures.scores import COSTS, SCORES
-from vcl_radial.runs.sections import Cell, Column, Table, number
+from vcl_radial.runs.sections import Cell, Column, Table, number, size
 
 
 def seed_table(
@@ -21,13 +21,13 @@ def seed_table(
 
     Args:
         results: Tidy tables of many finished runs, with `benchmark, method, seed`.
-        costs: What the runs cost: `benchmark, method, seed` and the columns of `COSTS`; nan where
-            it is not known.
+        costs: What the runs cost: `benchmark, method, seed` and columns of `COSTS`; nan where it is
+            not known.
         multi_head: Whether each task has a head of its own; then there is no forward transfer.
 
     Returns:
         One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and
-        with costs those of `COSTS`. Methods come in the order in which they first appear.
+        with costs those columns. Methods come in the order in which they first appear.
         Undefined scores are nan.
 
     Raises:
@@ -47,7 +47,8 @@ def seed_table(
     table = pd.DataFrame(rows, columns=[*keys, *scores]).astype(dict.fromkeys(scores, float))
     if costs is None:
         return table
-    return table.merge(costs[[*keys, *COSTS]], on=keys, how="left", validate="one_to_one")
+    known = [name for name in COSTS if name in costs]
+    return table.merge(costs[[*keys, *known]], on=keys, how="left", validate="one_to_one")
 
 
 def summary_table(by_seed: pd.DataFrame) -> pd.DataFrame:
@@ -117,6 +118,12 @@ def column(name: str) -> Column:
     return Column(score.heading, False, score.meaning, score.better, aside=name in COSTS)
 
 
+def cell_over_seeds(name: str, values: pd.Series[float]) -> Cell:
+    """The mean of one of `SCORES` over seeds, as tables print it; nan is a value not known."""
+    mean, error = mean_and_standard_error(values.dropna())
+    return Cell(printed(name, mean, error), mean)
+
+
 def to_csv(table: pd.DataFrame) -> str:
     """The table as comma-separated values in full precision; undefined scores are empty.
 
@@ -138,9 +145,12 @@ def printed(name: str, mean: float, error: float = math.nan) -> str:
         error: The standard error of that mean.
     """
     score = SCORES[name]
-    text = (
-        f"{mean:,.0f}" if score.counted and not math.isnan(mean) else number(mean, score.decimals)
-    )
+    if score.in_bytes:
+        text, spread = size(mean), size(error)
+    elif score.counted and not math.isnan(mean):
+        text, spread = f"{mean:,.0f}", number(error, score.decimals)
+    else:
+        text, spread = number(mean, score.decimals), number(error, score.decimals)
     if math.isnan(error) or (score.counted and error == 0.0):
         return text
-    return f"{text} ± {number(error, score.decimals)}"
+    return f"{text} ± {spread}"

@@ -29,6 +29,10 @@ class InProgress(Protocol):
         """How many numbers the network trains."""
 
     @property
+    def carried_bytes(self) -> int | None:
+        """What the method keeps from task to task; None where it learns all tasks at once."""
+
+    @property
     def iterations(self) -> int:
         """Training steps made so far."""
 
@@ -134,10 +138,11 @@ class TaskTraining:
         return {}
 
     def facts(self) -> dict[str, Any]:
-        """Tasks, parameters, seconds."""
+        """Tasks, parameters, seconds, and the bytes that are carried from task to task."""
         return {
             "tasks": list(self._names),
             "parameters": self._run.parameters,
+            "carried_bytes": self._run.carried_bytes,
             "seconds": self._run.seconds,
         }
 

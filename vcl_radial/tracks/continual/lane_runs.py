@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import Diverged
+from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
@@ -72,6 +73,7 @@ class Lane(Scored):
 
     def __init__(self, recipe: Recipe, seed: int, model: TaskModel, on_epoch: Any) -> None:
         self.recipe, self.seed, self.model, self.on_epoch = recipe, seed, model, on_epoch
+        self._start = contents(model.network.state_dict())
         self.rows: list[tuple[int, int, str, float]] = []
         self.layers: list[tuple[int, LayerMovement]] = []
         self.tasks_done = 0
@@ -86,6 +88,11 @@ class Lane(Scored):
     def parameters(self) -> int:
         """How many numbers the network trains, as `ContinualRun` counts them."""
         return sum(p.numel() for p in self.model.network.parameters())
+
+    @property
+    def carried_bytes(self) -> int:
+        """What the method keeps after the last task."""
+        return carried_bytes(self.model.state_dict(), self._start)
 
     def state_dict(self) -> dict[str, Any]:
         """As that of `ContinualRun`: either can go on from the other's."""

@@ -32,6 +32,7 @@ class _Environment(Written):
     tasks: list[str]
     seconds: dict[str, Seconds]
     parameters: Annotated[int, Field(ge=0)] | None = None
+    carried_bytes: Annotated[int, Field(ge=0)] | None = None
 
 
 def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
@@ -59,7 +60,10 @@ def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:
 
 
 def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """What runs cost: `benchmark, method, seed`, seconds and parameters; nan where not known."""
+    """What runs cost: `benchmark, method, seed`, seconds, parameters and bytes carried.
+
+    It is nan where it is not known, and the bytes have no column where no run knows them.
+    """
     import pandas as pd
 
     rows = [
@@ -70,11 +74,13 @@ def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
             "training_seconds": run.environment["seconds"].get("training"),
             "evaluation_seconds": run.environment["seconds"].get("evaluation"),
             "parameters": run.environment.get("parameters"),
+            "carried_bytes": run.environment.get("carried_bytes"),
         }
         for run in runs
     ]
-    numbers = ("training_seconds", "evaluation_seconds", "parameters")
-    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+    numbers = ("training_seconds", "evaluation_seconds", "parameters", "carried_bytes")
+    costs = pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
+    return costs.drop(columns="carried_bytes") if costs["carried_bytes"].isna().all() else costs
 
 
 def _put_together(runs: Sequence[FinishedRun], table: str, columns: Sequence[str]) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.data.streams import TensorStream, to_avalanche
+from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
@@ -117,6 +118,7 @@ class ContinualRun(Scored):
             evaluator=EvaluationPlugin(self.scores, *([means] if means else []), loggers=[]),
             plugins=[_EpochCallback(on_epoch, means), Upkeep()],
         )
+        self._start = contents(self.strategy.network.state_dict())
         self.rows: list[tuple[int, int, str, float]] = []
         self.layers: list[tuple[int, LayerMovement]] = []
         self.tasks_done = 0
@@ -141,6 +143,13 @@ class ContinualRun(Scored):
     def parameters(self) -> int:
         """How many numbers the network trains; a Gaussian weight has two."""
         return sum(p.numel() for p in self.strategy.network.parameters())
+
+    @property
+    def carried_bytes(self) -> int | None:
+        """What the method keeps after the last task; None where it learns all tasks at once."""
+        if self.trainings == 1:
+            return None
+        return carried_bytes(self.strategy.state_dict(), self._start)
 
     def finish_tasks(self) -> Iterator[int]:
         """Train and score what is left, and yield the number of tasks done after each step."""
