@@ -199,9 +199,7 @@ class Gaussian(Likelihood):
 
     def state_dict(self) -> dict[str, Tensor]:
         """N, and the Gamma distributions before and after the task's data."""
-        q = self.noise
-        gammas = {"prior_shape": q.prior_shape, "prior_rate": q.prior_rate}
-        return {"points": q.points, **gammas, "shape": q.shape, "rate": q.rate}
+        return self.noise.state_dict()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Take over what `state_dict` gave."""

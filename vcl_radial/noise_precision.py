@@ -55,6 +55,11 @@ class NoisePrecision:
         optimum = self.prior_rate + self.points / 2 * squared_error
         self.rate = torch.lerp(self.rate, optimum, step)
 
+    def state_dict(self) -> dict[str, Tensor]:
+        """N, and the Gamma distributions before and after the data."""
+        gammas = {"prior_shape": self.prior_shape, "prior_rate": self.prior_rate}
+        return {"points": self.points, **gammas, "shape": self.shape, "rate": self.rate}
+
     def carry(self, points: Tensor) -> NoisePrecision:
         """The posterior as the prior of new data, of which there are N."""
         new = NoisePrecision(points, (self.shape, self.rate))

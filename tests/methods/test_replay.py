@@ -1,12 +1,16 @@
 """Replay: which points its buffer keeps, and the loss that they stand for."""
 
+import dataclasses
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenarios import ALL, Learner, network
+from scenarios import ALL, Learner, digits, network
 
-from vcl_radial.methods.replay import lowest_lots
+from vcl_radial.errors import UserError
+from vcl_radial.methods.replay import coded, decoded, lowest_lots
+from vcl_radial.methods.tasks import Batch
 
 
 def lots(n, seed=0):
@@ -56,7 +60,8 @@ def test_a_reservoir_is_a_uniform_sample():
 @pytest.mark.parametrize("selection", ["reservoir", "class-balanced"])
 def test_the_buffer_holds_points_of_past_tasks_as_they_were(selection):
     learner = Learner("replay", network(None), buffer_size=30, selection=selection).train(0, 1, 2)
-    x, y, tasks, _ = learner.method.buffer
+    _, y, tasks, _ = learner.method.buffer
+    x = learner.method.inputs
     assert len(x) == 30
     assert learner.method.seen == len(learner.points(0, 1, 2).y)
     assert set(tasks.tolist()) == {0, 1, 2}
@@ -64,6 +69,72 @@ def test_the_buffer_holds_points_of_past_tasks_as_they_were(selection):
         points = learner.points(task)
         for inputs, label in zip(x[tasks == task], y[tasks == task], strict=True):
             assert label in points.y[(points.x == inputs).all(1)]
+
+
+# Bytes
+
+
+@pytest.mark.parametrize("values", [2, 256])
+def test_few_values_are_held_as_bytes_and_come_back_to_the_last_bit(values):
+    x = (torch.arange(3 * 4 * 90).remainder(values).float() - 72.9).div(90.1).view(-1, 3, 4)
+    codes, levels = coded(x)
+    assert (codes.dtype, codes.shape, len(levels)) == (torch.uint8, x.shape, values)
+    assert torch.equal(decoded(codes, levels), x)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_more_values_than_a_byte_has_are_held_as_they_are(first):
+    """Whether the first inputs show them already or not."""
+    x = torch.arange(257.0).repeat(8).view(-1, 8)
+    x = x if first else torch.cat([torch.zeros(100, 8), x])
+    codes, levels = coded(x)
+    assert codes is x
+    assert not len(levels)
+    assert torch.equal(decoded(codes, levels), x)
+
+
+def bytes_of(method):
+    return sum(t.numel() * t.element_size() for t in (*method.buffer, method.levels))
+
+
+@pytest.mark.parametrize("grey", [True, False])
+def test_as_many_points_are_kept_as_the_bytes_hold(grey):
+    """A digit is 64 values; target, label and lot take 8 bytes each."""
+    stream = digits("single")
+    if not grey:
+        stream = dataclasses.replace(stream, x=stream.x + 0.01 * torch.rand_like(stream.x))
+    point, levels = (64 + 24, 256 * 4) if grey else (64 * 4 + 24, 0)
+    room = levels + 20 * point + point - 1
+    learner = Learner("replay", network(None, False), stream, buffer_bytes=room).train(0, 1, 2)
+    assert len(learner.method.buffer[0]) == 20
+    assert room - levels - point < bytes_of(learner.method) <= room
+
+
+def test_tasks_of_many_values_after_one_of_few_are_held_as_they_came():
+    learner = Learner("replay", network(None, False), buffer_bytes=20_000).train(0)
+    method = learner.method
+    assert method.buffer[0].dtype == torch.uint8
+    before = method.inputs.clone()
+    x = torch.rand(50, 64)
+    task = learner.begin(1)
+    method.end_task(dataclasses.replace(task, batches=lambda: [Batch(x, torch.ones(50).long())]))
+    assert method.buffer[0].dtype == torch.float32
+    assert len(method.inputs) == 20_000 // (64 * 4 + 24)
+    of_both = torch.cat([before, x])
+    assert all((of_both == inputs).all(1).any() for inputs in method.inputs)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"buffer_bytes": 0}, "options.buffer_bytes = 0 must be at least 1"),
+        ({"buffer_bytes": 9999, "buffer_size": 9}, "both set the buffer: leave one out"),
+        ({"buffer_bytes": 1000}, "= 1000 hold no point: raise it to at least 1112"),
+    ],
+)
+def test_a_buffer_of_no_size_is_refused_before_a_step(options, words):
+    with pytest.raises(UserError, match=words):
+        Learner("replay", network(None), **options).begin(0)
 
 
 def joint_loss(learner, *numbers):

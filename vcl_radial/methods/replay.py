@@ -7,10 +7,16 @@ buffer is a fair sample of them, the loss estimates that of joint training on al
 a buffer that holds them all gives it exactly. Each step sees a batch of the task and one of the
 buffer, or all of it where it is no larger than a batch (Chaudhry et al. 2019, "On Tiny Episodic
 Memories in Continual Learning", who give the two equal weights instead).
+
+The buffer holds inputs of at most 256 different values, as images are whatever was done to all
+their pixels alike, as one byte for each value and a list of what the bytes stand for, which is
+exact. Other inputs are held as they come. A point has besides a target, a label and a lot, 8 bytes
+each where targets are classes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,18 +28,30 @@ from vcl_radial.methods.tasks import Batch, Task, columns
 
 SELECTIONS = "reservoir", "class-balanced"
 
+BUFFER_SIZE = 200
+"""Points kept where nothing else is asked for."""
+
+_BYTE = 2**8
+"""Values that a byte can stand for."""
+
+_ROWS = 64
+"""Inputs that show whether others are worth a look."""
+
 
 class Replay(Method):
     """Keep some points of each task and go on training on them.
 
     Args:
-        buffer_size: points kept, of all past tasks together.
+        buffer_size: points kept, of all past tasks together; 200 where `buffer_bytes` is not given.
+        buffer_bytes: keep as many points as these bytes hold, stored as the module says; in place
+            of `buffer_size`.
         selection: "reservoir" for a uniform sample of all points seen, "class-balanced" for as many
             of each class of each head as of any other.
         settings: those of `Method`.
 
     Raises:
-        UserError: the buffer is empty, or the selection is not known or needs classes.
+        UserError: the buffer is empty or set twice, or the selection is not known or needs classes;
+            where a task begins or ends, that `buffer_bytes` hold no point.
     """
 
     trains_old_heads = True
@@ -42,13 +60,20 @@ class Replay(Method):
         self,
         network: nn.Module,
         *,
-        buffer_size: int = 200,
+        buffer_size: int | None = None,
+        buffer_bytes: int | None = None,
         selection: str = "reservoir",
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        if buffer_size < 1:
-            raise UserError(f"options.buffer_size = {buffer_size} must be at least 1")
+        for name, size in (("buffer_size", buffer_size), ("buffer_bytes", buffer_bytes)):
+            if size is not None and size < 1:
+                raise UserError(f"options.{name} = {size} must be at least 1")
+        if buffer_size is not None and buffer_bytes is not None:
+            raise UserError(
+                f"options.buffer_bytes = {buffer_bytes} and options.buffer_size = {buffer_size} "
+                "both set the buffer: leave one out"
+            )
         if selection not in SELECTIONS:
             raise UserError(
                 f"options.selection = {selection!r} is not known: choose from "
@@ -59,20 +84,34 @@ class Replay(Method):
                 "options.selection = 'class-balanced' needs classes, and the targets are numbers: "
                 "take 'reservoir'"
             )
-        self.buffer_size, self.selection = buffer_size, selection
+        self.buffer_size = BUFFER_SIZE if buffer_size is None else buffer_size
+        self.buffer_bytes, self.selection = buffer_bytes, selection
         self.buffer: tuple[Tensor, ...] = ()
-        """Inputs, targets, task labels and lots of the points kept; empty before the first task."""
+        """Inputs as `coded` has them, targets, task labels and lots of the points kept; nothing
+        before the first task."""
+        self.levels = torch.empty(0)
+        """What the bytes of the inputs stand for, `[V]`; empty where the inputs are no bytes."""
+        self._inputs: Tensor | None = None  # decoded, within a task
         self.seen = 0
         """N_past, the training points of all past tasks."""
         self._new_rows = 0
+
+    def begin_task(self, task: Task) -> None:
+        """See, before the first task, that the buffer has room for a point."""
+        super().begin_task(task)
+        if self.buffer_bytes is not None and not self.buffer:
+            batch = next(iter(task.batches()))
+            lots = torch.empty(len(batch.y), dtype=torch.float64)
+            _, levels = coded(batch.x)
+            self._room((batch.x, batch.y, batch.labels, lots), in_bytes=len(levels) > 0)
 
     def extend(self, batch: Batch) -> Batch:
         """The batch, and behind it one of the buffer."""
         if not self.buffer:
             return batch
         self._new_rows = len(batch.y)
-        x, y, tasks, _ = self.buffer
-        drawn = [x, y, tasks]
+        _, y, tasks, _ = self.buffer
+        drawn = [self.inputs, y, tasks]
         if len(y) > self.task.batch_size:
             chosen = torch.randint(len(y), (self.task.batch_size,)).to(y.device)
             drawn = [column.index_select(0, chosen) for column in drawn]
@@ -93,22 +132,82 @@ class Replay(Method):
         new = [*columns(task.batches(), self.device)]
         new.append(torch.rand(len(new[0]), dtype=torch.float64).to(self.device))
         self.seen += len(new[0])
-        old = self.buffer or [column[:0] for column in new]
+        old = [*self.buffer] or [column[:0] for column in new]
+        if self.buffer:
+            old[0] = self.inputs
         rows = [torch.cat(both) for both in zip(old, new, strict=True)]
+        points = self._kept(rows, in_bytes=True)
+        codes, self.levels = coded(points[0])
+        if not len(self.levels):
+            points = self._kept(rows, in_bytes=False)
+            codes = points[0]
+        self.buffer, self._inputs = (codes, *points[1:]), None
+
+    @property
+    def inputs(self) -> Tensor:
+        """Those of the points kept, as they came; decoded once a task."""
+        if self._inputs is None:
+            self._inputs = decoded(self.buffer[0], self.levels)
+        return self._inputs
+
+    def _kept(self, rows: Sequence[Tensor], *, in_bytes: bool) -> list[Tensor]:
+        """The columns of the points to keep, where a value takes a byte or what it takes now."""
         _, y, tasks, lots = rows
-        balanced = self.selection == "class-balanced"
-        kept = lowest_lots(y, tasks, lots, self.buffer_size, balanced)
-        self.buffer = tuple(column[kept] for column in rows)
+        size = self.buffer_size
+        if self.buffer_bytes is not None:
+            size = self._room(rows, in_bytes=in_bytes)
+        kept = lowest_lots(y, tasks, lots, size, self.selection == "class-balanced")
+        return [column[kept] for column in rows]
+
+    def _room(self, rows: Sequence[Tensor], *, in_bytes: bool) -> int:
+        """How many points fit into `buffer_bytes`.
+
+        Raises:
+            UserError: none does.
+        """
+        assert self.buffer_bytes is not None
+        x, *others = rows
+        point = x[0].numel() * (1 if in_bytes else x.element_size())
+        point += sum(column.element_size() for column in others)
+        levels = _BYTE * x.element_size() if in_bytes else 0
+        if (size := (self.buffer_bytes - levels) // point) < 1:
+            raise UserError(
+                f"options.buffer_bytes = {self.buffer_bytes} hold no point: raise it to at least "
+                f"{point + levels}"
+            )
+        return size
 
     def state_dict(self) -> dict[str, Any]:
         """As every method, the buffer, and the number of points that it stands for."""
-        return super().state_dict() | {"buffer": self.buffer, "seen": self.seen}
+        buffer = {"buffer": self.buffer, "levels": self.levels, "seen": self.seen}
+        return super().state_dict() | buffer
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         super().load_state_dict(state)
         self.buffer = tuple(column.to(self.device) for column in state["buffer"])
+        self.levels, self._inputs = state["levels"].to(self.device), None
         self.seen = state["seen"]
+
+
+def coded(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Inputs as uint8 of the same shape, and the values `[V]` that the bytes stand for.
+
+    Inputs of more than 256 different values, or of other than float32, are given back as they are,
+    with no values.
+    """
+    nothing = x.new_empty(0)
+    if x.dtype != torch.float32 or len(torch.unique(x[:_ROWS])) > _BYTE:
+        return x, nothing
+    levels, codes = torch.unique(x, return_inverse=True)
+    return (codes.to(torch.uint8), levels) if len(levels) <= _BYTE else (x, nothing)
+
+
+def decoded(codes: Tensor, levels: Tensor) -> Tensor:
+    """The inputs of which `coded` has made this."""
+    if not len(levels):
+        return codes
+    return levels.index_select(0, codes.flatten().int()).view(codes.shape)
 
 
 def lowest_lots(y: Tensor, tasks: Tensor, lots: Tensor, size: int, balanced: bool) -> Tensor:

@@ -78,9 +78,12 @@ def _train(lanes: Sequence[SplitTraining]) -> None:
     else:
         in_order = train_in_sequence(data, splits, recipes, slices, validation, reports(lanes))
         # What was learned from all rows at once is no slice.
-        after = [dict(enumerate(of_lane, start=slices > 1)) for of_lane in in_order]
-    for lane, of_lane in zip(lanes, after, strict=True):
-        lane.after, lane.seconds = of_lane, (time.perf_counter() - started) / len(lanes)
+        after = [dict(enumerate(of_lane.after, start=slices > 1)) for of_lane in in_order]
+        if slices > 1:
+            for lane, of_lane in zip(lanes, in_order, strict=True):
+                lane.carried_bytes = of_lane.carried_bytes
+    for lane, scores_after in zip(lanes, after, strict=True):
+        lane.after, lane.seconds = scores_after, (time.perf_counter() - started) / len(lanes)
         lane.report(lane.scored(0))
 
 

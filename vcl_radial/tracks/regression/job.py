@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.nn.lanes import Lanes
@@ -159,9 +160,15 @@ class Job:
         self.fit(lanes, noise)
         return self.mixed(lanes, noise)
 
-    def mix_in_sequence(self, lanes: Lanes, parts: Sequence[LaneData]) -> list[Mixture]:
-        """The same after each part of the data, each posterior the prior of the next."""
+    def mix_in_sequence(
+        self, lanes: Lanes, parts: Sequence[LaneData]
+    ) -> tuple[list[Mixture], list[int]]:
+        """The same after each part of the data, each posterior the prior of the next.
+
+        Behind it stand the bytes that every lane carries, as those of a run by itself.
+        """
         generators = self.generators("training")
+        starts = [contents(network.state_dict()) for network in lanes.networks]
         noise: NoisePrecision | None = None
         predictions: list[Mixture] = []
         for part in parts:
@@ -171,11 +178,24 @@ class Job:
                 lanes, noise = lanes.carried(), noise.carry(part.points)
             self.fit(lanes, noise, part, len(predictions) * self.recipe.steps, generators)
             predictions.append(self.mixed(lanes, noise))
-        return predictions
+        assert noise is not None
+        states = zip(lanes.carried().networks, _of_lanes(noise), starts, strict=True)
+        return predictions, [
+            carried_bytes([network.state_dict(), of_noise], start)
+            for network, of_noise, start in states
+        ]
 
     def mixed(self, lanes: Lanes, noise: NoisePrecision) -> Mixture:
         """The predictive of trained lanes, over draws of the weights."""
         return Mixture.under_noise(self.draws(lanes, self.recipe.eval_samples), noise)
+
+
+def _of_lanes(noise: NoisePrecision) -> list[dict[str, Tensor]]:
+    """The state of the noise in every lane, as a likelihood keeps it."""
+    of_all = noise.state_dict()
+    return [
+        {name: value[lane] for name, value in of_all.items()} for lane in range(len(noise.points))
+    ]
 
 
 def derived(seed: int, purpose: str) -> int:

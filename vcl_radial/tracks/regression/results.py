@@ -30,6 +30,8 @@ class Scored:
         self.after: Mapping[int, Scores] = {}
         """The scores after each slice; by 0 those of all rows at once."""
         self.seconds = 0.0
+        self.carried_bytes: int | None = None
+        """What the method keeps after the last slice; None where all rows came at once."""
 
     def scored(self, done: int) -> Step:
         """That the last slice is scored, and so many slices are stored."""
@@ -58,9 +60,9 @@ class Scored:
         lines = [f"{number},{metric},{value!r}\n" for number, metric, value in self.rows()]
         return {"scores.csv": "".join(["slice,metric,value\n", *lines])}
 
-    def facts(self) -> dict[str, float]:
-        """The seconds, of a lane its share of the program's."""
-        return {"seconds": self.seconds}
+    def facts(self) -> dict[str, float | None]:
+        """The seconds, of a lane its share of the program's; the bytes carried in a sequence."""
+        return {"seconds": self.seconds, "carried_bytes": self.carried_bytes}
 
 
 def reports(lanes: Sequence[Scored]) -> Callable[[int], None]:

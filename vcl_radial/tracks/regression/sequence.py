@@ -9,6 +9,7 @@ approximation, carried forward. Standardisation is that of the whole training pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +22,18 @@ from vcl_radial.tracks.regression.results import Scores
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.training import LaneSplits, by_lane, make_job
+
+
+class InSequence(NamedTuple):
+    """A lane after all slices.
+
+    Attributes:
+        after: the scores on all test rows after each slice.
+        carried_bytes: see `vcl_radial.methods.carried`.
+    """
+
+    after: list[Scores]
+    carried_bytes: int
 
 
 def slices(x: Tensor, count: int) -> list[Tensor]:
@@ -41,8 +54,8 @@ def train_in_sequence(
     count: int,
     validation: float | None = None,
     on_step: OnStep = lambda steps: None,
-) -> list[list[Scores]]:
-    """The scores on all test rows after each slice, a list for each lane.
+) -> list[InSequence]:
+    """Learn slice after slice in every lane.
 
     Args:
         data: the set.
@@ -61,5 +74,7 @@ def train_in_sequence(
     in_order = [LaneData.of(slice_of_lanes) for slice_of_lanes in zip(*parts, strict=True)]
     predict = module(recipes[0].strategy).predict_in_sequence
     job = make_job(data, splits, recipes, lanes, on_step)
-    after = [by_lane(score(m, lanes.test, lanes.y_scale)) for m in predict(job, in_order)]
-    return [list(of_lane) for of_lane in zip(*after, strict=True)]
+    predictions, carried = predict(job, in_order)
+    after = [by_lane(score(m, lanes.test, lanes.y_scale)) for m in predictions]
+    of_lanes = zip(zip(*after, strict=True), carried, strict=True)
+    return [InSequence(list(scores), count) for scores, count in of_lanes]

@@ -17,6 +17,7 @@ from torch.optim import Adam
 from vcl_radial.data.tables import RegressionData
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.mixture import Mixture
@@ -69,6 +70,7 @@ class SliceTraining(Scored):
             self.method = _make_method(run, x.shape[1], data.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
         self.network = self.method.network
+        self._start = contents(self.network.state_dict())
         self.done = 0
 
     def position(self) -> Step:
@@ -89,6 +91,8 @@ class SliceTraining(Scored):
             if (fault := self.fault()) is not None:
                 raise fault
             self.done += 1
+            if self.done == len(self.slices) > 1:
+                self.carried_bytes = carried_bytes(self.method.state_dict(), self._start)
             yield self.scored(self.done)
 
     def state_dict(self) -> dict[str, Any]:

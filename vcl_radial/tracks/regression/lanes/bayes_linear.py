@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import torch
 from torch import Tensor
 
 from vcl_radial.methods.bayes_linear import NormalGamma
+from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.job import Job
@@ -18,13 +20,15 @@ LANE = Lane(fixed={"features": "inputs"}, carried=True, step_cost=0.0)
 
 def predict(job: Job) -> Mixture:
     """The closed form, lane by lane."""
-    (mixture,) = predict_in_sequence(job, [job.train])
+    (mixture,), _ = predict_in_sequence(job, [job.train])
     return mixture
 
 
-def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> list[Mixture]:
-    """The same after each part of the data, each posterior the prior of the next."""
-    posteriors = [
+def predict_in_sequence(
+    job: Job, parts: Sequence[LaneData]
+) -> tuple[list[Mixture], list[int]]:
+    """The same after each part of the data, each posterior the prior of the next; the bytes."""
+    posteriors = first = [
         NormalGamma.prior(
             job.x.shape[-1] + 1, recipe.prior_scale, recipe.noise_shape, recipe.noise_rate
         )
@@ -42,7 +46,8 @@ def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> list[Mixture]:
         mean, scale, degrees = (torch.stack(t) for t in zip(*predicted, strict=True))
         predictions.append(Mixture(mean.squeeze(-1)[None], scale[None], degrees[None, :, None]))
     job.on_step(job.recipe.steps * len(parts))
-    return predictions
+    states = zip(posteriors, first, strict=True)
+    return predictions, [carried_bytes(asdict(q), contents(asdict(p))) for q, p in states]
 
 
 def _with_one(x: Tensor) -> Tensor:
