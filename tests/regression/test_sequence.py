@@ -37,7 +37,7 @@ def test_where_the_rows_lie_does_not_decide_along_what_they_are_sliced():
 def test_the_linear_model_ends_where_all_rows_at_once_do_and_has_not_been_there_before():
     recipe = Recipe(strategy="bayes_linear")
     data = toy()
-    (in_sequence,) = train_in_sequence(data, [1], [recipe], 5)
+    ((in_sequence, _),) = train_in_sequence(data, [1], [recipe], 5)
     (at_once,) = train_and_score(data, [1], [recipe])
     assert len(in_sequence) == 5
     assert in_sequence[-1] == pytest.approx(at_once, rel=1e-9)
@@ -53,7 +53,7 @@ def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior, stra
     tiny = {"steps": 40, "batch_size": 54, "eval_samples": 40}
     recipe = Recipe(strategy=strategy, posterior=posterior, **tiny)
     data = toy()
-    (at_once,) = train_in_sequence(data, [2], [recipe], 1)
+    ((at_once, _),) = train_in_sequence(data, [2], [recipe], 1)
     (ordinary,) = train_and_score(data, [2], [recipe])
     # Whole batches: only the order in which a batch is summed up differs.
     assert at_once[0] == pytest.approx(ordinary, rel=0.01)
@@ -63,6 +63,6 @@ def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior, stra
 def test_a_carried_posterior_learns_from_every_slice(posterior, strategy):
     tiny = {"steps": 80, "batch_size": 16, "learning_rate": 2e-2, "eval_samples": 40}
     recipe = Recipe(strategy=strategy, posterior=posterior, **tiny)
-    for scores in train_in_sequence(toy(rows=150), [0, 1], [recipe] * 2, 3):
+    for scores, _ in train_in_sequence(toy(rows=150), [0, 1], [recipe] * 2, 3):
         for before, after in pairwise(score["log_likelihood"] for score in scores):
             assert after > before

@@ -48,7 +48,7 @@ def test_a_method_task_by_task_scores_as_its_lanes_do(name):
 def test_the_linear_model_alone_scores_as_its_lane_does(slices):
     data = toy(rows=120)
     recipe = {"strategy": "bayes_linear", **POINTS, "prior_scale": 0.5}
-    (lane,) = train_in_sequence(data, [1], [Recipe(**recipe)], slices)
+    ((lane, _),) = train_in_sequence(data, [1], [Recipe(**recipe)], slices)
     alone = training(slices, 1, data, **recipe)
     list(alone.steps())
     for scores, of_lane in zip(alone.after.values(), lane, strict=True):

@@ -61,7 +61,7 @@ def _digest(tensor: Tensor) -> bytes:
     """Of type, shape and values."""
     flat = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
     hashed = blake2b(f"{tensor.dtype} {[*tensor.shape]}".encode(), digest_size=16)
-    hashed.update(flat.numpy())
+    hashed.update(flat.numpy().data)
     return hashed.digest()
 
 

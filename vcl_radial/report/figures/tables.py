@@ -118,9 +118,8 @@ def column(name: str) -> Column:
     return Column(score.heading, False, score.meaning, score.better, aside=name in COSTS)
 
 
-def cell_over_seeds(name: str, values: pd.Series[float]) -> Cell:
-    """The mean of one of `SCORES` over seeds, as tables print it; nan is a value not known."""
-    mean, error = mean_and_standard_error(values.dropna())
+def cell_of(name: str, mean: float, error: float = math.nan) -> Cell:
+    """One of `SCORES` as tables print it; see `printed`."""
     return Cell(printed(name, mean, error), mean)
 
 

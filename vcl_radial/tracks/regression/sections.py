@@ -83,7 +83,8 @@ def put_together(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """The tidy table of runs, with the columns `tables.COLUMNS`.
 
     A setting is what differs between the recipes of a method on one set. What was learned from all
-    rows at once, beside a sequence, has the slice 0.
+    rows at once, beside a sequence, has the slice 0. Where runs know what they carry from slice to
+    slice, there is a column `carried_bytes` too.
     """
     settings = _setting_of_each(runs)
     rows = [
@@ -92,6 +93,11 @@ def put_together(runs: Sequence[FinishedRun]) -> pd.DataFrame:
         for score in run.tables["scores"].itertuples(index=False)
     ]
     tidy = pd.DataFrame(rows, columns=tables.COLUMNS)
+    carried = [
+        run.environment.get("carried_bytes") for run in runs for _ in run.tables["scores"].index
+    ]
+    if any(count is not None for count in carried):
+        tidy["carried_bytes"] = pd.Series(carried, dtype=float)
     # Sets in the order of their names, methods in that of the report.
     return tidy.sort_values("set", kind="stable", ignore_index=True)
 

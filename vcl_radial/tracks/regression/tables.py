@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.report.figures.tables import cell_of
+from vcl_radial.report.figures.tables import column as score_column
 from vcl_radial.runs.sections import Cell, Column, Table, mean_cell, number
 from vcl_radial.tracks.regression.published import COLUMNS as COLUMN_NAMES
 from vcl_radial.tracks.regression.published import (
@@ -201,7 +203,7 @@ def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         The columns `set, method, metric, at_once, at_once_error, in_sequence, in_sequence_error,
-        gap, gap_error, splits`.
+        gap, gap_error, splits`, and the mean `carried_bytes` where they are known.
     """
     rows = []
     last = tidy["slice"].max()
@@ -217,7 +219,10 @@ def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
             ("gap", both[last] - both[0]),
         ):
             entry[label], entry[f"{label}_error"] = mean_and_standard_error(values)
-        rows.append(entry | {"splits": len(both)})
+        entry["splits"] = len(both)
+        if "carried_bytes" in group:
+            entry["carried_bytes"] = group["carried_bytes"].mean()
+        rows.append(entry)
     return pd.DataFrame(rows)
 
 
@@ -225,6 +230,12 @@ def gap_table(found: pd.DataFrame, metric: str) -> Table:
     """The gaps of a metric."""
     rows = found[found["metric"] == metric]
     body: list[list[Cell | str]] = []
+    header: list[Column | str] = [
+        Column("set, method", words=True),
+        *("all rows at once", "in sequence", "gap"),
+    ]
+    if carried := "carried_bytes" in found:
+        header.append(score_column("carried_bytes"))
     for row in rows.to_dict("records"):
         places = decimals(row["set"], metric) + (metric == "log_likelihood")
         body.append(
@@ -233,10 +244,10 @@ def gap_table(found: pd.DataFrame, metric: str) -> Table:
                 mean_cell(row["at_once"], row["at_once_error"], places),
                 mean_cell(row["in_sequence"], row["in_sequence_error"], places),
                 mean_cell(row["gap"], row["gap_error"], places),
+                *([cell_of("carried_bytes", row["carried_bytes"])] if carried else []),
             ]
         )
-    header = ["set, method", "all rows at once", "in sequence", "gap"]
-    return _table(header, body, _HEADINGS[metric])
+    return Table(header, body, _HEADINGS[metric])
 
 
 def decimals(name: str, metric: str) -> int:

@@ -91,8 +91,6 @@ class SliceTraining(Scored):
             if (fault := self.fault()) is not None:
                 raise fault
             self.done += 1
-            if self.done == len(self.slices) > 1:
-                self.carried_bytes = carried_bytes(self.method.state_dict(), self._start)
             yield self.scored(self.done)
 
     def state_dict(self) -> dict[str, Any]:
@@ -112,6 +110,12 @@ class SliceTraining(Scored):
     def kept(self) -> dict[str, Any]:
         """Nothing."""
         return {}
+
+    def facts(self) -> dict[str, float | None]:
+        """As of every run."""
+        if len(self.slices) > 1:
+            self.carried_bytes = carried_bytes(self.method.state_dict(), self._start)
+        return super().facts()
 
     def _learn(self, number: int) -> None:
         """Learn a slice.

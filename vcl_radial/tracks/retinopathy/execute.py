@@ -14,6 +14,7 @@ import torch
 
 from vcl_radial.data.fundus import FundusData, Split
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
+from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.registry import find_method
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
@@ -26,7 +27,7 @@ from vcl_radial.tracks.retinopathy.training import (
     HISTORY,
     Training,
     derived,
-    method_of,
+    start_of,
     trained_method,
 )
 
@@ -137,12 +138,16 @@ class EpochTraining:
         return {"weights.pt": {"states": self.states}} if self.run.evaluate_on == "test" else {}
 
     def facts(self) -> dict[str, Any]:
-        """Parameters, seconds, photographs, sites, and what has to be said with the results."""
+        """Parameters, bytes carried from site to site, seconds, photographs, sites, and notices."""
         recipe, sites, history = self.run.recipe, self.sites, self._history
-        network = method_of(recipe, sites[0].data.size).network
+        network = start_of(recipe, sites[0].data.size, self.run.seed).network
+        carried = None
+        if len(self.states) > 1:
+            carried = carried_bytes(self.states[-1], contents(network.state_dict()))
         seconds = sum(line["seconds"] for line in history)
         return {
             "parameters": sum(p.numel() for p in network.parameters()),
+            "carried_bytes": carried,
             "seconds": seconds,
             "seconds_per_epoch": seconds / len(history),
             "photographs": {

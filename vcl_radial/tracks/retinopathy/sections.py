@@ -153,7 +153,7 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     last = means[means["after"] == sites[-1]]
     calibration = tables.put_together(runs, "calibration")
     pooled = tables.pooled_calibration(calibration[calibration["after"] == sites[-1]])
-    of_runs = comparisons.by_run(scores)
+    of_runs = comparisons.with_carried(comparisons.by_run(scores), methods)
     counts = runs[0].environment["photographs"]
     words = f"Photographs: {counts['train']} to train on, {counts['test']} to test on."
     if len(sites) > 1:
@@ -162,7 +162,7 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     texts = {name: table.to_csv(index=False) for name, table in files.items()}
     shown = [Section("", [Text(_HOW_TO_READ), Text(words)], texts)]
     if len(sites) > 1:
-        shown.append(_in_sequence(scores, sites, benchmark))
+        shown.append(_in_sequence(scores, of_runs, sites, benchmark))
     if (elsewhere := comparisons.shift(methods, last, data["dataset"])) is not None:
         shown.append(Section("On other data", [elsewhere]))
     details = []
@@ -220,7 +220,9 @@ def _shifts(methods: tables.Methods, sets: Sequence[str]) -> Section:
     return Section("On other hospitals", blocks, files)
 
 
-def _in_sequence(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> Section:
+def _in_sequence(
+    scores: pd.DataFrame, of_runs: pd.DataFrame, sites: Sequence[str], benchmark: str
+) -> Section:
     words = (
         f"The same network learns {', then '.join(sites)}. A method with a posterior takes the one "
         "that it has after a site as the prior of the next; one without goes on from its weights. "
@@ -234,7 +236,7 @@ def _in_sequence(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> 
         "Sites in sequence",
         [
             Text(words),
-            comparisons.in_sequence(results, sites),
+            comparisons.in_sequence(results, of_runs, sites),
             *heatmaps(results, sites, "AUC"),
             curve,
         ],

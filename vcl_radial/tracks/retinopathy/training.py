@@ -79,6 +79,12 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
     )
 
 
+def start_of(recipe: Recipe, size: int, seed: int, device: torch.device | str = "cpu") -> Method:
+    """The recipe's method with the weights that a seed starts with."""
+    with own_randomness(derived(seed, "start", 0), torch.device("cpu")):
+        return method_of(recipe, size, device)
+
+
 def check_made(run: Run) -> None:
     """See that the method of a run can be made, before the photographs are decoded.
 
@@ -133,8 +139,7 @@ class Training:
         self._targets = targets(recipe, prepared.data)
         # What a later site draws has seeds of its own.
         self._whose = (0, "site", site) if site else (0,)
-        with own_randomness(derived(seed, "start", 0), torch.device("cpu")):
-            self.method = method_of(recipe, prepared.data.size, device)
+        self.method = start_of(recipe, prepared.data.size, seed, device)
         self.network = self.method.network
         self._samples = 1
         if type(self.method).outputs is Method.outputs:  # the method has no draws of its own

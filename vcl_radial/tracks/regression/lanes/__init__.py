@@ -2,8 +2,9 @@
 
 Its `LANE` says which runs can be lanes, `predict` trains those of a `Job` and gives their
 predictive `Mixture`. Where their posterior can be carried to the next slice of the data,
-`predict_in_sequence` gives one after each, and the bytes that each lane carries. Every other run trains by itself, slice by slice. A job
-holds no test targets: what a method is chosen or trained by cannot come from them.
+`predict_in_sequence` gives one after each, and the bytes that each lane carries. Every other run
+trains by itself, slice by slice. A job holds no test targets: what a method is chosen or trained by
+cannot come from them.
 """
 
 from __future__ import annotations

@@ -24,9 +24,7 @@ def predict(job: Job) -> Mixture:
     return mixture
 
 
-def predict_in_sequence(
-    job: Job, parts: Sequence[LaneData]
-) -> tuple[list[Mixture], list[int]]:
+def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixture], list[int]]:
     """The same after each part of the data, each posterior the prior of the next; the bytes."""
     posteriors = first = [
         NormalGamma.prior(

@@ -34,9 +34,7 @@ def predict(job: Job) -> Mixture:
     return job.train_and_mix(make_lanes(job))
 
 
-def predict_in_sequence(
-    job: Job, parts: Sequence[LaneData]
-) -> tuple[list[Mixture], list[int]]:
+def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixture], list[int]]:
     """The same after each part of the data, each posterior the prior of the next; the bytes."""
     return job.mix_in_sequence(make_lanes(job), parts)
 

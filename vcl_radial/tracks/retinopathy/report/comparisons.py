@@ -13,6 +13,7 @@ from vcl_radial.metrics import forgetting, mean_and_standard_error
 from vcl_radial.report.figures import all_over_seeds
 from vcl_radial.report.figures.differences import paired
 from vcl_radial.report.figures.scores import SCORES
+from vcl_radial.report.figures.tables import cell_of, column
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
 from vcl_radial.tracks.retinopathy.report.tables import (
@@ -200,13 +201,28 @@ def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.Da
     )
 
 
-def in_sequence(results: pd.DataFrame, sites: Sequence[str]) -> Table:
+def with_carried(of_runs: pd.DataFrame, methods: Methods) -> pd.DataFrame:
+    """What `by_run` gave with a column `carried_bytes`, where runs know what they carry."""
+    carried = {
+        (method, run.spec.seed): run.environment.get("carried_bytes")
+        for method, runs in methods.items()
+        for run in runs
+    }
+    counts = [carried[run] for run in zip(of_runs["method"], of_runs["seed"], strict=True)]
+    if all(count is None for count in counts):
+        return of_runs
+    return of_runs.assign(carried_bytes=pd.Series(counts, of_runs.index, dtype=float))
+
+
+def in_sequence(results: pd.DataFrame, of_runs: pd.DataFrame, sites: Sequence[str]) -> Table:
     """What is left of the sites after the last: their mean AUC, forgetting, and the AUC of each.
 
     Args:
         results: what `by_site` gave.
+        of_runs: what `with_carried` gave; without the column the table has none.
         sites: in the order of training.
     """
+    carried = "carried_bytes" in of_runs
     rows: list[list[Cell | str]] = []
     for summary in all_over_seeds(results, metric="AUC"):
         of_method = results[results["method"] == summary.method]
@@ -222,6 +238,9 @@ def in_sequence(results: pd.DataFrame, sites: Sequence[str]) -> Table:
                 str(len(runs)),
             ]
         )
+        if carried:
+            counts = of_runs[of_runs["method"] == summary.method]["carried_bytes"].dropna()
+            rows[-1].append(cell_of("carried_bytes", counts.mean()))
     heads: list[Column | str] = [
         Column("method", words=True),
         Column("mean AUC (%) ↑", better="higher"),
@@ -232,5 +251,6 @@ def in_sequence(results: pd.DataFrame, sites: Sequence[str]) -> Table:
         ),
         *(Column(site, better="higher") for site in sites),
         "seeds",
+        *([column("carried_bytes")] if carried else []),
     ]
     return Table(heads, rows, "AUC in % after the last site", sorted_by="mean AUC (%) ↑")
