@@ -41,6 +41,13 @@ def test_every_posterior_trains_with_every_optimiser(posterior, optimizer):
     assert run.accuracy().value.map(torch.tensor).map(torch.isfinite).all()
 
 
+def test_a_posterior_is_carried_from_task_to_task_and_what_learns_all_at_once_carries_nothing():
+    two = StreamSettings(dataset="digits", tasks=2)
+    run = finished(two, recipe(), 0)
+    assert run.carried_bytes == 4 * run.parameters
+    assert finished(two, recipe(strategy="joint", posterior="none"), 0).carried_bytes is None
+
+
 def test_training_teaches_each_task_of_a_multi_head_run():
     run = finished(DIGITS, recipe(strategy="naive", posterior="none", epochs=10, hidden=[50]), 0)
     for task in range(1, 6):

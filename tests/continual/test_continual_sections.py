@@ -1,6 +1,8 @@
 """What a report of task sequences shows: tables in full precision, and the same in words."""
 
 import io
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +72,23 @@ def test_costs_stand_in_the_tables_where_they_are_known(report):
     page = markdown.page(report)
     assert "| 12.0 | 1.0 | 1,234,567 |" in page
     assert page.count("| 12.0 ± 0.0 | 1.0 ± 0.0 | – |") == 1
+
+
+def test_bytes_carried_have_a_column_where_a_run_knows_them(runs, report):
+    assert "carried_bytes" not in read(report, "runs.csv")
+    assert "| carried |" not in markdown.page(report)
+    counts = {"radial-vcl": 32_192_088, "joint": None}
+    knowing = [
+        replace(run, environment={**run.environment, "carried_bytes": counts[run.method]})
+        for run in runs
+    ]
+    report = report_of(knowing)
+    table = read(report, "runs.csv").set_index("method")["carried_bytes"]
+    assert table["radial-vcl"].tolist() == [32_192_088.0] * 2
+    assert math.isnan(table["joint"])
+    lines = markdown.page(report).splitlines()
+    cells = [line.split(" | ")[-1] for line in lines if "| 12.0" in line]
+    assert cells == ["32.2 MB |", "– |"]
 
 
 def test_a_matrix_by_hand(runs):

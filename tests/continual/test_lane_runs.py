@@ -48,6 +48,7 @@ def assert_same(lane, run, tolerance=1e-4):
     moved = [run.movement().drop(columns="units_at_rest") for run in (lane, run)]
     assert moved[0].empty == (run.recipe.posterior == "none")
     pd.testing.assert_frame_equal(*moved, rtol=100 * tolerance, atol=tolerance)
+    assert lane.carried_bytes == run.carried_bytes
     nll = a.metric == "nll"
     torch.testing.assert_close(
         torch.tensor(a.value[nll].values),

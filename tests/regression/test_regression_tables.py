@@ -52,6 +52,21 @@ def test_a_gap_is_paired_by_split():
     assert row["gap"] == pytest.approx(row["in_sequence"] - row["at_once"])
 
 
+def test_the_table_of_a_sequence_has_the_bytes_carried_where_they_are_known():
+    rows = tidy([*scores(number=0), *scores(number=1), *scores(number=2)])
+    plain = tables.gap_table(tables.gaps(rows), "log_likelihood")
+    # Runs of all rows at once carry nothing.
+    known = rows.assign(carried_bytes=np.where(rows["slice"] > 0, 1234.0, np.nan))
+    found = tables.gaps(known)
+    assert found["carried_bytes"].tolist() == [1234.0]
+    table = tables.gap_table(found, "log_likelihood")
+    assert [column.heading for column in table.heads] == [
+        *(column.heading for column in plain.heads),
+        "carried",
+    ]
+    assert lines(table) == [[*line, "1.23 kB"] for line in lines(plain)]
+
+
 def test_differences_are_paired_by_split_and_better_is_higher_or_lower():
     likelihoods = np.array([-1.0, -2.0, -9.0]), np.array([-1.5, -1.9, -9.5])
     errors = np.array([3.0, 4.0, 5.0]), np.array([3.5, 4.5, 4.0])

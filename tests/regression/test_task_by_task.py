@@ -55,6 +55,32 @@ def test_the_linear_model_alone_scores_as_its_lane_does(slices):
         assert scores == pytest.approx(of_lane, rel=1e-9)
 
 
+@pytest.mark.parametrize("posterior", ["gaussian", "radial"])
+def test_a_lane_carries_as_many_bytes_as_a_method_task_by_task(posterior):
+    recipe = {**POINTS, "strategy": "vcl", "posterior": posterior}
+    ((_, of_lane), (_, of_other)) = train_in_sequence(toy(), [0, 1], [Recipe(**recipe)] * 2, 2)
+    alone = training(2, **recipe)
+    list(alone.steps())
+    weights = sum(p.numel() for p in alone.network.parameters())
+    # Beside them N and the noise's Gamma distributions, before and after.
+    assert alone.facts()["carried_bytes"] == of_lane == of_other == 4 * weights + 8 + 4 * 4
+    at_once = training(1, **recipe)
+    list(at_once.steps())
+    assert at_once.facts()["carried_bytes"] is None
+
+
+def test_the_linear_model_carries_its_posterior():
+    """Of d inputs and a 1: precision, mean, shape and rate in float64."""
+    data = toy(d=3)
+    recipe = {"strategy": "bayes_linear", **POINTS}
+    ((_, of_lane),) = train_in_sequence(data, [0], [Recipe(**recipe)], 2)
+    assert of_lane == 8 * (4 * 4 + 4 + 2)
+    alone = training(2, data=data, **recipe)
+    list(alone.steps())
+    # The noise of the likelihood, which the posterior has already, and that features are fitted.
+    assert of_lane <= alone.facts()["carried_bytes"] <= of_lane + 8 + 4 * 4 + 1
+
+
 @pytest.mark.parametrize("name", ["ewc", "badam", "vadam", "laplace_linearised", "replay"])
 def test_a_sequence_goes_on_after_a_slice_with_the_same_numbers(name):
     whole = training(3, strategy=name, **POINTS)

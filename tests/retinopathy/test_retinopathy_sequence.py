@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import json
 
 import numpy as np
 import pandas as pd
@@ -129,6 +130,25 @@ def carried_out(folder, sites, **keys):
     return pd.read_csv(run.path / "predictions.csv")
 
 
+def test_a_method_carries_its_network_from_site_to_site(tmp_path, sites):
+    """Its weights, and the averages of batch normalisation; one site has nothing to carry to."""
+
+    def environment(folder, sites, **keys):
+        carried_out(tmp_path / folder, sites, **keys)
+        (path,) = (tmp_path / folder).rglob("environment.json")
+        return json.loads(path.read_text())
+
+    naive = environment("naive", sites, strategy="naive")
+    run = run_of(posterior="none", epochs=1, strategy="naive")
+    network = RunFolder(tmp_path / "naive", run).load("weights.pt")["states"][-1]["network"]
+    kept = sum(t.numel() * t.element_size() for t in network.values())
+    assert 4 * naive["parameters"] <= naive["carried_bytes"] <= kept
+    ewc = environment("ewc", sites, strategy="ewc")
+    assert ewc["carried_bytes"] >= naive["carried_bytes"] + 4 * naive["parameters"]
+    assert environment("one", sites[:1], strategy="naive")["carried_bytes"] is None
+    assert environment("joint", sites, strategy="joint")["carried_bytes"] is None
+
+
 def test_joint_learns_all_sites_at_once_from_their_parts(tmp_path, sites):
     both = together(sites)
     assert len(both.data) == len(sites[0].data) + len(sites[1].data)
@@ -187,7 +207,19 @@ def test_the_report_of_a_sequence_shows_what_is_left_of_each_site(tmp_path):
     for method, seed in (("joint", 0), ("radial-vcl", 0), ("radial-vcl", 1)):
         retinopathy_helpers.finished_run(tmp_path, method, seed, sites=sites)
     runs, _ = gather(tmp_path)
-    (part,) = (p for p in sections(runs, None) if p.title == "Sites in sequence")
+    counts = {"radial-vcl": 9_680, "joint": None}
+    of_before = sections(runs, None)
+    runs = [
+        dataclasses.replace(
+            run, environment={**run.environment, "carried_bytes": counts[run.method]}
+        )
+        for run in runs
+    ]
+    shown = sections(runs, None)
+    of_runs = [pd.read_csv(io.StringIO(s[0].files["runs.csv"])) for s in (of_before, shown)]
+    assert [*of_runs[1]] == [*of_runs[0], "carried_bytes"]
+    assert of_runs[1].groupby("method")["carried_bytes"].max().to_dict()["radial-vcl"] == 9_680
+    (part,) = (p for p in shown if p.title == "Sites in sequence")
     table = next(block for block in part.blocks if isinstance(block, Table))
     head = [column.heading for column in table.heads]
     rows = {row[0].text: dict(zip(head, row, strict=True)) for row in table.body}
@@ -206,6 +238,7 @@ def test_the_report_of_a_sequence_shows_what_is_left_of_each_site(tmp_path):
         mean, error = mean_and_standard_error(values)
         assert shown[site].text == f"{mean:.1f} ± {error:.1f}"
     assert shown["seeds"].text == "2"
+    assert [rows[method]["carried"].text for method in counts] == ["9.68 kB", "–"]
     assert rows["joint"]["forgetting ↓"].text == "–"
     assert " ± " not in rows["joint"]["camera-a"].text
     matrices = pd.read_csv(io.StringIO(part.files["matrices.csv"]))
