@@ -10,11 +10,13 @@ from torch.optim import Adam
 from vcl_radial.conformance import recipe_for
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.objectives import gaussian_nll
 from vcl_radial.schedules import constant
 from vcl_radial.strategies.registry import find_strategy
 
@@ -41,6 +43,20 @@ def quick_recipe(name, keys=None):
     sizes = {key: recipe.options.get(key, taken[key].default) for key in AT_MOST if key in taken}
     small = {f"options.{key}": min(size, AT_MOST[key]) for key, size in sizes.items()}
     return recipe_for(name, small | (keys or {}))
+
+
+class KnownNoise(Gaussian):
+    """y ~ N(f, deviation^2)."""
+
+    def __init__(self, deviation):
+        super().__init__()
+        self.deviation = deviation
+
+    def nll(self, outputs, targets):
+        return gaussian_nll(outputs.squeeze(-1), targets, self.deviation)
+
+    def observe(self, outputs, targets):
+        """Nothing is to be learned."""
 
 
 @cache

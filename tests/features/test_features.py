@@ -100,7 +100,7 @@ def test_inputs_are_what_they_are():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: RandomReLU(9, 0), r"options.units = 0 must be at least 1"),
         (lambda: Patches((1, 9, 9), 0), r"options.filters = 0 must be at least 1"),
@@ -111,6 +111,6 @@ def test_inputs_are_what_they_are():
         (lambda: fitted(Patches((1, 12, 12), 5_000, 3, 2), images(4)), r"more than the 400 pat"),
     ],
 )
-def test_what_is_no_map_is_said_with_the_mend(make, words):
-    with pytest.raises(UserError, match=words):
+def test_what_is_no_map_is_said_with_the_mend(make, message):
+    with pytest.raises(UserError, match=message):
         make()

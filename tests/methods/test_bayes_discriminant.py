@@ -127,7 +127,7 @@ def test_no_points_change_nothing_and_points_seen_twice_count_twice():
 def test_the_ridge_is_the_one_that_makes_the_first_points_most_likely():
     x, y = problem()
     learner = learn(method(), x, y, torch.arange(60))
-    learned = learner.network.head.output.learned
+    learned = learner.network.head.output.posterior
     torch.testing.assert_close(learned.centre, x.mean(0), rtol=1e-5, atol=1e-6)
     around = [
         log_evidence(dataclasses.replace(learned, ridge=learned.ridge * factor))
@@ -136,7 +136,7 @@ def test_the_ridge_is_the_one_that_makes_the_first_points_most_likely():
     assert max(around) == around[1]
     ridge = learned.ridge
     learn(learner, x, y, torch.arange(30))
-    assert learner.network.head.output.learned.ridge == ridge
+    assert learner.network.head.output.posterior.ridge == ridge
 
 
 def test_it_learns_classes_in_sequence(tmp_path):

@@ -7,23 +7,11 @@ import math
 
 import pytest
 import torch
-from scenarios import Learner
+from scenarios import KnownNoise, Learner
 from torch import nn
 
-from vcl_radial.likelihoods import Gaussian
-from vcl_radial.objectives import gaussian_nll
 
 D, ROWS, NOISE = 300, 2, 0.5
-
-
-class KnownNoise(Gaussian):
-    """y ~ N(f, NOISE^2)."""
-
-    def nll(self, outputs, targets):
-        return gaussian_nll(outputs.squeeze(-1), targets, NOISE)
-
-    def observe(self, outputs, targets):
-        """Nothing is to be learned."""
 
 
 class Regression:
@@ -62,7 +50,7 @@ class Regression:
         torch.manual_seed(0)
         settings = {"batch_size": 2 * D, "loss_value": False, "lr": 0.01, **settings}
         net = nn.Linear(D, 1, bias=False)
-        return Learner(method, net, self, likelihood=KnownNoise(), **settings)
+        return Learner(method, net, self, likelihood=KnownNoise(NOISE), **settings)
 
 
 def posterior(learner):

@@ -4,30 +4,18 @@ import math
 
 import pytest
 import torch
-from scenarios import Learner, network
+from scenarios import KnownNoise, Learner, network
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from vcl_radial.errors import UserError
-from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import BayesianLinear, ClosedFormGradients, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.low_rank import LowRankBlock
 from vcl_radial.nn.weights import held_scales
-from vcl_radial.objectives import gaussian_nll
 from vcl_radial.posteriors import LowRank, Posterior
 from vcl_radial.schedules import SCHEDULES
 
 D, ROWS, NOISE = 4, 25, 1.0
-
-
-class KnownNoise(Gaussian):
-    """y ~ N(f, NOISE^2)."""
-
-    def nll(self, outputs, targets):
-        return gaussian_nll(outputs.squeeze(-1), targets, NOISE)
-
-    def observe(self, outputs, targets):
-        """Nothing is to be learned."""
 
 
 class CorrelatedRows:
@@ -83,7 +71,7 @@ def carried(family, stream):
         ExpectedVCL,
         BayesianLinear(D, 1, bias=False, posterior=settings),
         stream,
-        likelihood=KnownNoise(),
+        likelihood=KnownNoise(NOISE),
         lr=0.1,
         epochs=150,
         batch_size=ROWS,

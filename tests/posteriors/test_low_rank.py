@@ -146,12 +146,12 @@ def test_single_precision_keeps_the_divergence_where_the_precision_grows(grown, 
     ours = LowRank(q.mean, q.scale, grown * q.factor)
     exact = LowRank(*(part.double() for part in (ours.mean, ours.scale, ours.factor)))
     wide = LowRank(*(part.double() for part in (p.mean, p.scale, p.factor)))
-    found = []
+    slopes = []
     for one, prior in ((ours, p), (exact, wide)):
         parts = tensors(one)
         kl = one.kl(prior)
-        found.append([kl, *torch.autograd.grad(kl.sum(), parts)])
-    for single, double in zip(*found, strict=True):
+        slopes.append([kl, *torch.autograd.grad(kl.sum(), parts)])
+    for single, double in zip(*slopes, strict=True):
         largest = double.abs().max().item()
         torch.testing.assert_close(single.double(), double, rtol=0, atol=rtol * largest)
 

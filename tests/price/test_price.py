@@ -5,11 +5,12 @@ import math
 import pytest
 import torch
 
+from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.price.carry import Model, carry, carry_radial, exactly, precisions
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.radial import RadialShape
 from vcl_radial.price.shapes import Blocks, Diagonal, Full, LowRank, Moments
-from vcl_radial.price.tasks import LinearStream, LinearTask, Points, Sums, unit_vectors
+from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 
 D, C, TASKS = 12, 3, 3
 WEIGHTS = torch.randn(D, C, generator=torch.Generator().manual_seed(7))
@@ -25,7 +26,7 @@ def points(task, rows):
 
 def task(number, rows=120):
     learned = points(number, rows)
-    sums = Sums.of([(learned.phi, unit_vectors(learned.y, C))])
+    sums = Sums.of([(learned.phi, unit_vectors(learned.y, C))], torch.zeros(D, C).double())
     return LinearTask(str(number), sums, learned, points(number, 40), points(number, 80))
 
 
@@ -45,7 +46,7 @@ def carried(stream, model, shape, weight=1.0):
 
 def test_the_full_posterior_of_a_sequence_is_that_of_all_points_at_once(stream, model):
     total = stream.tasks[0].sums + stream.tasks[1].sums + stream.tasks[2].sums
-    precision = total.gram + model.prior
+    precision = total.squared + model.prior
     last = exactly(stream, model)[-1]
     torch.testing.assert_close(last.precision, precision)
     torch.testing.assert_close(last.mean, torch.linalg.solve(precision, total.cross))
@@ -123,8 +124,8 @@ def test_equation_44_has_its_optimum_in_closed_form(stream, model, grouping):
     scale = second.q.scale.clone().requires_grad_()
     sums, n = stream.tasks[1].sums, second.q.mean.shape[-1]
     weights = mean.reshape(C, D).T
-    by_weight = shape.in_groups(sums.gram.diagonal()[:, None].expand(D, C))
-    fit = ((sums.gram @ weights - 2 * sums.cross) * weights).sum()
+    by_weight = shape.in_groups(sums.squared.diagonal()[:, None].expand(D, C))
+    fit = ((sums.squared @ weights - 2 * sums.cross) * weights).sum()
     fit = model.noise / 2 * (fit + (by_weight * scale.square()).sum() / n)
     (fit + type(second.q)(mean, scale).kl(first.q).sum()).backward()
     assert mean.grad.abs().max() < 1e-6 * model.noise

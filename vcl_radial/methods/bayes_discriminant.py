@@ -31,10 +31,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from vcl_radial.calibration import POINTS, Sharpness
+from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
-
-_STAY = "counts", "squares", "centre", "ridge"
 
 KAPPA = 1e-2
 """kappa_0: a class's mean is as well known as by so many points before there are any."""
@@ -149,50 +147,24 @@ class Discriminant:
         return (kappas - KAPPA + 1).log() + log_t
 
 
-class DiscriminantHead(nn.Module):
-    """Logits `[B, C]` of features `[B, D]` and a 1, which is left out.
+class DiscriminantHead(ExactHead[Discriminant]):
+    """Logits of features and a 1, which is left out.
 
     Args:
-        start: before any point.
+        prior: before any point.
     """
 
-    counts: Tensor
-    squares: Tensor
-    centre: Tensor
-    ridge: Tensor
-
-    def __init__(self, start: Discriminant) -> None:
-        super().__init__()
-        self.sums = nn.Parameter(start.sums)
-        for name in _STAY:
-            self.register_buffer(name, getattr(start, name))
-        self.sharpness = Sharpness()
-        self._known: tuple[Any, Discriminant] | None = None
-
-    @property
-    def learned(self) -> Discriminant:
-        """What the points have left, as it is now; its root is computed once."""
-        if self._known is None or self._known[0] != self._state():
-            self._known = self._state(), Discriminant(*self._tensors())
-        return self._known[1]
-
-    def _tensors(self) -> tuple[Tensor, ...]:
-        return self.counts, self.sums.detach(), self.squares, self.centre, self.ridge
-
-    def _state(self) -> list[tuple[int, int]]:
-        return [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
-
-    @torch.no_grad()
-    def take(self, learned: Discriminant) -> None:
-        """Have what other points have left."""
-        self.sums.copy_(learned.sums)
-        for name in _STAY:
-            setattr(self, name, getattr(learned, name))
-        self._known = self._state(), learned
+    def __init__(self, prior: Discriminant) -> None:
+        super().__init__(prior, "sums", of_classes=True)
 
     def forward(self, phi: Tensor) -> Tensor:
         """The logits."""
-        return self.sharpness.beta * self.learned.log_joint(phi[:, :-1])
+        assert self.sharpness is not None
+        return self.sharpness.beta * self.posterior.log_joint(phi[:, :-1])
+
+    def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
+        """As of `Discriminant`."""
+        return self.posterior.without_itself(phi[:, :-1], y)
 
 
 class BayesDiscriminant(FixedFeatureMethod):
@@ -217,21 +189,13 @@ class BayesDiscriminant(FixedFeatureMethod):
         """A head that has seen nothing."""
         return DiscriminantHead(Discriminant.empty(size - 1, outputs))
 
-    def learn_head(self, head: nn.Module, points: PointsOf) -> None:
-        """Add the points to what is known of their classes, and see how sharp that may predict."""
+    def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
+        """Add the points to what is known of their classes."""
         assert isinstance(head, DiscriminantHead)
-        before = head.learned
+        before = head.posterior
         after = before.update(lambda: ((phi[:, :-1], y) for phi, y in points()))
         if not before.counts.any():
             after = replace(after, centre=after.sums.sum(0) / after.counts.sum())
             ridge = math.exp(most_likely(after.evidence))
             after = replace(after, ridge=torch.tensor(ridge).to(after.ridge))
         head.take(after)
-        step = max(1, self.task.points // POINTS)
-        for batch, labels in points():
-            phi, y = batch[::step, :-1], labels[::step]
-            head.sharpness.observe(head.learned.without_itself(phi, y), y)
-
-    def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
-        """The logits of the predictive, `[1, B, C]`."""
-        return super().draws(x, task, **{**of_draws, "samples": 1})

@@ -32,16 +32,56 @@ from torch import Tensor, nn
 from torch.distributions import Gamma
 from torch.nn.functional import one_hot
 
-from vcl_radial.calibration import POINTS, Sharpness
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
 from vcl_radial.mixture import Mixture
 
 Points = Callable[[], Iterable[tuple[Tensor, Tensor]]]
 """Gives features `[n, D]` and targets `[n, C]`, some at a time, whenever it is called."""
 
-_NOISE = 1.0, 1e-3
+NOISE = 1.0, 1e-3
+"""Shape and rate of the noise precision's first prior, where the likelihood has none."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Over points; all tensors float64.
+
+    Attributes:
+        squared: sum phi phi', `[D, D]`.
+        cross: sum phi y', `[D, C]`.
+        squares: sum |y|^2.
+        count: of the points.
+    """
+
+    squared: Tensor
+    cross: Tensor
+    squares: Tensor
+    count: int
+
+    @classmethod
+    def of(cls, points: Iterable[tuple[Tensor, Tensor]], like: Tensor) -> Sums:
+        """Those of some points, for weights like a tensor `[D, C]` float64."""
+        squared, cross = like.new_zeros(len(like), len(like)), torch.zeros_like(like)
+        squares, count = torch.zeros_like(like[0, 0]), 0
+        for batch, y in points:
+            phi = batch.double()
+            squared += gram(phi)
+            cross += phi.T @ y
+            squares += y.square().sum()
+            count += len(y)
+        return cls(squared, cross, squares, count)
+
+    def __add__(self, other: Sums) -> Sums:
+        """Those of both."""
+        return Sums(
+            self.squared + other.squared,
+            self.cross + other.cross,
+            self.squares + other.squares,
+            self.count + other.count,
+        )
 
 
 @dataclass(frozen=True)
@@ -78,13 +118,13 @@ class NormalGamma:
         root: Tensor = torch.linalg.cholesky(self.precision)
         return root
 
-    def update(self, points: Points) -> NormalGamma:
-        """The posterior after more points; they are asked for twice."""
-        squared, cross, _, _ = sums(points, self.mean)
-        precision = self.precision + squared
+    def update(self, points: Points, sums: Sums | None = None) -> NormalGamma:
+        """The posterior after more points; they are asked for twice, or once with their sums."""
+        sums = Sums.of(points(), self.mean) if sums is None else sums
+        precision = self.precision + sums.squared
         root = torch.linalg.cholesky(precision)
         # In the order of memory that a stored mean has: products with it end on the same bits.
-        mean = torch.cholesky_solve(self.precision @ self.mean + cross, root).contiguous()
+        mean = torch.cholesky_solve(self.precision @ self.mean + sums.cross, root).contiguous()
         # Squares of differences: the usual y'y - m'Pm cancels where the noise is small.
         moved, count = mean - self.mean, 0
         squares = (moved * (self.precision @ moved)).sum()
@@ -118,84 +158,40 @@ class NormalGamma:
         return drawn
 
 
-def sums(points: Points, like: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Sum phi phi' `[D, D]`, sum phi y' `[D, C]`, sum |y|^2, and the number of points.
-
-    All in float64.
-    """
-    squared, cross = like.new_zeros(len(like), len(like)), torch.zeros_like(like)
-    squares, count = torch.zeros_like(like[0, 0]), 0
-    for batch, y in points():
-        phi = batch.double()
-        squared += gram(phi)
-        cross += phi.T @ y
-        squares += y.square().sum()
-        count += len(y)
-    return squared, cross, squares, count
-
-
-def prior_precision(points: Points, prior: NormalGamma) -> float:
+def prior_precision(sums: Sums, prior: NormalGamma) -> float:
     """The alpha of a prior N(0, 1 / (tau alpha)) of all weights that makes the targets most likely.
 
     log p(Y | alpha) = C/2 (D log alpha - log |P|) - (shape + n C / 2) log(rate + S / 2) + constant,
     P = alpha I + sum phi phi',   S = sum |y|^2 - tr(B' P^-1 B),   B = sum phi y'
     """
-    squared, cross, squares, count = sums(points, prior.mean)
+    squared, cross = sums.squared, sums.cross
     d, outputs = cross.shape
 
     def evidence(log_alpha: float) -> float:
         root = torch.linalg.cholesky(squared + math.exp(log_alpha) * torch.eye(d).to(squared))
-        left = squares - (cross * torch.cholesky_solve(cross, root)).sum()
+        left = sums.squares - (cross * torch.cholesky_solve(cross, root)).sum()
         volume = d * log_alpha - 2 * root.diagonal().log().sum()
-        weight = prior.shape + count * outputs / 2
+        weight = prior.shape + sums.count * outputs / 2
         # Rounding may take the last of a perfect fit below 0.
         return float(outputs / 2 * volume - weight * (prior.rate + left.clamp(min=0) / 2).log())
 
     return math.exp(most_likely(evidence))
 
 
-class ConjugateHead(nn.Module):
-    """Outputs `[B, C]` of features `[B, D]`, from a posterior of the weights.
+class ConjugateHead(ExactHead[NormalGamma]):
+    """In training outputs are those at the posterior's mean.
 
-    In training they are those at its mean, in evaluation those under a draw of it, or of classes
-    the logits of the predictive.
+    In evaluation they are those under a draw of it, or of classes the logits of the predictive.
 
     Args:
         prior: of the weights.
         of_classes: whether outputs are those of classes.
     """
 
-    precision: Tensor
-    shape: Tensor
-    rate: Tensor
+    mean: nn.Parameter
 
     def __init__(self, prior: NormalGamma, *, of_classes: bool) -> None:
-        super().__init__()
-        self.mean = nn.Parameter(prior.mean)
-        for name in ("precision", "shape", "rate"):
-            self.register_buffer(name, getattr(prior, name))
-        self.sharpness = Sharpness() if of_classes else None
-        self._known: tuple[Any, NormalGamma] | None = None
-
-    @property
-    def posterior(self) -> NormalGamma:
-        """Of the weights, as it is now; its root is computed once."""
-        if self._known is None or self._known[0] != self._state():
-            self._known = self._state(), NormalGamma(*self._tensors())
-        return self._known[1]
-
-    def _tensors(self) -> tuple[Tensor, ...]:
-        return self.mean.detach(), self.precision, self.shape, self.rate
-
-    def _state(self) -> list[tuple[int, int]]:
-        return [(tensor.data_ptr(), tensor._version) for tensor in self._tensors()]
-
-    @torch.no_grad()
-    def take(self, posterior: NormalGamma) -> None:
-        """Have another posterior."""
-        self.mean.copy_(posterior.mean)
-        self.precision, self.shape, self.rate = posterior.precision, posterior.shape, posterior.rate
-        self._known = self._state(), posterior
+        super().__init__(prior, "mean", of_classes=of_classes)
 
     def targets(self, y: Tensor) -> Tensor:
         """Numbers, or the unit vectors of classes; `[n, C]` float64."""
@@ -211,6 +207,11 @@ class ConjugateHead(nn.Module):
         if self.sharpness is None:
             return phi @ q.draw()
         return self.sharpness.beta * (phi @ q.mean) / (1 + q.quadratic(phi))[:, None]
+
+    def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
+        """m / s of the posterior without the point, m - y h of that with it."""
+        q = self.posterior
+        return phi.double() @ q.mean - q.quadratic(phi)[:, None] * self.targets(y)
 
 
 class BayesLinear(FixedFeatureMethod):
@@ -248,40 +249,28 @@ class BayesLinear(FixedFeatureMethod):
     def make_head(self, size: int, outputs: int) -> ConjugateHead:
         """A head with the first prior."""
         of_numbers = isinstance(self.likelihood, Gaussian)
-        noise = self.likelihood.prior if isinstance(self.likelihood, Gaussian) else _NOISE
+        noise = self.likelihood.prior if isinstance(self.likelihood, Gaussian) else NOISE
         prior = NormalGamma.prior(size, self.prior_scale, *noise, outputs=outputs)
         return ConjugateHead(prior, of_classes=not of_numbers)
 
-    def learn_head(self, head: nn.Module, points: PointsOf) -> None:
-        """Add the points to the posterior, and see how sharp its predictions may be."""
+    def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
+        """Add the points to the posterior."""
         assert isinstance(head, ConjugateHead)
         prior = head.posterior
 
         def with_targets() -> Iterator[tuple[Tensor, Tensor]]:
             return ((phi, head.targets(y)) for phi, y in points())
 
+        sums = Sums.of(with_targets(), prior.mean)
         if self.evidence and not prior.mean.any():
-            alpha = prior_precision(with_targets, prior)
+            alpha = prior_precision(sums, prior)
             start = alpha * torch.eye(len(prior.precision)).to(prior.precision)
             prior = replace(prior, precision=start)
-        posterior = prior.update(with_targets)
+        posterior = prior.update(with_targets, sums)
         head.take(posterior)
         if isinstance(self.likelihood, Gaussian):
             noise = self.likelihood.noise
             noise.shape, noise.rate = posterior.shape.float().cpu(), posterior.rate.float().cpu()
-        if head.sharpness is not None:
-            step = max(1, self.task.points // POINTS)
-            for batch, labels in points():
-                phi, y = batch[::step], labels[::step]
-                h = posterior.quadratic(phi)[:, None]
-                outputs = phi.double() @ posterior.mean - h * head.targets(y)
-                head.sharpness.observe(outputs, y)
-
-    def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
-        """Outputs `[S, B, C]`; of classes the one that the predictive has in closed form, S = 1."""
-        if isinstance(self.likelihood, Gaussian):
-            return super().draws(x, task, **of_draws)
-        return super().draws(x, task, **{**of_draws, "samples": 1})
 
     def predict(
         self,
@@ -294,7 +283,7 @@ class BayesLinear(FixedFeatureMethod):
         """Of a number the Student-t predictive, of classes the log-probabilities `[B, C]`."""
         if not isinstance(self.likelihood, Gaussian):
             return super().predict(x, task, number=number, differentiable=differentiable)
-        head = self._head(int(torch.as_tensor(task).flatten()[0]))
+        head = self.head(int(torch.as_tensor(task).flatten()[0]))
         assert isinstance(head, ConjugateHead)
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             location, scale, degrees = head.posterior.predictive(self.network.phi(x))

@@ -14,9 +14,12 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from vcl_radial.calibration import POINTS
 from vcl_radial.errors import UserError
 from vcl_radial.features import Features, Inputs, Patches, RandomReLU
+from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights, WithHeads
 
@@ -75,7 +78,7 @@ class FeatureModel(nn.Module):
 class FixedFeatureMethod(Method):
     """Learn heads in closed form, on features of the inputs that no task changes.
 
-    Define `make_head`, what a task leaves in `learn_head`, and `draws` or `predict`.
+    Define `make_head`, and what a task leaves in `learn_head`.
 
     Args:
         network: of point estimates; a linear model with as many outputs takes its place.
@@ -126,11 +129,11 @@ class FixedFeatureMethod(Method):
         )
 
     @abstractmethod
-    def make_head(self, size: int, outputs: int) -> nn.Module:
+    def make_head(self, size: int, outputs: int) -> ExactHead[Any]:
         """A head of D = `size` features, the 1 among them."""
 
     @abstractmethod
-    def learn_head(self, head: nn.Module, points: PointsOf) -> None:
+    def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
         """Add a task's points to a head."""
 
     def begin_task(self, task: Task) -> None:
@@ -165,13 +168,28 @@ class FixedFeatureMethod(Method):
 
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
-        """Add the task's points to the posteriors of its heads."""
+        """Add the task's points to the posteriors of its heads, and see how sharp they predict."""
         for label in self.heads:
-            self.learn_head(self._head(label), partial(self._of_head, label))
+            head, points = self.head(label), partial(self._of_head, label)
+            self.learn_head(head, points)
+            if head.sharpness is not None:
+                step = max(1, task.points // POINTS)
+                for phi, y in points():
+                    some = phi[::step], y[::step]
+                    head.sharpness.observe(head.without_itself(*some), some[1])
 
-    def _head(self, label: int) -> nn.Module:
+    def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+        """Outputs `[S, B, C]`; of classes those of the predictive in closed form, S = 1."""
+        if not isinstance(self.likelihood, Gaussian):
+            of_draws["samples"] = 1
+        return super().draws(x, task, **of_draws)
+
+    def head(self, label: int) -> ExactHead[Any]:
+        """That of tasks with this label."""
         heads = self.network.head
-        return heads.head(label) if isinstance(heads, MultiHead) else heads.output
+        head = heads.head(label) if isinstance(heads, MultiHead) else heads.output
+        assert isinstance(head, ExactHead)
+        return head
 
     def _of_head(self, label: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Features and targets of the points of a head, about `ROWS` at a time."""

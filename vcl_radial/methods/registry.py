@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from vcl_radial.methods.base import Method
 
 _NOT_METHODS = {
-    *("base", "carried", "fixed_features", "laplace", "loop", "natural_gradient", "options"),
-    *("quadratic", "registry", "tasks"),
+    *("base", "carried", "exact_head", "fixed_features", "laplace", "loop", "natural_gradient"),
+    *("options", "quadratic", "registry", "tasks"),
 }
 """What is in the folder beside the methods."""
 

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcl_radial.methods.fixed_features import most_likely
+from vcl_radial.methods.bayes_linear import NOISE, NormalGamma, Sums, prior_precision
 from vcl_radial.price.radial import RadialShape
 from vcl_radial.price.scores import Prediction
 from vcl_radial.price.shapes import Full, Shape
-from vcl_radial.price.tasks import LinearStream, Points, Sums
+from vcl_radial.price.tasks import LinearStream, Points
 
 
 @dataclass(frozen=True)
@@ -43,33 +43,23 @@ class Model:
 
     @classmethod
     def of(cls, first: Sums) -> Model:
-        """With alpha and tau that make the targets of the first task most likely.
+        """With the alpha that makes the targets of the first task most likely, and tau's mean then.
 
-        log p(Y | alpha, tau) is at most, over tau, at tau = n C / S; S as in `_evidence`.
+        tau = (shape + n C / 2) / (rate + S / 2),   S = sum |y|^2 - tr(B' (alpha I + G)^-1 B)
         """
-        alpha = math.exp(most_likely(lambda log_alpha: _evidence(first, math.exp(log_alpha))[0]))
         d, outputs = first.cross.shape
-        return cls(d, outputs, alpha, _evidence(first, alpha)[1])
+        alpha = prior_precision(first, NormalGamma.prior(d, 1.0, *NOISE, outputs=outputs))
+        precision = first.squared + alpha * torch.eye(d).to(first.squared)
+        left = first.squares - (first.cross * torch.linalg.solve(precision, first.cross)).sum()
+        shape, rate = NOISE
+        # Rounding may take the last of a perfect fit below 0.
+        noise = (shape + first.count * outputs / 2) / (rate + float(left.clamp(min=0)) / 2)
+        return cls(d, outputs, alpha, noise)
 
     @property
     def prior(self) -> Tensor:
         """The precision of the first prior in units of tau, `[D, D]`."""
         return self.alpha * torch.eye(self.d, dtype=torch.float64)
-
-
-def _evidence(sums: Sums, alpha: float) -> tuple[float, float]:
-    """Log p(Y | alpha) at the best tau but for a constant, and that tau.
-
-    C/2 (D log alpha - log |P|) - n C / 2 log S,   S = sum |y|^2 - tr(B' P^-1 B)
-    """
-    d, outputs = sums.cross.shape
-    root = torch.linalg.cholesky(sums.gram + alpha * torch.eye(d).to(sums.gram))
-    left = sums.squares - (sums.cross * torch.cholesky_solve(sums.cross, root)).sum()
-    # Rounding may take the last of a perfect fit below 0.
-    left = left.clamp(min=1e-9 * float(sums.squares))
-    numbers = sums.points * outputs
-    volume = d * math.log(alpha) - 2 * root.diagonal().log().sum()
-    return float(outputs / 2 * volume - numbers / 2 * left.log()), float(numbers / left)
 
 
 @dataclass(frozen=True)
@@ -158,7 +148,7 @@ def precisions(stream: LinearStream, model: Model, shape: Shape) -> list[Tensor]
     """What is carried of the precision before the first task and after every one."""
     after = [model.prior]
     for task in stream.tasks:
-        after.append(shape.project(after[-1] + task.sums.gram, model.alpha))
+        after.append(shape.project(after[-1] + task.sums.squared, model.alpha))
     return after
 
 
@@ -169,7 +159,7 @@ def carry(
     mean = torch.zeros(model.d, model.outputs, dtype=torch.float64)
     for number, task in enumerate(stream.tasks):
         prior = after[number] * (weight if number else 1.0)
-        held = prior + task.sums.gram
+        held = prior + task.sums.squared
         root = torch.linalg.cholesky(held)
         mean = torch.cholesky_solve(prior @ mean + task.sums.cross, root)
         yield Carried(mean, after[number + 1], held)

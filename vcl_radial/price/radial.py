@@ -26,7 +26,7 @@ from torch.optim import LBFGS
 
 from vcl_radial.posteriors import Gaussian, Posterior, Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
-from vcl_radial.price.tasks import Sums
+from vcl_radial.methods.bayes_linear import Sums
 
 _ITERATIONS = 500
 _BOUND = 20.0
@@ -83,8 +83,8 @@ class RadialShape:
         variance = self.variances(prior, d) if self.corrected else self._scales(prior, d).square()
         precision = weight / (noise * variance.mean(1))
         # At least what rounding needs, where scales have grown without limit.
-        least = 1e-10 * float(sums.gram.diagonal().mean())
-        return sums.gram + precision.clamp(min=least).diag()
+        least = 1e-10 * float(sums.squared.diagonal().mean())
+        return sums.squared + precision.clamp(min=least).diag()
 
     def update(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Radial:
         """The posterior after a task's points.
@@ -99,7 +99,7 @@ class RadialShape:
         root = torch.linalg.cholesky(held)
         d, outputs = sums.cross.shape
         start = prior.mean.reshape(outputs, d).T
-        of_past = (held - sums.gram) @ start
+        of_past = (held - sums.squared) @ start
         # Were the prior Gaussian, these were the means and the variances.
         mean = torch.cholesky_solve(of_past + sums.cross, root)
         precision = noise * (self.held(prior, sums, noise, 1.0)).diagonal()
@@ -130,7 +130,7 @@ class RadialShape:
         """
         d, outputs = sums.cross.shape
         start, n = prior.mean.reshape(outputs, d).T, scale.shape[-1]
-        by_weight = self.in_groups(sums.gram.diagonal()[:, None].expand(d, outputs))
+        by_weight = self.in_groups(sums.squared.diagonal()[:, None].expand(d, outputs))
 
         def means(v: Tensor) -> Tensor:
             moved: Tensor = torch.linalg.solve_triangular(root.T, v, upper=True) / math.sqrt(noise)
@@ -141,7 +141,7 @@ class RadialShape:
             return scale * (_BOUND * torch.tanh(grown / _BOUND)).exp()
 
         def loss(mean: Tensor, s: Tensor, at: float) -> Tensor:
-            of_means = ((sums.gram @ mean - 2 * sums.cross) * mean).sum()
+            of_means = ((sums.squared @ mean - 2 * sums.cross) * mean).sum()
             of_scales = (by_weight * s.square()).sum() / n
             divergence = Radial(self.in_groups(mean), s).kl(prior).sum()
             return noise / 2 * (of_means + of_scales) + at * divergence

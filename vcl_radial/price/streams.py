@@ -11,9 +11,10 @@ from torch import Tensor
 
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.methods.fixed_features import FixedFeatureMethod
 from vcl_radial.predict import own_randomness
-from vcl_radial.price.tasks import LinearStream, LinearTask, Points, Sums, unit_vectors
+from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 from vcl_radial.runs import catalogue
 from vcl_radial.tracks.methods import make_method
 
@@ -213,7 +214,8 @@ def _linear_task(
             some.append(piece)
             yield piece.phi, unit_vectors(piece.y, outputs)
 
-    sums = Sums.of(batches())
-    step = max(1, sums.points // _SOME)
+    like = torch.zeros(held_out.phi.shape[1], outputs, dtype=torch.float64)
+    sums = Sums.of(batches(), like)
+    step = max(1, sums.count // _SOME)
     few = Points(torch.cat([p.phi[::step] for p in some]), torch.cat([p.y[::step] for p in some]))
     return LinearTask(name, sums, few, held_out, test)

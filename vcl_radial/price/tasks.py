@@ -1,14 +1,14 @@
-"""What a task sequence gives a linear model: sums over the points, and points to be scored on."""
+"""What a task sequence gives a linear model: sums over points, and points to be scored on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from vcl_radial.methods.fixed_features import gram
+from vcl_radial.methods.bayes_linear import Sums
 
 
 @dataclass(frozen=True)
@@ -22,39 +22,6 @@ class Points:
 
     phi: Tensor
     y: Tensor
-
-
-@dataclass(frozen=True)
-class Sums:
-    """All that a Gaussian likelihood asks of points; float64.
-
-    Attributes:
-        gram: G = sum phi phi', `[D, D]`.
-        cross: B = sum phi y', `[D, C]`.
-        squares: sum |y|^2, a scalar.
-        points: their number.
-    """
-
-    gram: Tensor
-    cross: Tensor
-    squares: Tensor
-    points: int
-
-    @classmethod
-    def of(cls, batches: Iterable[tuple[Tensor, Tensor]]) -> Sums:
-        """Of features `[n, D]` and targets `[n, C]`, some at a time."""
-        parts = [(gram(phi), phi.double().T @ y, y.square().sum(), len(y)) for phi, y in batches]
-        grams, crosses, squares, counts = zip(*parts, strict=True)
-        return cls(sum(grams), sum(crosses), sum(squares), sum(counts))
-
-    def __add__(self, other: Sums) -> Sums:
-        """Those of both."""
-        return Sums(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.squares + other.squares,
-            self.points + other.points,
-        )
 
 
 @dataclass(frozen=True)

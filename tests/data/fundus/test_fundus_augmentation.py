@@ -88,7 +88,7 @@ def test_a_window_of_half_the_side_is_a_crop_twice_as_large():
     images = smooth(size=H)
     # The window from column 4 and row 10 on, 16 by 16 pixels.
     middle = ((4 + 8) / H * 2 - 1, (10 + 8) / H * 2 - 1)
-    found = changed(images, changes(batch=2, window=0.5, place=middle))
+    found = changed(images, changes(batch=2, window=0.5, middle=middle))
     expected = F.resized_crop(images, 10, 4, 16, 16, [H, H], antialias=False)
     close(found[..., 1:-1, 1:-1], expected[..., 1:-1, 1:-1], atol=0.05)
 
@@ -127,7 +127,7 @@ def test_the_steps_together_are_the_steps_one_after_another():
         degrees = math.degrees(drawn.angle[k])
         step = F.rotate(step, -degrees, InterpolationMode.BILINEAR)
         right, down = (drawn.shift[k] * size / 2).tolist()
-        middle = ((1 + drawn.place[k]) * size / 2).tolist()
+        middle = ((1 + drawn.middle[k]) * size / 2).tolist()
         step = F.affine(step, 0, [-right, -down], 1.0, [0], InterpolationMode.BILINEAR)
         # Zooms about the middle of the window and then brings it to the middle of the image.
         zoom = 1 / drawn.window[k].item()
@@ -157,7 +157,7 @@ def test_draws_fill_the_ranges_of_the_paper():
     assert drawn.window.min().item() == pytest.approx(0.9, abs=1e-3)
     assert drawn.window.max().item() == pytest.approx(1.1, abs=1e-3)
     # A window within the image stays in it, and one around it holds all of it.
-    share = drawn.place / (1 - drawn.window).abs()[:, None]
+    share = drawn.middle / (1 - drawn.window).abs()[:, None]
     for kind in (share[drawn.window < 0.99], share[drawn.window > 1.01]):
         assert 0.99 < kind.abs().max() <= 1 + 1e-4
         assert kind.abs().mean().item() == pytest.approx(0.5, abs=0.01)

@@ -34,14 +34,14 @@ class Changes:
         angle: clockwise, in radians, `[B]`.
         shift: of step 3, of the window over the image; x and y, `[B, 2]`.
         window: w, the window's side as a share of the image's, `[B]`.
-        place: the middle of the window, x and y, `[B, 2]`.
+        middle: the middle of the window, x and y, `[B, 2]`.
     """
 
     flip: Tensor
     angle: Tensor
     shift: Tensor
     window: Tensor
-    place: Tensor
+    middle: Tensor
 
     @classmethod
     def none(cls, batch: int) -> Changes:
@@ -51,12 +51,12 @@ class Changes:
             angle=torch.zeros(batch),
             shift=torch.zeros(batch, 2),
             window=torch.ones(batch),
-            place=torch.zeros(batch, 2),
+            middle=torch.zeros(batch, 2),
         )
 
     def __getitem__(self, rows: slice) -> Changes:
         """Those of some images."""
-        parts = (self.flip, self.angle, self.shift, self.window, self.place)
+        parts = (self.flip, self.angle, self.shift, self.window, self.middle)
         return Changes(*(part[rows] for part in parts))
 
 
@@ -98,10 +98,10 @@ class Augmentation:
         padding = self.padding * uniform(batch, 1)
         shift = 2 * padding * symmetric(batch, 2)
         window = 1 + self.crop * symmetric(batch)
-        place = (1 - window).abs()[:, None] * symmetric(batch, 2)
+        middle = (1 - window).abs()[:, None] * symmetric(batch, 2)
         if not self.flips:
             flip = torch.ones(batch, 2)
-        return Changes(flip, angle, shift, window, place)
+        return Changes(flip, angle, shift, window, middle)
 
 
 def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
@@ -112,16 +112,16 @@ def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
         changes: of these images.
         surround: the value of what comes in from outside.
     """
-    flip, angle, shift, window, place = (
+    flip, angle, shift, window, middle = (
         part.to(images.device, torch.float32)
-        for part in (changes.flip, changes.angle, changes.shift, changes.window, changes.place)
+        for part in (changes.flip, changes.angle, changes.shift, changes.window, changes.middle)
     )
     cos, sin = angle.cos(), angle.sin()
     turn = torch.stack([torch.stack([cos, sin], 1), torch.stack([-sin, cos], 1)], 1)
-    # From places in the result back, step by step: x4 = w x + place, x3 = x4 + shift, then the
+    # From places in the result back, step by step: x4 = w x + middle, x3 = x4 + shift, then the
     # rotation and the flips. Until the rotation columns and rows know nothing of each other.
     columns, rows = (
-        _before_rotation(pixels, window, place[:, axis, None], shift[:, axis, None])
+        _before_rotation(pixels, window, middle[:, axis, None], shift[:, axis, None])
         for axis, pixels in enumerate((images.shape[3], images.shape[2]))
     )
     matrix = flip[:, :, None] * turn
@@ -132,10 +132,10 @@ def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
     return grid_sample(images - float(surround), original, align_corners=False).add_(surround)
 
 
-def _before_rotation(pixels: int, window: Tensor, place: Tensor, shift: Tensor) -> Tensor:
-    """x3 of the middles of the pixels along an axis, `[B, pixels]`."""
-    middles = (torch.arange(pixels, device=window.device) + 0.5) * (2 / pixels) - 1
-    after_4 = window[:, None] * middles + place
+def _before_rotation(pixels: int, window: Tensor, middle: Tensor, shift: Tensor) -> Tensor:
+    """x3 of the centres of the pixels along an axis, `[B, pixels]`."""
+    centres = (torch.arange(pixels, device=window.device) + 0.5) * (2 / pixels) - 1
+    after_4 = window[:, None] * centres + middle
     after_3 = after_4 + shift
     inside = (after_4.abs() <= 1) & (after_3.abs() <= 1)
     # No rotation brings a place so far out back into the image.
