@@ -10,7 +10,6 @@ import torch
 from scenarios import KnownNoise, Learner
 from torch import nn
 
-
 D, ROWS, NOISE = 300, 2, 0.5
 
 

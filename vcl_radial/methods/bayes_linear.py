@@ -209,7 +209,7 @@ class ConjugateHead(ExactHead[NormalGamma]):
         return self.sharpness.beta * (phi @ q.mean) / (1 + q.quadratic(phi))[:, None]
 
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """m / s of the posterior without the point, m - y h of that with it."""
+        """M / s of the posterior without the point, m - y h of that with it."""
         q = self.posterior
         return phi.double() @ q.mean - q.quadratic(phi)[:, None] * self.targets(y)
 

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor
 from torch.optim import LBFGS
 
+from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.posteriors import Gaussian, Posterior, Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
-from vcl_radial.methods.bayes_linear import Sums
 
 _ITERATIONS = 500
 _BOUND = 20.0
