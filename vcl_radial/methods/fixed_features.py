@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from vcl_radial.calibration import POINTS
 from vcl_radial.errors import UserError
-from vcl_radial.features import Features, Inputs, Patches, RandomReLU
+from vcl_radial.features import Body, Features, FirstTaskBody, Inputs, Patches, RandomReLU
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.exact_head import ExactHead
@@ -28,6 +28,11 @@ ROWS = 2_048
 
 
 _BOUNDS = -12.0, 16.0
+
+_BODIES = {"body": Body, "first-task-body": FirstTaskBody}
+
+FEATURES = ("inputs", "random-relu", "patches", *_BODIES)
+"""The values of `options.features`."""
 
 PointsOf = Callable[[], Iterator[tuple[Tensor, Tensor]]]
 """Gives features `[n, D]` and targets `[n]`, some at a time, whenever it is called."""
@@ -83,8 +88,9 @@ class FixedFeatureMethod(Method):
     Args:
         network: of point estimates; a linear model with as many outputs takes its place.
         features: "inputs" for those of the network, flattened; "body" for what the network gives to
-            its one head, under the weights that it starts with; "random-relu" and "patches" as in
-            `vcl_radial.features`.
+            its heads, under the weights that it starts with; "first-task-body" for the same under
+            those that it has learned the first task with, step by step and by the likelihood alone;
+            "random-relu" and "patches" as in `vcl_radial.features`.
         units: of "random-relu".
         filters: of "patches".
         patch: of "patches", their side.
@@ -122,8 +128,14 @@ class FixedFeatureMethod(Method):
             phi: Features = RandomReLU(math.prod(_shape(network)), units)
         elif features == "patches":
             phi = Patches(_shape(network), filters, patch, pool)
+        elif features == "inputs":
+            phi = Inputs(math.prod(_shape(network)))
+        elif features in _BODIES:
+            phi = _BODIES[features](network)
         else:
-            phi = _of_network(network, features)
+            raise UserError(
+                f"options.features = {features!r} is not known: choose from {', '.join(FEATURES)}"
+            )
         self.network = FeatureModel(
             phi, lambda: self.make_head(phi.size + 1, outputs), multi_head=multi_head
         )
@@ -136,32 +148,50 @@ class FixedFeatureMethod(Method):
     def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
         """Add a task's points to a head."""
 
+    @property
+    def trained_features(self) -> FirstTaskBody | None:
+        """Those that the task trains, with a head of their own; None where no task does or will."""
+        features = self.network.features
+        return features if isinstance(features, FirstTaskBody) and not features.held else None
+
     def begin_task(self, task: Task) -> None:
-        """Fit the features to the first task's inputs."""
+        """Fit the features to the first task's inputs, or begin to train them."""
         super().begin_task(task)
         model = self.network
-        if not model.fitted:
+        if self.trained_features is not None:
+            self.trained_features.requires_grad_(True)
+        elif not model.fitted:
             model.features.fit(lambda: (call[0] for call, _ in self.points()))
             model.fitted.fill_(True)
 
+    # Where no features are trained, a task is learned where it ends.
+
     def outputs(self, batch: Batch) -> Tensor:
-        """Of a step, which does nothing: 0."""
+        """Of a step: those of the features' own head in training, or 0."""
+        if self.trained_features is not None:
+            return self.trained_features.outputs(batch.x)
         return torch.zeros(len(batch.y), 1, device=self.device)
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
-        """Nothing: a task is learned where it ends."""
+        """The mean NLL where features are trained."""
+        if self.trained_features is not None:
+            return self.nll(outputs, batch.y)
         return torch.zeros((), device=self.device)
 
     def backward(self, loss: Tensor) -> Tensor:
-        """Nothing to fill in."""
-        return loss
+        """The gradients of features that are trained."""
+        return loss if self.trained_features is None else super().backward(loss)
 
     def step(self, optimizer: Optimizer) -> None:
-        """Nothing moves."""
+        """Move the weights of features that are trained."""
+        if self.trained_features is not None:
+            super().step(optimizer)
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
-        """Nothing: a task is learned where it ends."""
-        return torch.zeros(())
+        """Make a step where features are trained."""
+        if self.trained_features is None:
+            return torch.zeros(())
+        return super().learn(batch, optimizer)
 
     def settle(self, **of_draws: Any) -> None:
         """Nothing: the noise is part of the posterior."""
@@ -169,6 +199,8 @@ class FixedFeatureMethod(Method):
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
         """Add the task's points to the posteriors of its heads, and see how sharp they predict."""
+        if self.trained_features is not None:
+            self.trained_features.hold()
         for label in self.heads:
             head, points = self.head(label), partial(self._of_head, label)
             self.learn_head(head, points)
@@ -257,47 +289,3 @@ def _shape(network: nn.Module) -> tuple[int, ...]:
         "options.features: how many inputs the network has is not known: take a network of linear "
         "layers, or vcl_radial.nn.WithHeads"
     )
-
-
-def _of_network(network: nn.Module, kind: str) -> Features:
-    """The features that a network has of this kind.
-
-    Raises:
-        UserError: it has none.
-    """
-    if kind == "inputs":
-        return Inputs(math.prod(_shape(network)))
-    if kind == "body":
-        head = getattr(network, "head", None)
-        if isinstance(head, SingleHead) and isinstance(head.output, nn.Linear):
-            return Body(network)
-    raise UserError(
-        f"options.features = {kind!r}: the network has none: choose 'inputs', with a network of "
-        "linear layers, 'body', with one that has a head for all tasks, 'random-relu', or "
-        "'patches'"
-    )
-
-
-class Body(Features):
-    """What a network gives to its one head, under the weights that it has.
-
-    Args:
-        network: whose head is taken away.
-    """
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        head: Any = network.head
-        self.size = head.output.in_features
-        network.head = _NoHead()
-        self.body = network
-
-    def forward(self, x: Tensor) -> Tensor:
-        """`[B, D]`."""
-        features: Tensor = self.body(x)
-        return features
-
-
-class _NoHead(nn.Module):
-    def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
-        return x

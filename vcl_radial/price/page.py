@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ from vcl_radial.price.measure import RADIAL
 from vcl_radial.price.scores import SCORES, Score
 from vcl_radial.price.shapes import Diagonal, Full
 from vcl_radial.report import markdown
-from vcl_radial.report.figures.drawing import key_line, sheet
+from vcl_radial.report.figures.drawing import key_line, logarithmic, sheet
 from vcl_radial.report.figures.style import method_styles
 from vcl_radial.runs.sections import (
     Block,
@@ -174,7 +175,7 @@ def draw(results: pd.DataFrame) -> Picture:
     colours = dict(
         zip(_FAMILIES, (s.colour for s in method_styles(_FAMILIES).values()), strict=True)
     )
-    titles = [f"{name}: {what}" for name in all_lines for what in (score_of(name).heading, "KL")]
+    titles = [f"{n}: {what}" for n in all_lines for what in (score_of(n).heading, "KL (nats)")]
     key = [key_line(name, colour) for name, colour in colours.items()]
     notes = ["mean over seeds, the prior's weight chosen on two tasks"]
     title = "The price of the approximation"
@@ -190,16 +191,12 @@ def draw(results: pd.DataFrame) -> Picture:
 
 
 def _panel(axes: Axes, means: pd.DataFrame, value: str, colours: dict[str, str]) -> None:
-    axes.set_xscale("log")
     for family, colour in colours.items():
         of_family = means[means.index.str.startswith(family)].sort_values("bytes")
         if value == "kl":
             of_family = of_family[of_family["kl"] > 0]
         line = "-" if family in ("rank", "blocks") else "none"
-        axes.plot(
-            of_family["bytes"], of_family[value], "o", linestyle=line, color=colour, markersize=4
-        )
+        look: dict[str, Any] = {"linestyle": line, "color": colour, "markersize": 4}
+        axes.plot(of_family["bytes"], of_family[value], "o", **look)
     axes.set_xlabel("bytes carried")
-    if value == "kl":
-        axes.set_yscale("log")
-        axes.set_ylabel("nats")
+    logarithmic(axes, "xy" if value == "kl" else "x")

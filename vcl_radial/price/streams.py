@@ -119,7 +119,8 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
     """With the body of a network of point estimates that was trained on the first site."""
     from vcl_radial.data.fundus import evaluation_batches
     from vcl_radial.data.fundus.table import GRADES
-    from vcl_radial.methods.fixed_features import Body, FeatureModel
+    from vcl_radial.features import Body
+    from vcl_radial.methods.fixed_features import FeatureModel
     from vcl_radial.tracks.retinopathy.prepare import prepare
     from vcl_radial.tracks.retinopathy.training import Training, targets
 

@@ -1,0 +1,83 @@
+"""The body of a network as features, under the weights that it starts with or the first task's."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.features.base import Features
+from vcl_radial.nn import MultiHead, SingleHead
+
+
+class Body(Features):
+    """What a network gives to its heads, under the weights that it has.
+
+    Args:
+        network: whose heads are taken away.
+
+    Raises:
+        UserError: it has no linear heads.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.taken = _first_head(network)
+        self.size = self.taken.in_features
+        network.head = _NoHead()
+        self.body = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[B, D]`."""
+        features: Tensor = self.body(x)
+        return features
+
+
+class FirstTaskBody(Body):
+    """The same under the weights that the network has learned the first task with.
+
+    Until `hold` its weights can be trained, under the head that was taken away.
+
+    Attributes:
+        held: whether they stay as they are.
+    """
+
+    held: Tensor
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__(network)
+        self.register_buffer("held", torch.tensor(False))
+
+    def outputs(self, x: Tensor) -> Tensor:
+        """What the head that was taken away says of inputs, `[B, C]`."""
+        outputs: Tensor = self.taken(self(x))
+        return outputs
+
+    def hold(self) -> None:
+        """Let the weights, and the averages of normalisation, stay as they are."""
+        self.held.fill_(True)
+        self.eval().requires_grad_(False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Go to training, where the body is not held."""
+        return super().train(mode and not self.held)
+
+
+def _first_head(network: nn.Module) -> nn.Linear:
+    """The layer of a network with one head, or the first task's."""
+    head: Any = getattr(network, "head", None)
+    if isinstance(head, SingleHead) and isinstance(head.output, nn.Linear):
+        return head.output
+    if isinstance(head, MultiHead) and isinstance(layer := head.head(0), nn.Linear):
+        return layer
+    raise UserError(
+        "options.features: the network has no body with linear heads: choose 'inputs', "
+        "'random-relu' or 'patches', or another network"
+    )
+
+
+class _NoHead(nn.Module):
+    def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        return x
