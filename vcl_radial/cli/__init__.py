@@ -17,6 +17,7 @@ from vcl_radial.cli import (
     check,
     listing,
     papers,
+    price,
     report,
     run,
     sweep,
@@ -31,6 +32,7 @@ COMMANDS = (
     report,
     sweep,
     papers,
+    price,
     check,
     bench,
 )

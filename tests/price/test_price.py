@@ -1,0 +1,163 @@
+"""The carried shapes of a linear model: what is exact, what is optimal, and what each loses."""
+
+import math
+
+import pytest
+import torch
+
+from vcl_radial.price.carry import Model, carry, carry_radial, exactly, precisions
+from vcl_radial.price.measure import COLUMNS, measure
+from vcl_radial.price.radial import RadialShape
+from vcl_radial.price.shapes import Blocks, Diagonal, Full, LowRank, Moments
+from vcl_radial.price.tasks import LinearStream, LinearTask, Points, Sums, unit_vectors
+
+D, C, TASKS = 12, 3, 3
+WEIGHTS = torch.randn(D, C, generator=torch.Generator().manual_seed(7))
+
+
+def points(task, rows):
+    draw = torch.Generator().manual_seed(10 * task + rows % 7)
+    mix = torch.randn(D, D, generator=torch.Generator().manual_seed(task)) / math.sqrt(D)
+    phi = torch.randn(rows, D, generator=draw) @ mix
+    noise = 0.3 * torch.randn(rows, C, generator=draw)
+    return Points(phi, (phi @ WEIGHTS + noise).argmax(1))
+
+
+def task(number, rows=120):
+    learned = points(number, rows)
+    sums = Sums.of([(learned.phi, unit_vectors(learned.y, C))])
+    return LinearTask(str(number), sums, learned, points(number, 40), points(number, 80))
+
+
+@pytest.fixture(scope="module")
+def stream():
+    return LinearStream("rows", "accuracy", C, [task(number) for number in range(TASKS)])
+
+
+@pytest.fixture(scope="module")
+def model(stream):
+    return Model.of(stream.tasks[0].sums)
+
+
+def carried(stream, model, shape, weight=1.0):
+    return list(carry(stream, model, precisions(stream, model, shape), weight))
+
+
+def test_the_full_posterior_of_a_sequence_is_that_of_all_points_at_once(stream, model):
+    total = stream.tasks[0].sums + stream.tasks[1].sums + stream.tasks[2].sums
+    precision = total.gram + model.prior
+    last = exactly(stream, model)[-1]
+    torch.testing.assert_close(last.precision, precision)
+    torch.testing.assert_close(last.mean, torch.linalg.solve(precision, total.cross))
+    backwards = LinearStream("", "accuracy", C, stream.tasks[::-1])
+    torch.testing.assert_close(exactly(backwards, model)[-1].mean, last.mean)
+
+
+def test_the_divergence_to_the_exact_posterior_is_that_of_its_definition(stream, model):
+    exact = exactly(stream, model)[-1]
+    assert exact.divergence(exact, model.noise) == pytest.approx(0, abs=1e-9)
+    q = carried(stream, model, Diagonal())[-1]
+    normals = [
+        torch.distributions.MultivariateNormal(
+            posterior.mean.T, precision_matrix=model.noise * posterior.precision
+        )
+        for posterior in (q, exact)
+    ]
+    reference = float(torch.distributions.kl_divergence(*normals).sum())
+    assert q.divergence(exact, model.noise) == pytest.approx(reference, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [Diagonal(), Blocks(4), LowRank(3)], ids=lambda s: s.name)
+def test_a_projection_is_the_nearest_of_its_family(stream, model, shape):
+    """KL(q || p) has no slope along the scales, which every family may change."""
+    precision = exactly(stream, model)[-1].precision
+    scales = torch.zeros(D, dtype=torch.float64, requires_grad=True)
+    projected = shape.project(precision, 1e-6)
+    Q = torch.diag((scales / 2).exp()) @ projected @ torch.diag((scales / 2).exp())
+    objective = torch.logdet(Q) + torch.trace(precision @ torch.linalg.inv(Q))
+    objective.backward()
+    assert scales.grad.abs().max() < 2e-2
+
+
+def test_moments_keep_the_variances(stream, model):
+    precision = exactly(stream, model)[-1].precision
+    kept = torch.linalg.inv(Moments().project(precision, 0))
+    torch.testing.assert_close(kept.diagonal(), torch.linalg.inv(precision).diagonal())
+
+
+def test_a_precision_of_low_rank_plus_diagonal_is_kept():
+    draw = torch.Generator().manual_seed(0)
+    factor = torch.randn(2, D, generator=draw, dtype=torch.float64) * 3
+    diagonal = 1 + torch.rand(D, generator=draw, dtype=torch.float64)
+    precision = factor.T @ factor + diagonal.diag()
+    torch.testing.assert_close(LowRank(2).project(precision, 1e-6), precision, rtol=0.05, atol=0.05)
+
+
+def test_more_numbers_lose_less(stream, model):
+    exact = exactly(stream, model)[-1]
+    losses = [
+        carried(stream, model, shape)[-1].divergence(exact, model.noise)
+        for shape in (Diagonal(), LowRank(2), LowRank(5), Full())
+    ]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_radial_group_of_one_weight_is_a_gaussian(stream, model):
+    """D = 1: the optimum, which is searched for, is the mean-field one in closed form."""
+    of_weights = list(carry_radial(stream, model, RadialShape("weight", corrected=True)))
+    gaussian = carried(stream, model, Diagonal())
+    exact = exactly(stream, model)[-1]
+    for one, other in zip(of_weights, gaussian, strict=True):
+        torch.testing.assert_close(one.mean, other.mean, rtol=1e-3, atol=1e-4)
+    divergences = [q[-1].divergence(exact, model.noise) for q in (of_weights, gaussian)]
+    assert divergences[0] == pytest.approx(divergences[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("grouping", ["unit", "layer"])
+def test_equation_44_has_its_optimum_in_closed_form(stream, model, grouping):
+    """The loss of the second task, by the suite's own Eq. 44, has no slope there."""
+    shape = RadialShape(grouping, corrected=False)
+    first, second = list(carry_radial(stream, model, shape))[:2]
+    mean = second.q.mean.clone().requires_grad_()
+    scale = second.q.scale.clone().requires_grad_()
+    sums, n = stream.tasks[1].sums, second.q.mean.shape[-1]
+    weights = mean.reshape(C, D).T
+    by_weight = shape.in_groups(sums.gram.diagonal()[:, None].expand(D, C))
+    fit = ((sums.gram @ weights - 2 * sums.cross) * weights).sum()
+    fit = model.noise / 2 * (fit + (by_weight * scale.square()).sum() / n)
+    (fit + type(second.q)(mean, scale).kl(first.q).sum()).backward()
+    assert mean.grad.abs().max() < 1e-6 * model.noise
+    assert (scale.grad * scale).abs().max() < 1e-6
+
+
+def test_the_divergence_of_a_radial_posterior_agrees_with_monte_carlo(stream, model):
+    exact = exactly(stream, model)[0]
+    q = next(carry_radial(stream, model, RadialShape("unit", corrected=True)))
+    draws = q.q.sample(20_000, torch.Generator().manual_seed(0))
+    p = torch.distributions.MultivariateNormal(
+        exact.mean.T, precision_matrix=model.noise * exact.precision
+    )
+    cross = -p.log_prob(draws).sum(-1)
+    reference = float(cross.mean() - q.q.entropy().sum())
+    spread = float(cross.std()) / math.sqrt(len(draws))
+    assert q.divergence(exact, model.noise) == pytest.approx(reference, abs=5 * spread)
+
+
+def test_at_a_large_weight_nothing_moves(stream, model):
+    after = carried(stream, model, Diagonal(), weight=1e12)
+    torch.testing.assert_close(after[-1].mean, after[0].mean, rtol=1e-4, atol=1e-6)
+
+
+def test_the_table_has_a_choice_for_every_shape(stream):
+    lines = measure(stream, 0)
+    assert all(tuple(line) == COLUMNS for line in lines)
+    for shape in {line["shape"] for line in lines}:
+        of_shape = [line for line in lines if line["shape"] == shape]
+        two = [line for line in of_shape if line["chosen"] in ("two tasks", "both")]
+        oracle = [line for line in of_shape if line["chosen"] in ("oracle", "both")]
+        assert len(two) == len(oracle) == 1
+        assert oracle[0]["score"] == max(line["score"] for line in of_shape)
+        assert two[0]["two_tasks"] == max(line["two_tasks"] for line in of_shape)
+        assert math.isfinite(two[0]["nll"])
+        assert two[0]["kl"] >= -1e-6

@@ -1,0 +1,59 @@
+"""`vcl-radial price`: what an approximate posterior loses against the exact one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, add_data_dir, add_settings, count
+
+if TYPE_CHECKING:
+    from vcl_radial.cli.arguments import Commands
+
+
+def add(commands: Commands) -> None:
+    """The command and its arguments."""
+    parser = commands.add_parser(
+        "price",
+        help="what an approximate posterior loses against the exact one",
+        description="Carry the posterior of one linear model through task sequences in many "
+        "shapes: full, low rank, blocks, diagonal, radial. Scores, and nats from the exact "
+        "posterior. The same command resumes after an interruption.",
+    )
+    parser.add_argument(
+        "benchmarks",
+        metavar="BENCHMARK",
+        nargs="*",
+        help="a task sequence that `list` prints, or a .toml file (default: four of them)",
+    )
+    parser.add_argument(
+        "--seeds", metavar="N", type=count, default=1, help="seeds 0 to N-1 (default: 1)"
+    )
+    parser.add_argument(
+        "--to",
+        metavar="DIR",
+        type=Path,
+        default=Path("reports/price"),
+        help="where to write (default: reports/price)",
+    )
+    add_data_dir(parser)
+    add_settings(parser, "set keys of the features (options.units=500) or the stream")
+    parser.set_defaults(command=_price)
+
+
+def _price(options: argparse.Namespace) -> int:
+    from vcl_radial.runs.catalogue import parse_setting
+
+    settings = dict(parse_setting(text) for text in options.settings)
+
+    from vcl_radial.price.command import BENCHMARKS, price_all
+
+    names = list(dict.fromkeys(options.benchmarks)) or list(BENCHMARKS)
+    try:
+        price_all(names, range(options.seeds), options.to, settings, options.data_dir)
+    except KeyboardInterrupt:
+        print("vcl-radial: stopped; what was measured is kept", file=sys.stderr)
+        return INTERRUPTED
+    return DONE

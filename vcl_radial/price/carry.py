@@ -1,0 +1,203 @@
+"""A linear model's posterior, carried through a task sequence in one shape.
+
+    (w P + G) m = w P m_0 + B,    P <- shape(P + G)
+
+with m_0 and P the last mean and precision in units of the noise precision tau, G and B the sums of
+the task, and w the weight of the prior: at 1 this is Bayes' rule within the shape, above it the
+past is held more firmly than the shape says. Bayes' rule with the full P is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcl_radial.methods.fixed_features import most_likely
+from vcl_radial.price.radial import RadialShape
+from vcl_radial.price.scores import Prediction
+from vcl_radial.price.shapes import Full, Shape
+from vcl_radial.price.tasks import LinearStream, Points, Sums
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is the same whatever the shape.
+
+    Attributes:
+        d: features, the 1 among them.
+        outputs: C.
+        alpha: the first prior is N(0, 1 / (tau alpha)) for every weight.
+        noise: tau.
+    """
+
+    d: int
+    outputs: int
+    alpha: float
+    noise: float
+
+    @classmethod
+    def of(cls, first: Sums) -> Model:
+        """With alpha and tau that make the targets of the first task most likely.
+
+        log p(Y | alpha, tau) is at most, over tau, at tau = n C / S; S as in `_evidence`.
+        """
+        alpha = math.exp(most_likely(lambda log_alpha: _evidence(first, math.exp(log_alpha))[0]))
+        d, outputs = first.cross.shape
+        return cls(d, outputs, alpha, _evidence(first, alpha)[1])
+
+    @property
+    def prior(self) -> Tensor:
+        """The precision of the first prior in units of tau, `[D, D]`."""
+        return self.alpha * torch.eye(self.d, dtype=torch.float64)
+
+
+def _evidence(sums: Sums, alpha: float) -> tuple[float, float]:
+    """Log p(Y | alpha) at the best tau but for a constant, and that tau.
+
+    C/2 (D log alpha - log |P|) - n C / 2 log S,   S = sum |y|^2 - tr(B' P^-1 B)
+    """
+    d, outputs = sums.cross.shape
+    root = torch.linalg.cholesky(sums.gram + alpha * torch.eye(d).to(sums.gram))
+    left = sums.squares - (sums.cross * torch.cholesky_solve(sums.cross, root)).sum()
+    # Rounding may take the last of a perfect fit below 0.
+    left = left.clamp(min=1e-9 * float(sums.squares))
+    numbers = sums.points * outputs
+    volume = d * math.log(alpha) - 2 * root.diagonal().log().sum()
+    return float(outputs / 2 * volume - numbers / 2 * left.log()), float(numbers / left)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A Gaussian posterior in its shape; the same precision for every output.
+
+    Attributes:
+        mean: `[D, C]`.
+        precision: in units of tau, `[D, D]`.
+        held: w P + G of the last task, of which the mean is the optimum.
+    """
+
+    mean: Tensor
+    precision: Tensor
+    held: Tensor
+
+    @cached_property
+    def root(self) -> Tensor:
+        """L with L L' = precision."""
+        root: Tensor = torch.linalg.cholesky(self.precision)
+        return root
+
+    def predict(self, points: Points) -> Prediction:
+        """Of points."""
+        phi = points.phi.double()
+        return Prediction(phi @ self.mean, 1 + quadratic(self.root, phi))
+
+    def divergence(self, exact: Carried, noise: float) -> float:
+        """KL(q || p) to the exact posterior p, over all weights, in nats."""
+        inside = torch.linalg.solve_triangular(self.root, exact.root, upper=False)
+        volume = 2 * (self.root.diagonal().log() - exact.root.diagonal().log()).sum()
+        d, outputs = self.mean.shape
+        spread = outputs / 2 * (inside.square().sum() - d + volume)
+        return float(spread) + shift(self.mean, exact, noise)
+
+
+def shift(mean: Tensor, exact: Carried, noise: float) -> float:
+    """What a mean's distance from that of the exact posterior adds to the divergence, in nats."""
+    away = mean - exact.mean
+    return float(noise / 2 * (away * (exact.precision @ away)).sum())
+
+
+@dataclass(frozen=True)
+class CarriedRadial:
+    """A radial posterior.
+
+    Attributes:
+        q: in groups.
+        shape: its family.
+        mean: `[D, C]`.
+        held: as if it were Gaussian.
+        noise: tau.
+    """
+
+    q: Any
+    shape: RadialShape
+    mean: Tensor
+    held: Tensor
+    noise: float
+
+    def predict(self, points: Points) -> Prediction:
+        """Of points; the spread is that of the mean output's variance."""
+        phi = points.phi.double()
+        variance = self.shape.variances(self.q, len(self.mean)).mean(1)
+        return Prediction(phi @ self.mean, 1 + self.noise * (phi.square() @ variance))
+
+    def divergence(self, exact: Carried, noise: float) -> float:
+        """KL(q || p) to the exact posterior p, over all weights, in nats: -H(q) - E_q log p."""
+        d, outputs = self.mean.shape
+        variance = self.shape.variances(self.q, d)
+        spread = noise * (exact.precision.diagonal()[:, None] * variance).sum()
+        log_det = 2 * exact.root.diagonal().log().sum() + d * math.log(noise)
+        constant = outputs / 2 * (d * math.log(2 * math.pi) - log_det)
+        cross = constant + spread / 2 + shift(self.mean, exact, noise)
+        return float(cross - self.q.entropy().sum())
+
+
+def quadratic(root: Tensor, phi: Tensor) -> Tensor:
+    """H = phi' (L L')^-1 phi of rows `[n, D]`, `[n]`."""
+    white = torch.linalg.solve_triangular(root, phi.T, upper=False)
+    squares: Tensor = white.square().sum(0)
+    return squares
+
+
+def precisions(stream: LinearStream, model: Model, shape: Shape) -> list[Tensor]:
+    """What is carried of the precision before the first task and after every one."""
+    after = [model.prior]
+    for task in stream.tasks:
+        after.append(shape.project(after[-1] + task.sums.gram, model.alpha))
+    return after
+
+
+def carry(
+    stream: LinearStream, model: Model, after: Sequence[Tensor], weight: float = 1.0
+) -> Iterator[Carried]:
+    """The posterior after every task, in the shape of these precisions."""
+    mean = torch.zeros(model.d, model.outputs, dtype=torch.float64)
+    for number, task in enumerate(stream.tasks):
+        prior = after[number] * (weight if number else 1.0)
+        held = prior + task.sums.gram
+        root = torch.linalg.cholesky(held)
+        mean = torch.cholesky_solve(prior @ mean + task.sums.cross, root)
+        yield Carried(mean, after[number + 1], held)
+
+
+def carry_radial(
+    stream: LinearStream, model: Model, shape: RadialShape, weight: float = 1.0
+) -> Iterator[CarriedRadial]:
+    """The same of a radial posterior."""
+    q: Any = shape.start(model.d, model.outputs, model.alpha, model.noise)
+    for number, task in enumerate(stream.tasks):
+        w = weight if number else 1.0
+        held = shape.held(q, task.sums, model.noise, w)
+        q = shape.update(q, task.sums, model.noise, w)
+        mean = q.mean.reshape(model.outputs, model.d).T
+        yield CarriedRadial(q, shape, mean, held, model.noise)
+
+
+def exactly(stream: LinearStream, model: Model) -> list[Carried]:
+    """The exact posterior after every task."""
+    return list(carry(stream, model, precisions(stream, model, Full())))
+
+
+def without_itself(carried: Carried | CarriedRadial, points: Points, targets: Tensor) -> Tensor:
+    """Outputs of points of the last task over their spread, from all points but them, `[n, C]`.
+
+    m'phi - h y with h of the precision whose optimum m is; see `vcl_radial.methods.bayes_linear`.
+    """
+    phi = points.phi.double()
+    h = quadratic(torch.linalg.cholesky(carried.held), phi)[:, None]
+    return phi @ carried.mean - h * targets

@@ -1,0 +1,145 @@
+"""Measure the price of approximations, one task sequence and seed after another, and the page."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from filelock import FileLock
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.price.measure import COLUMNS, measure
+from vcl_radial.price.page import FIGURE, draw, page
+from vcl_radial.price.streams import specs, stream_of
+from vcl_radial.report.figures import save
+from vcl_radial.runs import environment
+from vcl_radial.runs.catalogue import load, track_of
+from vcl_radial.runs.folder import make_folder, write_atomically
+
+BENCHMARKS = (
+    "split-fashion-single-head",
+    "permuted-mnist",
+    "uci-sequence",
+    "retinopathy-hospitals",
+)
+"""Those that are measured where none is named."""
+
+SETTINGS = {"regression": {"options.features": "random-relu", "options.units": 200}}
+"""Of the features, by track, where they are not those of the method's own file."""
+
+RESULTS = "results.csv"
+"""The table of a folder, `COLUMNS` and where every line comes from."""
+
+ORIGIN = ("settings", "commit", "processor", "seconds")
+
+
+def price_all(
+    benchmarks: Sequence[str],
+    seeds: Sequence[int],
+    to: Path,
+    settings: dict[str, Any],
+    data_dir: Path | None = None,
+) -> None:
+    """Measure what is not in the folder's table yet, and write its page.
+
+    Args:
+        benchmarks: task sequences.
+        seeds: of each; of a table its split.
+        to: the folder of the table, the page and its picture.
+        settings: keys of the method and the stream.
+        data_dir: where the data lie.
+
+    Raises:
+        UserError: a name or key is unknown, or the folder has lines of other settings.
+        DataError: a data file or the folder's table is missing or damaged.
+    """
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    planned = [
+        (spec, seed)
+        for name in benchmarks
+        for seed in seeds
+        for spec in _specs(name, seed, settings)
+    ]
+    make_folder(to)
+    for spec, seed in planned:
+        stream, of_stream = _name(spec), _settings(spec)
+        if _is_there(read(to), stream, seed, of_stream, to):
+            continue
+        started = time.perf_counter()
+        lines = measure(stream_of(spec, data_dir), seed, lambda line: print(line, flush=True))
+        spent = round(time.perf_counter() - started, 1)
+        origin = (of_stream, environment.loaded(), environment.processor(), spent)
+        _add(to, [line | dict(zip(ORIGIN, origin, strict=True)) for line in lines])
+    write_page(to)
+
+
+def write_page(to: Path) -> None:
+    """The page and the picture of a folder's table."""
+    results = read(to)
+    save(draw(results), to / FIGURE)
+    write_atomically(to / "README.md", page(results))
+    print(f"{to / 'README.md'}, {RESULTS}, {FIGURE}.png")
+
+
+def read(to: Path) -> pd.DataFrame:
+    """The table of a folder; empty where there is none.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = to / RESULTS
+    try:
+        table = pd.read_csv(path, keep_default_na=False, na_values=["nan"])
+        return table[[*COLUMNS, *ORIGIN]]
+    except FileNotFoundError:
+        return pd.DataFrame(columns=[*COLUMNS, *ORIGIN])
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); delete it, and measure again") from None
+
+
+def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
+    """Add lines to the table; several commands may fill it together."""
+    with FileLock(to / f".{RESULTS}.lock"):
+        parts = [read(to), pd.DataFrame(lines)]
+        table = pd.concat([part for part in parts if len(part)])
+        text = io.StringIO()
+        table.sort_values(["stream", "seed"], kind="stable").to_csv(
+            text, index=False, na_rep="nan", float_format="%.6g"
+        )
+        write_atomically(to / RESULTS, text.getvalue())
+
+
+def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
+    track = track_of(load("benchmark", benchmark)).name
+    return specs(benchmark, seed, {**SETTINGS.get(track, {}), **settings})
+
+
+def _name(spec: Any) -> str:
+    table = getattr(getattr(spec, "data", None), "set", None)
+    return f"{spec.benchmark}/{spec.data.name}" if table else str(spec.benchmark)
+
+
+def _settings(spec: Any) -> str:
+    """The features, as text."""
+    return " ".join(f"{key}={value}" for key, value in sorted(spec.recipe.options.items()))
+
+
+def _is_there(table: pd.DataFrame, stream: str, seed: int, settings: str, to: Path) -> bool:
+    """Whether a table has a stream with this seed.
+
+    Raises:
+        UserError: it has the stream with other settings.
+    """
+    of_stream = table[table["stream"] == stream]
+    if others := set(of_stream["settings"]) - {settings}:
+        raise UserError(
+            f"{to / RESULTS}: has {stream} with {others.pop()}, and not with {settings}: name "
+            "another folder with --to"
+        )
+    return bool((of_stream["seed"] == seed).any())

@@ -1,0 +1,205 @@
+"""The page of a folder: tables, what they say in a sentence, and the picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+
+from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+from vcl_radial.price.measure import RADIAL
+from vcl_radial.price.scores import SCORES, Score
+from vcl_radial.price.shapes import Diagonal, Full
+from vcl_radial.report import markdown
+from vcl_radial.report.figures.drawing import key_line, sheet
+from vcl_radial.report.figures.style import method_styles
+from vcl_radial.runs.sections import (
+    Block,
+    Column,
+    Figure,
+    Report,
+    Section,
+    Table,
+    Text,
+    with_spread,
+)
+
+FIGURE = "price"
+
+_INTRODUCTION = (
+    "One linear model on fixed features with Gaussian noise, learned task after task. Its exact "
+    "posterior is known, so that a shape of the carried posterior can be measured by what it "
+    "loses. The precision is the same for every output: a posterior by class and a "
+    "Kronecker-factored one are the full one here."
+)
+
+_COLUMNS = (
+    "The weight of the prior is chosen by held-out points of the first two tasks; in the column "
+    '"oracle" by the test points of all tasks in the end. KL is that of the carried posterior to '
+    "the exact one after the last task; where there are several tables, their median, and of all "
+    "else the mean. Mean ± standard error over seeds."
+)
+
+_RADIAL, _RADIAL_BY_LAYER = RADIAL[0].name, RADIAL[1].name
+_FAMILIES = ("full", "rank", "blocks", "diagonal", "radial")
+
+
+def benchmarks(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Benchmark -> lines, means over its tables for every seed, shape and choice."""
+    return {
+        str(name): lines for name, lines in results.groupby(results["stream"].str.split("/").str[0])
+    }
+
+
+def chosen(lines: pd.DataFrame, by: str) -> pd.DataFrame:
+    """The lines of a benchmark at the weights that were chosen in one of two ways.
+
+    Args:
+        lines: of a benchmark.
+        by: "two tasks" or "oracle".
+
+    Returns:
+        A line for every shape and seed, over tables the mean, of KL and weight the median.
+    """
+    kept = lines[lines["chosen"].isin([by, "both"])]
+    over_tables = dict.fromkeys(("score", "forgetting", "nll", "ece", "bytes"), "mean")
+    # Of nats between tables of 300 and of 40,000 rows a mean is that of the largest table.
+    over_tables |= {"kl": "median", "weight": "median"}
+    return kept.groupby(["shape", "seed"], sort=False).agg(over_tables).reset_index()
+
+
+def score_of(benchmark: str) -> Score:
+    """What a benchmark is scored by."""
+    from vcl_radial.runs.catalogue import load
+
+    track = load("benchmark", benchmark).track
+    return SCORES[{"continual": "accuracy", "regression": "rmse"}.get(track, "auc")]
+
+
+def page(results: pd.DataFrame) -> str:
+    """The page, in Markdown."""
+    figure = Figure(FIGURE, None, "Score and KL over bytes")
+    parts = [Section("", [Text(_INTRODUCTION), figure, Text(_COLUMNS)])]
+    for name, lines in benchmarks(results).items():
+        seeds = len(set(lines["seed"]))
+        more = f", {len(set(lines['stream']))} tables" if "/" in lines["stream"].iloc[0] else ""
+        points = [*_sentences(name, lines), *_origin(lines)]
+        blocks: list[Block] = [_table(name, lines), Text(points=points)]
+        parts.append(Section(f"{name} ({seeds} seeds{more})", blocks))
+    return markdown.page(Report("The price of the approximation", parts))
+
+
+def _table(name: str, lines: pd.DataFrame) -> Table:
+    score = score_of(name)
+    two, oracle = chosen(lines, "two tasks"), chosen(lines, "oracle")
+    of_classes = two["ece"].notna().any()
+    columns: list[Column | str] = [
+        Column("carried", words=True),
+        score.heading,
+        "oracle",
+        "KL (nats)",
+        *(["NLL (nats)", "ECE (%)"] if of_classes else []),
+        "forgetting",
+        "bytes",
+        "weight",
+    ]
+    rows = []
+    for shape in dict.fromkeys(two["shape"]):
+        of_shape, best = two[two["shape"] == shape], oracle[oracle["shape"] == shape]
+        cells = [
+            shape,
+            _spread(of_shape["score"], score.decimals),
+            _spread(best["score"], score.decimals),
+            _rounded(of_shape["kl"].mean()),
+            *([_spread(of_shape["nll"], 3), _spread(of_shape["ece"], 1)] if of_classes else []),
+            _spread(of_shape["forgetting"], score.decimals),
+            _rounded(of_shape["bytes"].mean()),
+            f"{of_shape['weight'].median():.3g}",
+        ]
+        rows.append(cells)
+    return Table(columns, rows)
+
+
+def _spread(values: Iterable[float], digits: int) -> str:
+    return with_spread(*mean_and_standard_error(values), digits)
+
+
+def _rounded(value: float) -> str:
+    """Three digits, in full."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+def _sentences(name: str, lines: pd.DataFrame) -> list[str]:
+    """What the shape of the posterior is worth, beside its correlations."""
+    two, score = chosen(lines, "two tasks"), score_of(name)
+    scores = two.pivot(index="seed", columns="shape", values="score")
+    pairs = (
+        ("Radial by unit in place of a mean-field Gaussian", _RADIAL, Diagonal.name),
+        ("The correlations, full in place of a mean-field Gaussian,", Full.name, Diagonal.name),
+    )
+    said = []
+    for words, shape, reference in pairs:
+        if shape not in scores or reference not in scores:
+            continue
+        away = (scores[shape] - scores[reference]).dropna().tolist()
+        mean, error = mean_and_standard_error(away)
+        p = sign_flip_test(away)
+        by = with_spread(mean, error, score.decimals, sign=True)
+        said.append(f"{words} changes {score.heading} by {by} ({len(away)} seeds, p = {p:.2g}).")
+    return said
+
+
+def _origin(lines: pd.DataFrame) -> list[str]:
+    """Where the numbers of a benchmark come from."""
+    name, seeds = lines["stream"].iloc[0].split("/")[0], max(lines["seed"]) + 1
+    settings = "; ".join(sorted(set(lines["settings"])))
+    commits = ", ".join(sorted(set(map(str, lines["commit"]))))
+    processors = ", ".join(sorted(set(map(str, lines["processor"]))))
+    minutes = lines.drop_duplicates(["stream", "seed"])["seconds"].sum() / 60
+    return [
+        f"`vcl-radial price {name} --seeds {seeds}`; features: {settings or 'those of the track'}; "
+        f"commit {commits}; one thread of {processors}, {minutes:.0f} minutes"
+    ]
+
+
+def draw(results: pd.DataFrame) -> Picture:
+    """For every benchmark its score and the KL over the bytes that are carried."""
+    all_lines = benchmarks(results)
+    colours = dict(
+        zip(_FAMILIES, (s.colour for s in method_styles(_FAMILIES).values()), strict=True)
+    )
+    titles = [f"{name}: {what}" for name in all_lines for what in (score_of(name).heading, "KL")]
+    key = [key_line(name, colour) for name, colour in colours.items()]
+    notes = ["mean over seeds, the prior's weight chosen on two tasks"]
+    title = "The price of the approximation"
+    with sheet(title, notes, titles, per_line=2, width=3.2, height=2.2, key=key) as (
+        figure,
+        all_axes,
+    ):
+        for number, (_, lines) in enumerate(all_lines.items()):
+            means = chosen(lines, "two tasks").groupby("shape", sort=False).mean(numeric_only=True)
+            for axes, value in zip(all_axes[2 * number :], ("score", "kl"), strict=False):
+                _panel(axes, means, value, colours)
+    return figure
+
+
+def _panel(axes: Axes, means: pd.DataFrame, value: str, colours: dict[str, str]) -> None:
+    axes.set_xscale("log")
+    for family, colour in colours.items():
+        of_family = means[means.index.str.startswith(family)].sort_values("bytes")
+        if value == "kl":
+            of_family = of_family[of_family["kl"] > 0]
+        line = "-" if family in ("rank", "blocks") else "none"
+        axes.plot(
+            of_family["bytes"], of_family[value], "o", linestyle=line, color=colour, markersize=4
+        )
+    axes.set_xlabel("bytes carried")
+    if value == "kl":
+        axes.set_yscale("log")
+        axes.set_ylabel("nats")

@@ -1,0 +1,176 @@
+"""A radial posterior of the linear model, by the variational optimum of every task.
+
+    L(m, s) = tau / 2 [tr(m'G m) - 2 tr(B'm) + sum_ij G_ii s_ij^2 / n] + weight * KL(q || p)
+
+is what VCL minimises: the expected negative log-likelihood of the task and the divergence from the
+last posterior, with n the weights of a group, as a radial weight has the variance s^2 / n. The
+expectation is exact, so that no weight is drawn. With the corrected KL the optimum is searched for;
+with Eq. 44 it is in closed form, and the past counts 1 / n of what it does in Bayes' rule:
+
+    (w Q + G) m = w Q m_0 + B,    s^2 = n / (tau (Q + diag G)),    Q = 1 / (tau s_0^2)
+
+ The means are those of the optimum at the
+weight of the prior that was asked for, and the scales those at weight 1 for these means: the weight
+says how firmly the past is held, and not how certain it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.optim import LBFGS
+
+from vcl_radial.posteriors import Gaussian, Posterior, Radial
+from vcl_radial.posteriors.radial_eq44 import RadialEq44
+from vcl_radial.price.tasks import Sums
+
+_ITERATIONS = 500
+_BOUND = 20.0
+
+
+@dataclass(frozen=True)
+class RadialShape:
+    """A radial family over the weights of the model.
+
+    Attributes:
+        grouping: "layer" for one radius of all weights, "unit" for one of every output's, "weight"
+            for one of every weight, which is a Gaussian.
+        corrected: whether the KL has its Jacobian term, or is Eq. 44 of the paper.
+    """
+
+    grouping: str
+    corrected: bool
+
+    @property
+    def name(self) -> str:
+        """Grouping, and what the KL lacks."""
+        return f"radial by {self.grouping}" + ("" if self.corrected else ", Eq. 44")
+
+    def numbers(self, d: int, outputs: int) -> int:
+        """The scales, one a weight."""
+        return d * outputs
+
+    def in_groups(self, weights: Tensor) -> Tensor:
+        """Weights `[D, C]` as groups `[C, D]`, `[1, C D]` or `[C D, 1]`."""
+        if self.grouping == "unit":
+            return weights.T
+        return weights.T.reshape((1, -1) if self.grouping == "layer" else (-1, 1))
+
+    def start(self, d: int, outputs: int, precision: float, noise: float) -> Gaussian:
+        """The first prior N(0, 1 / (noise precision)), in groups."""
+        zero = self.in_groups(torch.zeros(d, outputs, dtype=torch.float64)).contiguous()
+        return Gaussian(zero, torch.full_like(zero, (noise * precision) ** -0.5))
+
+    def variances(self, q: Posterior, d: int) -> Tensor:
+        """Of every weight, `[D, C]`."""
+        n = q.mean.shape[-1] if isinstance(q, Radial) else 1
+        return self._scales(q, d).square() / n
+
+    def _scales(self, q: Posterior, d: int) -> Tensor:
+        return q.scale.reshape(-1, d).T
+
+    def held(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Tensor:
+        """Weight P + G, with P the precision in units of the noise with which the past is held.
+
+        It is that of the prior's variances, were the prior Gaussian. Eq. 44 has ||a||^2 / 2 alone
+        for the means, which holds them with 1 / scale^2, one nth of the precision.
+        """
+        d = len(sums.cross)
+        variance = self.variances(prior, d) if self.corrected else self._scales(prior, d).square()
+        precision = weight / (noise * variance.mean(1))
+        # At least what rounding needs, where scales have grown without limit.
+        least = 1e-10 * float(sums.gram.diagonal().mean())
+        return sums.gram + precision.clamp(min=least).diag()
+
+    def update(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Radial:
+        """The posterior after a task's points.
+
+        Args:
+            prior: what is carried, in groups.
+            sums: of the points.
+            noise: tau.
+            weight: of the KL, for the means.
+        """
+        held = self.held(prior, sums, noise, weight)
+        root = torch.linalg.cholesky(held)
+        d, outputs = sums.cross.shape
+        start = prior.mean.reshape(outputs, d).T
+        of_past = (held - sums.gram) @ start
+        # Were the prior Gaussian, these were the means and the variances.
+        mean = torch.cholesky_solve(of_past + sums.cross, root)
+        precision = noise * (self.held(prior, sums, noise, 1.0)).diagonal()
+        n = self.in_groups(start).shape[-1]
+        scale = (n / precision).sqrt()[:, None].expand(d, outputs)
+        if not self.corrected:
+            return RadialEq44(self.in_groups(mean).contiguous(), self.in_groups(scale).contiguous())
+        return self._optimum(prior, sums, noise, weight, root, self.in_groups(scale))
+
+    def _optimum(
+        self,
+        prior: Posterior,
+        sums: Sums,
+        noise: float,
+        weight: float,
+        root: Tensor,
+        scale: Tensor,
+    ) -> Radial:
+        """The posterior of the least L, from a start at the prior's means and these scales.
+
+        Args:
+            prior: what is carried.
+            sums: of the points.
+            noise: tau.
+            weight: of the KL.
+            root: L with L L' about the curvature along the means, in units of tau.
+            scale: where the scales start.
+        """
+        d, outputs = sums.cross.shape
+        start, n = prior.mean.reshape(outputs, d).T, scale.shape[-1]
+        by_weight = self.in_groups(sums.gram.diagonal()[:, None].expand(d, outputs))
+
+        def means(v: Tensor) -> Tensor:
+            moved: Tensor = torch.linalg.solve_triangular(root.T, v, upper=True) / math.sqrt(noise)
+            return start + moved
+
+        def scales(grown: Tensor) -> Tensor:
+            # Bounded, so that no step of a line search meets infinity.
+            return scale * (_BOUND * torch.tanh(grown / _BOUND)).exp()
+
+        def loss(mean: Tensor, s: Tensor, at: float) -> Tensor:
+            of_means = ((sums.gram @ mean - 2 * sums.cross) * mean).sum()
+            of_scales = (by_weight * s.square()).sum() / n
+            divergence = Radial(self.in_groups(mean), s).kl(prior).sum()
+            return noise / 2 * (of_means + of_scales) + at * divergence
+
+        v, grown = torch.zeros_like(start), torch.zeros_like(scale)
+        v, grown = minimise(lambda v, grown: loss(means(v), scales(grown), weight), v, grown)
+        mean = means(v)
+        if weight != 1:
+            (grown,) = minimise(lambda grown: loss(mean, scales(grown), 1.0), grown)
+        return Radial(self.in_groups(mean).contiguous(), scales(grown))
+
+
+def minimise(loss: Callable[..., Tensor], *start: Tensor) -> list[Tensor]:
+    """Where a smooth loss is least, by L-BFGS from a start."""
+    leaves = [part.clone(memory_format=torch.contiguous_format).requires_grad_() for part in start]
+    optimizer = LBFGS(
+        leaves,
+        max_iter=_ITERATIONS,
+        history_size=20,
+        tolerance_grad=1e-4,
+        tolerance_change=1e-6,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        value = loss(*leaves)
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    return [leaf.detach() for leaf in leaves]

@@ -1,0 +1,219 @@
+"""The task sequences of all tracks as a linear model on fixed features sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.fixed_features import FixedFeatureMethod
+from vcl_radial.predict import own_randomness
+from vcl_radial.price.tasks import LinearStream, LinearTask, Points, Sums, unit_vectors
+from vcl_radial.runs import catalogue
+from vcl_radial.tracks.methods import make_method
+
+METHOD = "bayes-linear"
+"""Whose features are taken: it has the exact posterior of the same model."""
+
+HELD_OUT = 0.1
+"""The share of a slice of a table that the prior's weight is chosen on."""
+
+_ROWS = 2048
+_SOME = 1000
+_CPU = torch.device("cpu")
+
+Rows = tuple[Tensor, Tensor]
+"""Inputs `[n, ...]` and targets `[n]`."""
+
+
+def specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
+    """The runs of `METHOD` on a benchmark with one seed: one, or one for each of its tables.
+
+    Raises:
+        UserError: the benchmark or a key is unknown, or the benchmark is no task sequence.
+    """
+    planned = catalogue.plan(benchmark, [METHOD], [seed], settings)
+    for spec in planned:
+        if spec.TRACK not in _STREAMS:
+            raise UserError(f"{benchmark}: is no task sequence of a model with fixed features")
+    return planned
+
+
+def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
+    """The task sequence of a run.
+
+    Raises:
+        UserError: it has one task, or a head for each.
+        DataError: a data file is missing or damaged.
+    """
+    stream = _STREAMS[spec.TRACK](spec, data_dir)
+    if len(stream.tasks) < 2:
+        raise UserError(f"{spec.benchmark}: has one task, and nothing is carried: name a sequence")
+    return stream
+
+
+def _images(spec: Any, data_dir: Path | None) -> LinearStream:
+    from vcl_radial.tracks.continual.networks import make_network, stream_for
+
+    stream = stream_for(spec.stream, spec.recipe, data_dir)
+    if stream.multi_head:
+        raise UserError(f"{spec.benchmark}: has a head for each task: name a stream with one head")
+    with own_randomness(spec.seed, _CPU):
+        phi = _features(make_method(spec.recipe, make_network(stream, spec.recipe)))
+
+    def part(task: int, split: Any) -> Rows:
+        return stream.inputs(task, split), stream.labels(task, split)
+
+    phi.fit(lambda: iter([part(0, "train")[0]]))
+    tasks = [
+        _task(
+            name,
+            phi,
+            stream.n_classes,
+            lambda number=number: _pieces(*part(number, "train")),  # type: ignore[misc]
+            part(number, "validation"),
+            part(number, "test"),
+        )
+        for number, name in enumerate(stream.task_names)
+    ]
+    return LinearStream(spec.benchmark, "accuracy", stream.n_classes, tasks)
+
+
+def _table(spec: Any, data_dir: Path | None) -> LinearStream:
+    from vcl_radial.tracks.networks import network_of_rows
+    from vcl_radial.tracks.regression.data import load_data
+    from vcl_radial.tracks.regression.sequence import slices
+    from vcl_radial.tracks.regression.training import LaneSplits
+
+    data = load_data(spec.data, data_dir)
+    lanes = LaneSplits(data, [spec.seed])
+    x, y, test = lanes.train.x[0], lanes.train.y[0], (lanes.test.x[0], lanes.test.y[0])
+    recipe = spec.recipe
+    with own_randomness(spec.seed, _CPU):
+        network = network_of_rows(recipe, x.shape[1], 1, hidden=recipe.hidden or [data.hidden])
+        phi = _features(make_method(recipe, network, likelihood=Gaussian()))
+        in_order = [rows[torch.randperm(len(rows))] for rows in slices(x, spec.data.slices or 1)]
+    parts = [rows.tensor_split([max(1, round(HELD_OUT * len(rows)))]) for rows in in_order]
+    phi.fit(lambda: iter([x[parts[0][1]]]))
+    tasks = [
+        _task(
+            f"slice {number + 1}",
+            phi,
+            1,
+            lambda learned=learned: _pieces(x[learned], y[learned]),  # type: ignore[misc]
+            (x[held_out], y[held_out]),
+            test,
+        )
+        for number, (held_out, learned) in enumerate(parts)
+    ]
+    return LinearStream(f"{spec.benchmark}/{spec.data.name}", "rmse", 1, tasks)
+
+
+def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
+    """With the body of a network of point estimates that was trained on the first site."""
+    from vcl_radial.data.fundus import evaluation_batches
+    from vcl_radial.data.fundus.table import GRADES
+    from vcl_radial.methods.fixed_features import Body, FeatureModel
+    from vcl_radial.tracks.retinopathy.prepare import prepare
+    from vcl_radial.tracks.retinopathy.training import Training, targets
+
+    sites = prepare(spec.needed, data_dir)
+    (naive,) = catalogue.plan(spec.benchmark, ["naive"], [spec.seed], {})
+    training = Training(naive.recipe, sites[0], spec.seed)
+    while not training.finished:
+        training.run_epoch()
+    training.carried()
+    training.network.eval()
+    phi = FeatureModel(Body(training.network), torch.nn.Identity, multi_head=False)
+
+    def pieces(site: Any, rows: Any) -> Iterator[Rows]:
+        levels = targets(naive.recipe, site.data)
+        batches = evaluation_batches(
+            site.data, rows, 128, normalisation=site.normalisation, targets=levels
+        )
+        return ((batch.x, batch.y) for batch in batches)
+
+    tasks = []
+    for site in sites:
+        held_out, test = (
+            _joined(phi, pieces(site, rows)) for rows in (site.split.validation, site.split.test)
+        )
+        learned = _joined(phi, pieces(site, site.split.train))
+        tasks.append(_linear_task(site.name, len(GRADES), [learned], held_out, test))
+    return LinearStream(spec.benchmark, "auc", len(GRADES), tasks)
+
+
+_STREAMS: dict[str, Callable[[Any, Path | None], LinearStream]] = {
+    "continual": _images,
+    "regression": _table,
+    "retinopathy": _photographs,
+}
+
+
+class _Features:
+    """The features of a method with fixed ones, and a 1."""
+
+    def __init__(self, method: FixedFeatureMethod) -> None:
+        self._model = method.network
+
+    def fit(self, inputs: Callable[[], Iterator[Tensor]]) -> None:
+        """See `vcl_radial.features.Features.fit`."""
+        self._model.features.fit(inputs)
+
+    def phi(self, x: Tensor) -> Tensor:
+        """`[n, D]`."""
+        return self._model.phi(x)
+
+
+def _features(method: Any) -> _Features:
+    assert isinstance(method, FixedFeatureMethod)
+    return _Features(method)
+
+
+def _pieces(x: Tensor, y: Tensor) -> Iterator[Rows]:
+    return zip(torch.split(x, _ROWS), torch.split(y, _ROWS), strict=True)
+
+
+@torch.no_grad()
+def _joined(phi: Any, pieces: Iterator[Rows]) -> Points:
+    parts = [(phi.phi(x), y) for x, y in pieces]
+    return Points(torch.cat([p for p, _ in parts]), torch.cat([y for _, y in parts]))
+
+
+def _task(
+    name: str,
+    phi: Any,
+    outputs: int,
+    learned: Callable[[], Iterator[Rows]],
+    held_out: Rows,
+    test: Rows,
+) -> LinearTask:
+    pieces = (_joined(phi, iter([piece])) for piece in learned())
+    return _linear_task(
+        name,
+        outputs,
+        pieces,
+        _joined(phi, _pieces(*held_out)),
+        _joined(phi, _pieces(*test)),
+    )
+
+
+def _linear_task(
+    name: str, outputs: int, learned: Any, held_out: Points, test: Points
+) -> LinearTask:
+    some: list[Points] = []
+
+    def batches() -> Iterator[tuple[Tensor, Tensor]]:
+        for piece in learned:
+            some.append(piece)
+            yield piece.phi, unit_vectors(piece.y, outputs)
+
+    sums = Sums.of(batches())
+    step = max(1, sums.points // _SOME)
+    few = Points(torch.cat([p.phi[::step] for p in some]), torch.cat([p.y[::step] for p in some]))
+    return LinearTask(name, sums, few, held_out, test)
