@@ -1,0 +1,53 @@
+"""The command: it fills a table, goes on where it stopped, and draws the page."""
+
+import pandas as pd
+
+from vcl_radial.cli import main
+
+SMALL = ("--set", "options.units=12")
+
+
+def price(to, *arguments):
+    return main(["price", "diabetes-sequence", *arguments, "--to", str(to), *SMALL])
+
+
+def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys):
+    assert price(tmp_path) == 0
+    first = (tmp_path / "results.csv").read_bytes()
+    assert "rank 2" in capsys.readouterr().out
+    assert price(tmp_path) == 0
+    assert "rank 2" not in capsys.readouterr().out
+    assert (tmp_path / "results.csv").read_bytes() == first
+    page = (tmp_path / "README.md").read_text()
+    table = pd.read_csv(tmp_path / "results.csv", keep_default_na=False)
+    for shape in set(table["shape"]):
+        assert f"| {shape.replace('|', chr(92) + '|')} |" in page
+    assert "`vcl-radial price diabetes-sequence --seeds 1`" in page
+    assert (tmp_path / "price.png").stat().st_size > 10_000
+
+
+def test_more_seeds_are_added(tmp_path):
+    assert price(tmp_path) == 0
+    assert price(tmp_path, "--seeds", "2") == 0
+    assert set(pd.read_csv(tmp_path / "results.csv")["seed"]) == {0, 1}
+
+
+def test_other_features_want_another_folder(tmp_path, capsys):
+    assert price(tmp_path) == 0
+    command = ["price", "diabetes-sequence", "--to", str(tmp_path), "--set", "options.units=9"]
+    assert main(command) == 1
+    assert "results.csv: has diabetes-sequence" in capsys.readouterr().err
+
+
+def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):
+    for benchmark, message in (
+        ("no-such", "unknown benchmark 'no-such'"),
+        ("diabetes", "has one task, and nothing is carried"),
+        ("bandit-mushroom", "is no task sequence"),
+        ("split-digits-multi-head", "has a head for each task"),
+    ):
+        assert main(["price", benchmark, "--to", str(tmp_path / "to")]) == 1
+        assert message in capsys.readouterr().err
+    (tmp_path / "results.csv").write_text("stream,seed\nx,0\n")
+    assert price(tmp_path) == 1
+    assert "results.csv: cannot be read" in capsys.readouterr().err
