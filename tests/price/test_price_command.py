@@ -22,7 +22,7 @@ def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys
     table = pd.read_csv(tmp_path / "results.csv", keep_default_na=False)
     for shape in set(table["shape"]):
         assert f"| {shape.replace('|', chr(92) + '|')} |" in page
-    assert "`vcl-radial price diabetes-sequence --seeds 1`" in page
+    assert "`vcl-radial price diabetes-sequence --set options.units=12 --seeds 1`" in page
     assert (tmp_path / "price.png").stat().st_size > 10_000
 
 

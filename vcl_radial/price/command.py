@@ -35,7 +35,7 @@ SETTINGS = {"regression": {"options.features": "random-relu", "options.units": 2
 RESULTS = "results.csv"
 """The table of a folder, `COLUMNS` and where every line comes from."""
 
-ORIGIN = ("settings", "commit", "processor", "seconds")
+ORIGIN = ("command", "settings", "commit", "processor", "seconds")
 
 
 def price_all(
@@ -74,7 +74,8 @@ def price_all(
         started = time.perf_counter()
         lines = measure(stream_of(spec, data_dir), seed, lambda line: print(line, flush=True))
         spent = round(time.perf_counter() - started, 1)
-        origin = (of_stream, environment.loaded(), environment.processor(), spent)
+        command = _command(spec.benchmark, settings)
+        origin = (command, of_stream, environment.loaded(), environment.processor(), spent)
         _add(to, [line | dict(zip(ORIGIN, origin, strict=True)) for line in lines])
     write_page(to)
 
@@ -123,6 +124,12 @@ def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
 def _name(spec: Any) -> str:
     table = getattr(getattr(spec, "data", None), "set", None)
     return f"{spec.benchmark}/{spec.data.name}" if table else str(spec.benchmark)
+
+
+def _command(benchmark: str, settings: dict[str, Any]) -> str:
+    """What makes such lines, but for the number of seeds."""
+    keys = " ".join(f"{key}={value}" for key, value in settings.items())
+    return f"vcl-radial price {benchmark}" + (f" --set {keys}" if keys else "")
 
 
 def _settings(spec: Any) -> str:

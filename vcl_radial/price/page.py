@@ -158,13 +158,13 @@ def _sentences(name: str, lines: pd.DataFrame) -> list[str]:
 
 def _origin(lines: pd.DataFrame) -> list[str]:
     """Where the numbers of a benchmark come from."""
-    name, seeds = lines["stream"].iloc[0].split("/")[0], max(lines["seed"]) + 1
+    command, seeds = lines["command"].iloc[-1], max(lines["seed"]) + 1
     settings = "; ".join(sorted(set(lines["settings"])))
     commits = ", ".join(sorted(set(map(str, lines["commit"]))))
     processors = ", ".join(sorted(set(map(str, lines["processor"]))))
     minutes = lines.drop_duplicates(["stream", "seed"])["seconds"].sum() / 60
     return [
-        f"`vcl-radial price {name} --seeds {seeds}`; features: {settings or 'those of the track'}; "
+        f"`{command} --seeds {seeds}`; features: {settings or 'those of the track'}; "
         f"commit {commits}; one thread of {processors}, {minutes:.0f} minutes"
     ]
 
