@@ -48,6 +48,9 @@ def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):
     ):
         assert main(["price", benchmark, "--to", str(tmp_path / "to")]) == 1
         assert message in capsys.readouterr().err
+    trained = ["--set", "options.features=first-task-body"]
+    assert main(["price", "diabetes-sequence", "--to", str(tmp_path / "to"), *trained]) == 1
+    assert "is trained, and here nothing is" in capsys.readouterr().err
     (tmp_path / "results.csv").write_text("stream,seed\nx,0\n")
     assert price(tmp_path) == 1
     assert "results.csv: cannot be read" in capsys.readouterr().err

@@ -12,7 +12,6 @@ from torch import Tensor
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.bayes_linear import Sums
-from vcl_radial.methods.fixed_features import FixedFeatureMethod
 from vcl_radial.predict import own_randomness
 from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 from vcl_radial.runs import catalogue
@@ -42,6 +41,11 @@ def specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
     for spec in planned:
         if spec.TRACK not in _STREAMS:
             raise UserError(f"{benchmark}: is no task sequence of a model with fixed features")
+        if spec.recipe.options.get("features") == "first-task-body":
+            raise UserError(
+                "options.features = 'first-task-body' is trained, and here nothing is: choose "
+                "'random-relu' or 'patches'"
+            )
     return planned
 
 
@@ -65,16 +69,16 @@ def _images(spec: Any, data_dir: Path | None) -> LinearStream:
     if stream.multi_head:
         raise UserError(f"{spec.benchmark}: has a head for each task: name a stream with one head")
     with own_randomness(spec.seed, _CPU):
-        phi = _features(make_method(spec.recipe, make_network(stream, spec.recipe)))
+        model: Any = make_method(spec.recipe, make_network(stream, spec.recipe)).network
 
     def part(task: int, split: Any) -> Rows:
         return stream.inputs(task, split), stream.labels(task, split)
 
-    phi.fit(lambda: iter([part(0, "train")[0]]))
+    model.features.fit(lambda: iter([part(0, "train")[0]]))
     tasks = [
         _task(
             name,
-            phi,
+            model,
             stream.n_classes,
             lambda number=number: _pieces(*part(number, "train")),  # type: ignore[misc]
             part(number, "validation"),
@@ -97,14 +101,14 @@ def _table(spec: Any, data_dir: Path | None) -> LinearStream:
     recipe = spec.recipe
     with own_randomness(spec.seed, _CPU):
         network = network_of_rows(recipe, x.shape[1], 1, hidden=recipe.hidden or [data.hidden])
-        phi = _features(make_method(recipe, network, likelihood=Gaussian()))
+        model: Any = make_method(recipe, network, likelihood=Gaussian()).network
         in_order = [rows[torch.randperm(len(rows))] for rows in slices(x, spec.data.slices or 1)]
     parts = [rows.tensor_split([max(1, round(HELD_OUT * len(rows)))]) for rows in in_order]
-    phi.fit(lambda: iter([x[parts[0][1]]]))
+    model.features.fit(lambda: iter([x[parts[0][1]]]))
     tasks = [
         _task(
             f"slice {number + 1}",
-            phi,
+            model,
             1,
             lambda learned=learned: _pieces(x[learned], y[learned]),  # type: ignore[misc]
             (x[held_out], y[held_out]),
@@ -131,7 +135,7 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
         training.run_epoch()
     training.carried()
     training.network.eval()
-    phi = FeatureModel(Body(training.network), torch.nn.Identity, multi_head=False)
+    model = FeatureModel(Body(training.network), torch.nn.Identity, multi_head=False)
 
     def pieces(site: Any, rows: Any) -> Iterator[Rows]:
         levels = targets(naive.recipe, site.data)
@@ -143,9 +147,9 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
     tasks = []
     for site in sites:
         held_out, test = (
-            _joined(phi, pieces(site, rows)) for rows in (site.split.validation, site.split.test)
+            _joined(model, pieces(site, rows)) for rows in (site.split.validation, site.split.test)
         )
-        learned = _joined(phi, pieces(site, site.split.train))
+        learned = _joined(model, pieces(site, site.split.train))
         tasks.append(_linear_task(site.name, len(GRADES), [learned], held_out, test))
     return LinearStream(spec.benchmark, "auc", len(GRADES), tasks)
 
@@ -157,51 +161,31 @@ _STREAMS: dict[str, Callable[[Any, Path | None], LinearStream]] = {
 }
 
 
-class _Features:
-    """The features of a method with fixed ones, and a 1."""
-
-    def __init__(self, method: FixedFeatureMethod) -> None:
-        self._model = method.network
-
-    def fit(self, inputs: Callable[[], Iterator[Tensor]]) -> None:
-        """See `vcl_radial.features.Features.fit`."""
-        self._model.features.fit(inputs)
-
-    def phi(self, x: Tensor) -> Tensor:
-        """`[n, D]`."""
-        return self._model.phi(x)
-
-
-def _features(method: Any) -> _Features:
-    assert isinstance(method, FixedFeatureMethod)
-    return _Features(method)
-
-
 def _pieces(x: Tensor, y: Tensor) -> Iterator[Rows]:
     return zip(torch.split(x, _ROWS), torch.split(y, _ROWS), strict=True)
 
 
 @torch.no_grad()
-def _joined(phi: Any, pieces: Iterator[Rows]) -> Points:
-    parts = [(phi.phi(x), y) for x, y in pieces]
+def _joined(model: Any, pieces: Iterator[Rows]) -> Points:
+    parts = [(model.phi(x), y) for x, y in pieces]
     return Points(torch.cat([p for p, _ in parts]), torch.cat([y for _, y in parts]))
 
 
 def _task(
     name: str,
-    phi: Any,
+    model: Any,
     outputs: int,
     learned: Callable[[], Iterator[Rows]],
     held_out: Rows,
     test: Rows,
 ) -> LinearTask:
-    pieces = (_joined(phi, iter([piece])) for piece in learned())
+    pieces = (_joined(model, iter([piece])) for piece in learned())
     return _linear_task(
         name,
         outputs,
         pieces,
-        _joined(phi, _pieces(*held_out)),
-        _joined(phi, _pieces(*test)),
+        _joined(model, _pieces(*held_out)),
+        _joined(model, _pieces(*test)),
     )
 
 
