@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import os
 import random
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -44,6 +45,10 @@ TEST_SHARE = 0.2
 """Of the images of each class, where a folder has no test part."""
 
 
+STREAM_KEYS = (*IMAGE_KEYS, "features")
+"""Keys of a stream that say how its data are read."""
+
+
 @dataclass(frozen=True)
 class ImageFiles:
     """The image files of a folder.
@@ -64,6 +69,26 @@ class ImageFiles:
 
     def __len__(self) -> int:
         return sum(map(len, self.train)) + sum(map(len, self.test))
+
+
+def check_feature_file(path: Path) -> None:
+    """See that a file has the arrays `train` and `test`, without reading them.
+
+    Raises:
+        DataError: it is not there, is no .npz file, or lacks an array.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            names = {name.removesuffix(".npy") for name in file.namelist()}
+    except OSError as error:
+        raise DataError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except zipfile.BadZipFile:
+        raise DataError(f"{path}: is no .npz file; write it with numpy.savez") from None
+    if missing := {"train", "test"} - names:
+        raise DataError(
+            f"{path}: has no array {sorted(missing)[0]!r}; write it with "
+            "numpy.savez(FILE, train=..., test=...)"
+        )
 
 
 def check_data(

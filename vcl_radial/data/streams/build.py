@@ -15,7 +15,7 @@ from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.permuted import permuted_stream
 from vcl_radial.data.streams.split import split_stream
 from vcl_radial.data.streams.tensors import TensorStream
-from vcl_radial.data_files import IMAGE_KEYS
+from vcl_radial.data_files import STREAM_KEYS
 from vcl_radial.errors import DataError, UserError
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
@@ -28,8 +28,8 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
             `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
             (not of permuted), `validation`, `split_seed`, `flatten`, with the defaults of
-            `split_stream` and `permuted_stream`; `image_size`, `test_share` and
-            `test_seed`, which are those of `load_dataset`; and the `checksum` that the data have to
+            `split_stream` and `permuted_stream`; `image_size`, `test_share`, `test_seed` and
+            `features`, which are those of `load_dataset`; and the `checksum` that the data have to
             have. A function from outside is called as these two are, with the keys that are set.
         data_dir: Where the data lie; see `load_dataset`.
 
@@ -43,7 +43,7 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
     kind = settings["kind"]
     own = outside.is_named(kind)
     check_keys(settings)
-    loading = {key: settings[key] for key in IMAGE_KEYS if key in settings}
+    loading = {key: settings[key] for key in STREAM_KEYS if key in settings}
     data = load_dataset(settings["dataset"], data_dir, **loading)
     wanted = settings.get("checksum")
     if wanted is not None and wanted != (found := data.checksum):
@@ -51,7 +51,7 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
             f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
             "that these settings are of"
         )
-    read = ("kind", "dataset", "checksum", *IMAGE_KEYS)
+    read = ("kind", "dataset", "checksum", *STREAM_KEYS)
     options = {key: value for key, value in settings.items() if key not in read}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")

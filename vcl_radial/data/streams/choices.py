@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vcl_radial import outside
-from vcl_radial.data_files import IMAGE_KEYS
+from vcl_radial.data_files import STREAM_KEYS
 from vcl_radial.errors import UserError
 
 _COMMON = (
     *("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten", "checksum"),
-    *IMAGE_KEYS,
+    *STREAM_KEYS,
 )
 _KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
 

@@ -12,6 +12,7 @@ import torch
 
 from vcl_radial import outside
 from vcl_radial.data.streams.choices import check_choice
+from vcl_radial.data.streams.feature_file import with_features
 from vcl_radial.data.streams.folders import cached_files
 from vcl_radial.data.streams.idx import read_idx
 from vcl_radial.data.streams.image_data import ImageData
@@ -70,6 +71,7 @@ def load_dataset(
     image_size: int | None = None,
     test_share: float = TEST_SHARE,
     test_seed: int = 0,
+    features: str | None = None,
 ) -> ImageData:
     """Load a data set by name: one of `DATASETS`, or `package.module:function`.
 
@@ -90,12 +92,20 @@ def load_dataset(
         test_share: Of an image folder without `train` and `test`: the share of each class's images
             that is the test part.
         test_seed: Of that choice.
+        features: A file with rows in the place of the images, see `with_features`.
 
     Raises:
         UserError: The name is unknown, the folder does not exist, a download failed, or so did a
             function from outside.
         DataError: A file is missing, damaged, or does not fit the others.
     """
+    data = _load(name, data_dir, image_size, test_share, test_seed)
+    return data if features is None else with_features(data, Path(features))
+
+
+def _load(
+    name: str, data_dir: Path | None, image_size: int | None, test_share: float, test_seed: int
+) -> ImageData:
     if outside.is_named(name):
         return _load_own(name, data_dir)
     check_choice("dataset", name, DATASETS)
@@ -110,7 +120,7 @@ def load_dataset(
 
 
 def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None:
-    """Of a data set that is the user's own; None of one whose content its name says.
+    """Of data that are the user's own, in whole or by their features; else None: the name says all.
 
     Args:
         name: The data set.
@@ -120,7 +130,7 @@ def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None
     Raises:
         UserError: it cannot be read.
     """
-    if name not in FOLDER_DATASETS and not outside.is_named(name):
+    if name not in FOLDER_DATASETS and not outside.is_named(name) and "features" not in keys:
         return None
     return _checksum(name, user_root(data_dir), **keys)
 

@@ -38,6 +38,7 @@ class StreamSettings(Settings):
         test_share: of each class's images, where an image folder has no test part.
         test_seed: of that choice, which is not that of the validation part: searches that hold out
             other validation images must not see another test part.
+        features: an .npz file with the arrays `train` and `test`, rows in the place of the images.
         checksum: of data that are the user's own; a command fills it in.
         data_name: of data that are a folder of the user's, its name; a command fills it in.
     """
@@ -55,6 +56,7 @@ class StreamSettings(Settings):
     image_size: Count | None = None
     test_share: Annotated[float, Field(gt=0, lt=1)] = TEST_SHARE
     test_seed: Annotated[int, Field(ge=0)] = 0
+    features: str | None = None
     checksum: str | None = None
     data_name: str | None = None
 
@@ -70,14 +72,15 @@ class StreamSettings(Settings):
         # Results from before there were these keys are those of other data sets still.
         content: dict[str, Any] = serialise(self)
         left_out = set() if self.dataset == IMAGE_FOLDER else set(IMAGE_KEYS)
-        if self.data_name is None:
-            left_out.add("data_name")
+        left_out |= {key for key in ("data_name", "features") if getattr(self, key) is None}
         return {key: v for key, v in content.items() if key not in left_out}
 
     @property
     def loading(self) -> dict[str, Any]:
         """The keys of `vcl_radial.data.streams.load_dataset`, besides the data set's name."""
-        return {key: getattr(self, key) for key in IMAGE_KEYS if self.dataset == IMAGE_FOLDER}
+        keys = IMAGE_KEYS if self.dataset == IMAGE_FOLDER else ()
+        features = {} if self.features is None else {"features": self.features}
+        return {key: getattr(self, key) for key in keys} | features
 
     @property
     def multi_head(self) -> bool:

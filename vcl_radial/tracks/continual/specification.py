@@ -17,6 +17,7 @@ from vcl_radial.data.streams.choices import checked_order, classes_per_task, def
 from vcl_radial.data_files import (
     FOLDER_DATASETS,
     check_data,
+    check_feature_file,
     folder_name,
     image_files,
     required_root,
@@ -55,7 +56,10 @@ class Run(RunSpec):
         filled: dict[str, Any] = {"data_name": folder_name(settings.dataset, data_dir)}
         if settings.dataset == IMAGE_FOLDER and settings.kind == "split":
             filled["tasks"] = self._tasks_of_folder(required_root(IMAGE_FOLDER, data_dir))
-        if settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset):
+        if settings.features is not None:
+            check_feature_file(Path(settings.features))
+        own = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
+        if own or settings.features is not None:
             check_data(settings.dataset, data_dir)
             from vcl_radial.data.streams import checksum  # which takes seconds to import
 
