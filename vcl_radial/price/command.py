@@ -15,7 +15,7 @@ from filelock import FileLock
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
-from vcl_radial.price.streams import specs, stream_of
+from vcl_radial.price.streams import FEATURES, specs, stream_of
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.catalogue import load, track_of
@@ -134,6 +134,8 @@ def _command(benchmark: str, settings: dict[str, Any]) -> str:
 
 def _settings(spec: Any) -> str:
     """The features, as text."""
+    if spec.TRACK == "retinopathy":
+        return FEATURES
     return " ".join(f"{key}={value}" for key, value in sorted(spec.recipe.options.items()))
 
 

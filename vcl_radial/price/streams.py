@@ -20,6 +20,9 @@ from vcl_radial.tracks.methods import make_method
 METHOD = "bayes-linear"
 """Whose features are taken: it has the exact posterior of the same model."""
 
+FEATURES = "the body of naive after the first site"
+"""Those of photographs, whatever the settings."""
+
 HELD_OUT = 0.1
 """The share of a slice of a table that the prior's weight is chosen on."""
 
@@ -120,7 +123,7 @@ def _table(spec: Any, data_dir: Path | None) -> LinearStream:
 
 
 def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
-    """With the body of a network of point estimates that was trained on the first site."""
+    """With the body of a network that was trained on the first site, `FEATURES`."""
     from vcl_radial.data.fundus import evaluation_batches
     from vcl_radial.data.fundus.table import GRADES
     from vcl_radial.features import Body
