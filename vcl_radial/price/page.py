@@ -141,18 +141,22 @@ def _sentences(name: str, lines: pd.DataFrame) -> list[str]:
     two, score = chosen(lines, "two tasks"), score_of(name)
     scores = two.pivot(index="seed", columns="shape", values="score")
     pairs = (
-        ("Radial by unit in place of a mean-field Gaussian", _RADIAL, Diagonal.name),
-        ("The correlations, full in place of a mean-field Gaussian,", Full.name, Diagonal.name),
+        (
+            "A posterior that is radial by unit in place of a mean-field Gaussian",
+            _RADIAL,
+            Diagonal.name,
+        ),
+        ("A full posterior in place of a mean-field Gaussian", Full.name, Diagonal.name),
     )
     said = []
-    for words, shape, reference in pairs:
+    for change, shape, reference in pairs:
         if shape not in scores or reference not in scores:
             continue
         away = (scores[shape] - scores[reference]).dropna().tolist()
         mean, error = mean_and_standard_error(away)
         p = sign_flip_test(away)
         by = with_spread(mean, error, score.decimals, sign=True)
-        said.append(f"{words} changes {score.heading} by {by} ({len(away)} seeds, p = {p:.2g}).")
+        said.append(f"{change} changes {score.heading} by {by} ({len(away)} seeds, p = {p:.2g}).")
     return said
 
 

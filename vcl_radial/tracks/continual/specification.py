@@ -58,8 +58,8 @@ class Run(RunSpec):
             filled["tasks"] = self._tasks_of_folder(required_root(IMAGE_FOLDER, data_dir))
         if settings.features is not None:
             check_feature_file(Path(settings.features))
-        own = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
-        if own or settings.features is not None:
+        of_user = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
+        if of_user or settings.features is not None:
             check_data(settings.dataset, data_dir)
             from vcl_radial.data.streams import checksum  # which takes seconds to import
 
