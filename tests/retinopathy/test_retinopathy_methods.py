@@ -65,6 +65,9 @@ def points(strategy, **options):
     return {"strategy": strategy, "posterior": "none", "options": options}
 
 
+FIRST_BODY = points("bayes_linear", features="first-task-body")
+
+
 @pytest.mark.parametrize(
     "keys",
     [
@@ -74,6 +77,7 @@ def points(strategy, **options):
         points("replay", buffer_size=16),
         points("lwf"),
         points("vadam"),
+        FIRST_BODY,
         {"strategy": "gvcl", "posterior": "gaussian"},
     ],
     ids=lambda keys: keys["strategy"],
@@ -114,6 +118,21 @@ def test_the_first_site_of_ewc_is_trained_as_by_no_memory_at_all(sites):
     assert all(torch.equal(w, ends[1][name]) for name, w in ends[0].items())
 
 
+def test_a_body_of_the_first_site_is_selected_as_by_no_memory_at_all(sites):
+    """By the validation AUC of its own head; the exact head knows nothing before the site ends."""
+    lines, bodies = [], []
+    for keys in (FIRST_BODY, points("naive")):
+        training = Training(recipe(**keys), sites[0], seed=0)
+        for _ in range(2):
+            training.run_epoch()
+        lines.append([{**line, "seconds": 0.0} for line in training.history])
+        training.carried()
+        bodies.append([w for w in training.network.parameters() if w.dim() == 4])
+    assert lines[0] == lines[1]
+    assert bodies[0]
+    assert all(map(torch.equal, *bodies))
+
+
 def test_replay_goes_on_training_on_the_photographs_of_the_first_site(sites):
     keys = {**points("replay", buffer_size=8), "epochs": 1}
     first = Training(recipe(**keys), sites[0], seed=0)
@@ -127,12 +146,12 @@ def test_replay_goes_on_training_on_the_photographs_of_the_first_site(sites):
     assert sizes[0] == 16  # a batch of 8, and the buffer
 
 
-@pytest.mark.parametrize("strategy", ["ewc", "pulling_strategy:Pull"])
+@pytest.mark.parametrize("keys", [points("ewc"), points("pulling_strategy:Pull"), FIRST_BODY])
 def test_what_is_stopped_after_every_epoch_ends_with_the_same_files(
-    tmp_path, sites, user_module, strategy
+    tmp_path, sites, user_module, keys
 ):
     user_module("pulling_strategy", STRATEGY)
-    run = run_of(**points(strategy), epochs=2)
+    run = run_of(**keys, epochs=2)
     whole, parts = (RunFolder(tmp_path / name, run) for name in ("whole", "parts"))
     execute(whole, sites)
     assert_stopping_changes_no_file(whole, parts, sites, 4)

@@ -66,6 +66,11 @@ def test_a_process_alone_joins_nobody(monkeypatch):
     assert processes.from_first(lambda: 3.5, torch.device("cpu")) == 3.5
 
 
+def test_weights_that_are_held_have_no_gradient_to_average():
+    held = torch.nn.Parameter(torch.zeros(2), requires_grad=False)
+    Peers(0, 2).average_gradients([held])
+
+
 def test_a_batch_that_cannot_be_shared_equally_is_refused(prepared):
     with pytest.raises(UserError, match="batch_size = 8 must be a multiple of the 3 processes"):
         Training(retinopathy_helpers.recipe(), prepared, seed=0, peers=Peers(0, 3))

@@ -31,7 +31,7 @@ def seeds(subject: Subject) -> str:
                 "NumPy's or Python's global generator, which are seeded before each task, and "
                 "iterate over nothing unordered"
             )
-    if subject.method.closed_form:
+    if subject.closed_form:
         return "the same seed gives the same numbers; a closed form draws none, as the class says"
     other = subject.trial(training_seed=1)
     other.train_next()

@@ -103,6 +103,13 @@ class Subject:
         assert self.main.trial is not None
         return bool(self.method.memoryless or self.main.trial.method.memoryless)
 
+    @property
+    def closed_form(self) -> bool:
+        """Whether steps do nothing, as the class says and the method as this recipe has it."""
+        assert self.main.trial is not None
+        of_recipe = vars(self.main.trial.method).get("closed_form", True)
+        return bool(self.method.closed_form and of_recipe)
+
     @cached_property
     def penalty(self) -> PenaltyView:
         """What the penalty is at the start of task 2, at and around the consolidated weights."""

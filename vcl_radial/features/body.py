@@ -38,7 +38,7 @@ class Body(Features):
 class FirstTaskBody(Body):
     """The same under the weights that the network has learned the first task with.
 
-    Until `hold` its weights can be trained, under the head that was taken away.
+    Until `hold` its weights are trained, under the head that was taken away.
 
     Attributes:
         held: whether they stay as they are.
@@ -63,6 +63,10 @@ class FirstTaskBody(Body):
     def train(self, mode: bool = True) -> Self:
         """Go to training, where the body is not held."""
         return super().train(mode and not self.held)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        super()._load_from_state_dict(*args)
+        self.train(self.training).requires_grad_(not self.held)
 
 
 def _first_head(network: nn.Module) -> nn.Linear:

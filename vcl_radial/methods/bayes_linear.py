@@ -281,7 +281,7 @@ class BayesLinear(FixedFeatureMethod):
         differentiable: bool = False,
     ) -> Any:
         """Of a number the Student-t predictive, of classes the log-probabilities `[B, C]`."""
-        if not isinstance(self.likelihood, Gaussian):
+        if self.network.trained is not None or not isinstance(self.likelihood, Gaussian):
             return super().predict(x, task, number=number, differentiable=differentiable)
         head = self.head(int(torch.as_tensor(task).flatten()[0]))
         assert isinstance(head, ConjugateHead)

@@ -42,7 +42,7 @@ class FeatureModel(nn.Module):
     """A head, or one for each task, on features of the inputs and a 1.
 
     Args:
-        features: of the inputs; they stay as they are.
+        features: of the inputs; they stay as they are, at the latest when the first task ends.
         make_head: makes one head.
         multi_head: whether every task has one.
     """
@@ -53,11 +53,19 @@ class FeatureModel(nn.Module):
         self, features: Features, make_head: Callable[[], nn.Module], *, multi_head: bool
     ) -> None:
         super().__init__()
-        self.features = features.requires_grad_(False)
+        self.features = features
+        if self.trained is None:
+            features.requires_grad_(False)
         self.head = (MultiHead if multi_head else SingleHead)(make_head)
         self.register_buffer("fitted", torch.tensor(False))
         # Heads come with their tasks, and an optimiser wants a parameter before.
         self.nothing = nn.Parameter(torch.zeros(0))
+
+    @property
+    def trained(self) -> FirstTaskBody | None:
+        """The features while a task trains them, with a head of their own; None if none does."""
+        features = self.features
+        return features if isinstance(features, FirstTaskBody) and not features.held else None
 
     def phi(self, x: Tensor) -> Tensor:
         """The features and a 1, `[B, D]`.
@@ -75,7 +83,9 @@ class FeatureModel(nn.Module):
         return torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """What the head says of inputs."""
+        """What the head says of inputs, or that of features in training."""
+        if self.trained is not None:
+            return self.trained.outputs(x)
         outputs: Tensor = self.head(self.phi(x), task)
         return outputs
 
@@ -122,7 +132,8 @@ class FixedFeatureMethod(Method):
                 "posterior = 'none'"
             )
         super().__init__(network, **settings)
-        outputs = _outputs(network)
+        self.closed_form = features != "first-task-body"  # type: ignore[misc]
+        self._width = outputs = _outputs(network)
         multi_head = self.with_task
         if features == "random-relu":
             phi: Features = RandomReLU(math.prod(_shape(network)), units)
@@ -148,19 +159,11 @@ class FixedFeatureMethod(Method):
     def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
         """Add a task's points to a head."""
 
-    @property
-    def trained_features(self) -> FirstTaskBody | None:
-        """Those that the task trains, with a head of their own; None where no task does or will."""
-        features = self.network.features
-        return features if isinstance(features, FirstTaskBody) and not features.held else None
-
     def begin_task(self, task: Task) -> None:
-        """Fit the features to the first task's inputs, or begin to train them."""
+        """Fit the features to the first task's inputs, where they are not trained on it."""
         super().begin_task(task)
         model = self.network
-        if self.trained_features is not None:
-            self.trained_features.requires_grad_(True)
-        elif not model.fitted:
+        if not model.fitted:
             model.features.fit(lambda: (call[0] for call, _ in self.points()))
             model.fitted.fill_(True)
 
@@ -168,28 +171,28 @@ class FixedFeatureMethod(Method):
 
     def outputs(self, batch: Batch) -> Tensor:
         """Of a step: those of the features' own head in training, or 0."""
-        if self.trained_features is not None:
-            return self.trained_features.outputs(batch.x)
-        return torch.zeros(len(batch.y), 1, device=self.device)
+        if self.network.trained is not None:
+            return super().outputs(batch)
+        return torch.zeros(len(batch.y), self._width, device=self.device)
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
         """The mean NLL where features are trained."""
-        if self.trained_features is not None:
-            return self.nll(outputs, batch.y)
+        if self.network.trained is not None:
+            return super().loss(batch, outputs)
         return torch.zeros((), device=self.device)
 
     def backward(self, loss: Tensor) -> Tensor:
         """The gradients of features that are trained."""
-        return loss if self.trained_features is None else super().backward(loss)
+        return loss if self.network.trained is None else super().backward(loss)
 
     def step(self, optimizer: Optimizer) -> None:
         """Move the weights of features that are trained."""
-        if self.trained_features is not None:
+        if self.network.trained is not None:
             super().step(optimizer)
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
         """Make a step where features are trained."""
-        if self.trained_features is None:
+        if self.network.trained is None:
             return torch.zeros(())
         return super().learn(batch, optimizer)
 
@@ -199,8 +202,8 @@ class FixedFeatureMethod(Method):
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
         """Add the task's points to the posteriors of its heads, and see how sharp they predict."""
-        if self.trained_features is not None:
-            self.trained_features.hold()
+        if self.network.trained is not None:
+            self.network.trained.hold()
         for label in self.heads:
             head, points = self.head(label), partial(self._of_head, label)
             self.learn_head(head, points)
@@ -211,8 +214,8 @@ class FixedFeatureMethod(Method):
                     head.sharpness.observe(head.without_itself(*some), some[1])
 
     def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
-        """Outputs `[S, B, C]`; of classes those of the predictive in closed form, S = 1."""
-        if not isinstance(self.likelihood, Gaussian):
+        """Outputs `[S, B, C]`; S = 1 of classes, in closed form, and while features are trained."""
+        if self.network.trained is not None or not isinstance(self.likelihood, Gaussian):
             of_draws["samples"] = 1
         return super().draws(x, task, **of_draws)
 

@@ -67,7 +67,7 @@ class Peers:
         Of several backward passes before a step, the mean of the sum is the sum of the means.
         """
         if self.world > 1:
-            for parameter in parameters:
+            for parameter in (p for p in parameters if p.requires_grad):
                 hook: Any = parameter.register_post_accumulate_grad_hook
                 hook(self._average_gradient)
 
