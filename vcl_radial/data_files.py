@@ -71,24 +71,60 @@ class ImageFiles:
         return sum(map(len, self.train)) + sum(map(len, self.test))
 
 
-def check_feature_file(path: Path) -> None:
-    """See that a file has the arrays `train` and `test`, without reading them.
+def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
+    """See that a file has the arrays `train` `[N, D]` and `test` `[M, D]`, by their headers.
+
+    Args:
+        path: of an .npz file.
+        rows: N and M, where they are known.
 
     Raises:
-        DataError: it is not there, is no .npz file, or lacks an array.
+        DataError: it is not there, is no .npz file, or its arrays are not of these shapes.
     """
     try:
         with zipfile.ZipFile(path) as file:
             names = {name.removesuffix(".npy") for name in file.namelist()}
+            if missing := sorted({"train", "test"} - names):
+                raise DataError(
+                    f"{path}: has no array {missing[0]!r}; write it with "
+                    "numpy.savez(FILE, train=..., test=...)"
+                )
+            widths = [
+                _width(path, file, name, count)
+                for name, count in zip(("train", "test"), rows or (None, None), strict=True)
+            ]
     except OSError as error:
         raise DataError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     except zipfile.BadZipFile:
         raise DataError(f"{path}: is no .npz file; write it with numpy.savez") from None
-    if missing := {"train", "test"} - names:
+    if widths[0] != widths[1]:
         raise DataError(
-            f"{path}: has no array {sorted(missing)[0]!r}; write it with "
-            "numpy.savez(FILE, train=..., test=...)"
+            f"{path}: rows of train have {widths[0]} numbers and rows of test {widths[1]}; write "
+            "features of one network"
         )
+
+
+def _width(path: Path, file: zipfile.ZipFile, name: str, count: int | None) -> int:
+    """D of an array of a feature file, of `count` rows where that is known.
+
+    Raises:
+        DataError: it is of another shape, or not of real numbers.
+    """
+    from numpy.lib import format as npy
+
+    try:
+        with file.open(f"{name}.npy") as array:
+            read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+            shape, _, dtype = read[npy.read_magic(array)](array)
+    except (KeyError, ValueError, EOFError, zlib.error, zipfile.BadZipFile):
+        raise DataError(f"{path}: {name} cannot be read; write the file again") from None
+    if dtype.kind not in "fiub":
+        raise DataError(f"{path}: {name} has to hold real numbers, and is of type {dtype}")
+    if len(shape) != 2 or 0 in shape or count not in (None, shape[0]):
+        raise DataError(
+            f"{path}: {name} must be [{count or 'N'}, D], a row for each image, and is {[*shape]}"
+        )
+    return int(shape[1])
 
 
 def check_data(
@@ -117,17 +153,17 @@ def check_data(
         user_files(root, PUBLISHED_FOLDERS[dataset])
 
 
-def table_path(table: str, beside: Path | None = None) -> Path:
-    """The CSV file that `[data] table` names.
+def file_path(name: str, beside: Path | None = None) -> Path:
+    """The file that a benchmark names: the CSV file of `table`, or that of `features`.
 
     A relative path is one from the folder of the benchmark's TOML file if there is such a file,
     else one from the current folder, as on the command line.
 
     Args:
-        table: as it is written there.
+        name: as it is written there.
         beside: the TOML file; None of a benchmark that is shipped.
     """
-    path = expanded(Path(table))
+    path = expanded(Path(name))
     if beside is not None and (there := beside.parent / path).is_file():
         return there
     return path

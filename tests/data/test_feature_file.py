@@ -4,9 +4,12 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from vcl_radial.cli import main
 from vcl_radial.data.streams import build_stream, load_dataset
+from vcl_radial.data.streams.known import rows_of
+from vcl_radial.errors import DataError
 from vcl_radial.runs.catalogue import plan
 
 RUN = ["run", "split-digits-multi-head", "--method", "naive", "--set", "epochs=1", "hidden=[8]"]
@@ -57,9 +60,13 @@ def test_without_features_a_spec_is_as_it_was():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"train": np.zeros((3, 64))}, r"train must be \[\d+, D\], a row for each image of digits"),
+        ({"train": np.zeros((3, 64))}, r"train must be \[1442, D\], .* is \[3, 64\]"),
+        ({"test": np.zeros((355, 0))}, r"test must be \[355, D\]"),
+        ({"test": np.zeros((355, 30))}, "rows of train have 64 numbers and rows of test 30"),
         ({"test": np.full((355, 64), np.nan)}, "test has numbers that are not finite"),
-        ({"train": np.array([{}], dtype=object)}, "train cannot be read"),
+        ({"test": np.full((355, 64), 1e300)}, "test has numbers that are not finite"),
+        ({"train": np.array([{}], dtype=object)}, "real numbers, and is of type object"),
+        ({"train": np.zeros((1442, 64), complex)}, "real numbers, and is of type complex128"),
     ],
 )
 def test_a_file_that_does_not_fit_is_named(tmp_path, capsys, parts, message):
@@ -83,3 +90,36 @@ def test_a_file_that_is_none_is_named(tmp_path, capsys):
         error = capsys.readouterr().err
         assert name in error
         assert message in error
+
+
+def test_a_file_is_looked_for_beside_the_benchmark(tmp_path):
+    write(tmp_path / "rows.npz")
+    benchmark = tmp_path / "mine.toml"
+    benchmark.write_text('[stream]\ndataset = "digits"\nfeatures = "rows.npz"\n')
+    (run,) = plan(str(benchmark), ["naive"], [0])
+    assert run.stream.features == str(tmp_path / "rows.npz")
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "rows.npz"
+    digits = load_dataset("digits")
+    np.savez_compressed(path, train=digits.train_x.flatten(1), test=digits.test_x.flatten(1))
+    content = path.read_bytes()
+    path.write_bytes(content[:3000] + bytes(200) + content[3200:])
+    with pytest.raises(DataError, match=r"rows\.npz: train is damaged; write the file again"):
+        load_dataset("digits", features=str(path))
+    assert rows_of("digits") == (len(digits.train_x), len(digits.test_x))
+
+
+def test_features_of_a_folder_of_images_take_their_place(tmp_path):
+    for name in ("a/1.png", "a/2.png", "b/1.png", "b/2.png", "b/3.png"):
+        path = tmp_path / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.random.default_rng(0).integers(0, 255, (4, 4), np.uint8)).save(path)
+    images = load_dataset("image-folder", tmp_path / "images")
+    np.savez(tmp_path / "rows.npz", train=[[0], [1], [2]], test=[[3], [4]])
+    rows = load_dataset("image-folder", tmp_path / "images", features=str(tmp_path / "rows.npz"))
+    assert rows.train_x.tolist() == [[0], [1], [2]]
+    assert rows.train_y.equal(images.train_y)
+    assert rows.test_y.equal(images.test_y)
+    assert rows.class_names == ("a", "b")

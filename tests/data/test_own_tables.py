@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from vcl_radial.data.tables import FEWEST_ROWS, load_table, random_splits
-from vcl_radial.data_files import check_table, table_path
+from vcl_radial.data_files import check_table, file_path
 from vcl_radial.errors import DataError, UserError
 
 ROWS = 30
@@ -201,12 +201,12 @@ def test_a_table_is_sought_beside_its_benchmark_and_then_in_the_current_folder(
     table, tmp_path, monkeypatch
 ):
     benchmark = tmp_path / "flats.toml"
-    assert table_path("flats.csv", benchmark) == table
+    assert file_path("flats.csv", benchmark) == table
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other").mkdir()
-    assert table_path("flats.csv", tmp_path / "other" / "x.toml") == Path("flats.csv")
-    assert table_path("flats.csv") == Path("flats.csv")
-    assert table_path(str(table), tmp_path / "other" / "x.toml") == table
+    assert file_path("flats.csv", tmp_path / "other" / "x.toml") == Path("flats.csv")
+    assert file_path("flats.csv") == Path("flats.csv")
+    assert file_path(str(table), tmp_path / "other" / "x.toml") == table
 
 
 def test_the_header_is_checked_before_anything_heavy_is_imported(table):

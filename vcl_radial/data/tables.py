@@ -98,7 +98,7 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
     file whose name ends in `.gz` is decompressed.
 
     Args:
-        path: the file; `data_files.table_path` finds what a benchmark names.
+        path: the file; `data_files.file_path` finds what a benchmark names.
         target: the column to be predicted.
         splits: how many; see `random_splits`.
 

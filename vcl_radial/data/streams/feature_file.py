@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +27,15 @@ def with_features(data: ImageData, path: Path) -> ImageData:
     Raises:
         DataError: there is no such file, or its arrays do not fit the images.
     """
-    check_feature_file(path)
+    check_feature_file(path, (len(data.train_x), len(data.test_x)))
     parts: dict[str, Any] = {}
-    for name, images in (("train", data.train_x), ("test", data.test_x)):
+    for name in ("train", "test"):
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # What float32 cannot hold is not finite in it.
+            with np.load(path, allow_pickle=False) as file, np.errstate(over="ignore"):
                 rows = np.asarray(file[name], dtype=np.float32)
-        except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path}: {name} cannot be read ({error}); write it again") from None
-        if rows.ndim != 2 or len(rows) != len(images):
-            raise DataError(
-                f"{path}: {name} must be [{len(images)}, D], a row for each image of {data.name}, "
-                f"and is {[*rows.shape]}"
-            )
+        except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile):
+            raise DataError(f"{path}: {name} is damaged; write the file again") from None
         if not np.isfinite(rows).all():
             raise DataError(f"{path}: {name} has numbers that are not finite; write it again")
         parts[f"{name}_x"] = torch.from_numpy(rows)

@@ -17,6 +17,16 @@ TRAIN_COUNTS: Mapping[str, tuple[int, ...]] = {
 }
 """Training images of each class."""
 
+TEST_COUNTS: Mapping[str, int] = {"fashion-mnist": 10_000, "mnist": 10_000, "digits": 355}
+"""Test images."""
+
+
+def rows_of(dataset: str) -> tuple[int, int] | None:
+    """The numbers of training and test images of a data set, or None where they are not known."""
+    if dataset not in TRAIN_COUNTS:
+        return None
+    return sum(TRAIN_COUNTS[dataset]), TEST_COUNTS[dataset]
+
 
 def task_sizes(settings: Mapping[str, Any]) -> list[int] | None:
     """Training points of each task of a stream, or None where only reading the data tells.

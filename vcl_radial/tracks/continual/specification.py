@@ -14,6 +14,7 @@ from pydantic import model_validator
 
 from vcl_radial import outside
 from vcl_radial.data.streams.choices import checked_order, classes_per_task, default_tasks
+from vcl_radial.data.streams.known import rows_of
 from vcl_radial.data_files import (
     FOLDER_DATASETS,
     check_data,
@@ -57,7 +58,7 @@ class Run(RunSpec):
         if settings.dataset == IMAGE_FOLDER and settings.kind == "split":
             filled["tasks"] = self._tasks_of_folder(required_root(IMAGE_FOLDER, data_dir))
         if settings.features is not None:
-            check_feature_file(Path(settings.features))
+            check_feature_file(Path(settings.features), rows_of(settings.dataset))
         of_user = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
         if of_user or settings.features is not None:
             check_data(settings.dataset, data_dir)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.data_files import image_files, required_root
+from vcl_radial.data_files import file_path, image_files, required_root
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
@@ -46,6 +46,15 @@ class Continual(Track[Run]):
     }
     worker_modules = WORKER_MODULES
     has_lanes = True
+
+    def variants(
+        self, tables: Mapping[str, Any], benchmark: Path | None = None
+    ) -> list[Mapping[str, Any]]:
+        """One run; a file of features may lie beside the benchmark's."""
+        stream = tables["stream"]
+        if isinstance(features := stream.get("features"), str):
+            stream = {**stream, "features": str(file_path(features, benchmark))}
+        return [{**tables, "stream": stream}]
 
     def check_runs(self, runs: Sequence[Run]) -> None:
         """As before `vcl-radial run`."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.data_files import table_path
+from vcl_radial.data_files import file_path
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
@@ -68,7 +68,7 @@ class Regression(Track[Run]):
             of_tables = [{**data, "set": one} for one in having or sets]
         else:
             if isinstance(data.get("table"), str):
-                data["table"] = str(table_path(data["table"], benchmark))
+                data["table"] = str(file_path(data["table"], benchmark))
                 data.setdefault("splits", files.TABLE_SPLITS)
             of_tables = [data]
         return [
