@@ -57,9 +57,9 @@ def test_the_table_of_a_sequence_has_the_bytes_carried_where_they_are_known():
     plain = tables.gap_table(tables.gaps(rows), "log_likelihood")
     # Runs of all rows at once carry nothing.
     known = rows.assign(carried_bytes=np.where(rows["slice"] > 0, 1234.0, np.nan))
-    found = tables.gaps(known)
-    assert found["carried_bytes"].tolist() == [1234.0]
-    table = tables.gap_table(found, "log_likelihood")
+    gaps = tables.gaps(known)
+    assert gaps["carried_bytes"].tolist() == [1234.0]
+    table = tables.gap_table(gaps, "log_likelihood")
     assert [column.heading for column in table.heads] == [
         *(column.heading for column in plain.heads),
         "carried",

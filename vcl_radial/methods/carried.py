@@ -53,8 +53,8 @@ def _tensors(state: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
         for key, value in state.items():
             yield from _tensors(value, f"{name}.{key}")
     elif isinstance(state, list | tuple):
-        for place, value in enumerate(state):
-            yield from _tensors(value, f"{name}.{place}")
+        for index, value in enumerate(state):
+            yield from _tensors(value, f"{name}.{index}")
 
 
 def _digest(tensor: Tensor) -> bytes:

@@ -88,9 +88,9 @@ def test_a_window_of_half_the_side_is_a_crop_twice_as_large():
     images = smooth(size=H)
     # The window from column 4 and row 10 on, 16 by 16 pixels.
     middle = ((4 + 8) / H * 2 - 1, (10 + 8) / H * 2 - 1)
-    found = changed(images, changes(batch=2, window=0.5, middle=middle))
+    cropped = changed(images, changes(batch=2, window=0.5, middle=middle))
     expected = F.resized_crop(images, 10, 4, 16, 16, [H, H], antialias=False)
-    close(found[..., 1:-1, 1:-1], expected[..., 1:-1, 1:-1], atol=0.05)
+    close(cropped[..., 1:-1, 1:-1], expected[..., 1:-1, 1:-1], atol=0.05)
 
 
 def test_a_window_of_twice_the_side_shows_all_of_it_amid_black():
