@@ -26,6 +26,24 @@ def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys
     assert (tmp_path / "price.png").stat().st_size > 10_000
 
 
+def test_a_benchmark_of_the_users_own_is_measured(tmp_path):
+    benchmark = tmp_path / "mine.toml"
+    benchmark.write_text('[stream]\ndataset = "digits"\nheads = "single"\n')
+    assert main(["price", str(benchmark), "--to", str(tmp_path), *SMALL]) == 0
+    assert "accuracy (%)" in (tmp_path / "README.md").read_text()
+
+
+def test_a_table_of_the_users_own_is_measured_once(tmp_path, capsys):
+    rows = [f"{a},{a * a % 7},{a % 5}" for a in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
+    benchmark = tmp_path / "mine.toml"
+    table = 'table = "rows.csv"\ntarget = "y"\nslices = 3\n'
+    benchmark.write_text(f'track = "regression"\n[data]\n{table}')
+    for _ in range(2):
+        assert main(["price", str(benchmark), "--to", str(tmp_path), *SMALL]) == 0
+    assert capsys.readouterr().out.count("mine/rows seed 0  full:") == 1
+
+
 def test_more_seeds_are_added(tmp_path):
     assert price(tmp_path) == 0
     assert price(tmp_path, "--seeds", "2") == 0

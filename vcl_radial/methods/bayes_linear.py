@@ -137,9 +137,7 @@ class NormalGamma:
 
     def quadratic(self, phi: Tensor) -> Tensor:
         """H = phi' precision^-1 phi of features `[n, D]`; `[n]`."""
-        white = torch.linalg.solve_triangular(self.root, phi.double().T, upper=False)
-        squares: Tensor = white.square().sum(0)
-        return squares
+        return quadratic(self.root, phi)
 
     def predictive(self, phi: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The Student-t predictive of targets at features `[n, D]`: location, scale, degrees.
@@ -156,6 +154,13 @@ class NormalGamma:
         precision: Tensor = Gamma(self.shape, self.rate).sample()
         drawn: Tensor = self.mean + moved / precision.sqrt()
         return drawn
+
+
+def quadratic(root: Tensor, phi: Tensor) -> Tensor:
+    """H = phi' (L L')^-1 phi of features `[n, D]` and a lower triangular root L; `[n]` float64."""
+    white = torch.linalg.solve_triangular(root, phi.double().T, upper=False)
+    squares: Tensor = white.square().sum(0)
+    return squares
 
 
 def prior_precision(sums: Sums, prior: NormalGamma) -> float:

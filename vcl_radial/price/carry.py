@@ -18,7 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcl_radial.methods.bayes_linear import NOISE, NormalGamma, Sums, prior_precision
+from vcl_radial.methods.bayes_linear import (
+    NOISE,
+    NormalGamma,
+    Sums,
+    prior_precision,
+    quadratic,
+)
 from vcl_radial.price.radial import RadialShape
 from vcl_radial.price.scores import Prediction
 from vcl_radial.price.shapes import Full, Shape
@@ -69,7 +75,7 @@ class Carried:
     Attributes:
         mean: `[D, C]`.
         precision: in units of tau, `[D, D]`.
-        held: w P + G of the last task, of which the mean is the optimum.
+        held: a root of w P + G of the last task, of which the mean is the optimum.
     """
 
     mean: Tensor
@@ -84,8 +90,7 @@ class Carried:
 
     def predict(self, points: Points) -> Prediction:
         """Of points."""
-        phi = points.phi.double()
-        return Prediction(phi @ self.mean, 1 + quadratic(self.root, phi))
+        return Prediction(points.phi.double() @ self.mean, 1 + quadratic(self.root, points.phi))
 
     def divergence(self, exact: Carried, noise: float) -> float:
         """KL(q || p) to the exact posterior p, over all weights, in nats."""
@@ -110,7 +115,7 @@ class CarriedRadial:
         q: in groups.
         shape: its family.
         mean: `[D, C]`.
-        held: as if it were Gaussian.
+        held: as if it were Gaussian, see `Carried`.
         noise: tau.
     """
 
@@ -137,13 +142,6 @@ class CarriedRadial:
         return float(cross - self.q.entropy().sum())
 
 
-def quadratic(root: Tensor, phi: Tensor) -> Tensor:
-    """H = phi' (L L')^-1 phi of rows `[n, D]`, `[n]`."""
-    white = torch.linalg.solve_triangular(root, phi.T, upper=False)
-    squares: Tensor = white.square().sum(0)
-    return squares
-
-
 def precisions(stream: LinearStream, model: Model, shape: Shape) -> list[Tensor]:
     """What is carried of the precision before the first task and after every one."""
     after = [model.prior]
@@ -159,9 +157,8 @@ def carry(
     mean = torch.zeros(model.d, model.outputs, dtype=torch.float64)
     for number, task in enumerate(stream.tasks):
         prior = after[number] * (weight if number else 1.0)
-        held = prior + task.sums.squared
-        root = torch.linalg.cholesky(held)
-        mean = torch.cholesky_solve(prior @ mean + task.sums.cross, root)
+        held = torch.linalg.cholesky(prior + task.sums.squared)
+        mean = torch.cholesky_solve(prior @ mean + task.sums.cross, held)
         yield Carried(mean, after[number + 1], held)
 
 
@@ -172,8 +169,7 @@ def carry_radial(
     q: Any = shape.start(model.d, model.outputs, model.alpha, model.noise)
     for number, task in enumerate(stream.tasks):
         w = weight if number else 1.0
-        held = shape.held(q, task.sums, model.noise, w)
-        q = shape.update(q, task.sums, model.noise, w)
+        q, held = shape.update(q, task.sums, model.noise, w)
         mean = q.mean.reshape(model.outputs, model.d).T
         yield CarriedRadial(q, shape, mean, held, model.noise)
 
@@ -188,6 +184,5 @@ def without_itself(carried: Carried | CarriedRadial, points: Points, targets: Te
 
     m'phi - h y with h of the precision whose optimum m is; see `vcl_radial.methods.bayes_linear`.
     """
-    phi = points.phi.double()
-    h = quadratic(torch.linalg.cholesky(carried.held), phi)[:, None]
-    return phi @ carried.mean - h * targets
+    h = quadratic(carried.held, points.phi)[:, None]
+    return points.phi.double() @ carried.mean - h * targets

@@ -15,7 +15,7 @@ from filelock import FileLock
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
-from vcl_radial.price.streams import FEATURES, specs, stream_of
+from vcl_radial.price.streams import FEATURES, name_of, specs, stream_of
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.catalogue import load, track_of
@@ -68,7 +68,7 @@ def price_all(
     ]
     make_folder(to)
     for spec, seed in planned:
-        stream, of_stream = _name(spec), _settings(spec)
+        stream, of_stream = name_of(spec), _settings(spec)
         if _is_there(read(to), stream, seed, of_stream, to):
             continue
         started = time.perf_counter()
@@ -119,11 +119,6 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
 def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
     track = track_of(load("benchmark", benchmark)).name
     return specs(benchmark, seed, {**SETTINGS.get(track, {}), **settings})
-
-
-def _name(spec: Any) -> str:
-    table = getattr(getattr(spec, "data", None), "set", None)
-    return f"{spec.benchmark}/{spec.data.name}" if table else str(spec.benchmark)
 
 
 def _command(benchmark: str, settings: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -43,6 +44,7 @@ NUMBER_BYTES = 8
 COLUMNS = (
     "stream",
     "seed",
+    "scored_by",
     "shape",
     "weight",
     "chosen",
@@ -56,12 +58,13 @@ COLUMNS = (
 )
 """Of the table: a line for every shape and weight of a stream and seed.
 
-`two_tasks` is the score on held-out points after two tasks; `chosen` says by what the weight was
-chosen: "two tasks" by that, "oracle" by the score itself, "both", or nothing. Scores are those of
-`vcl_radial.price.scores`, means over the test points of all tasks in the end, `forgetting` is the
-mean over the tasks before the last of what the score was after the task less what it is in the end;
-KL in nats, NLL in nats a point, ECE in per cent; NLL and ECE of classes alone, of chosen weights
-and weight 1. Of numbers they would say how well the first task knew the noise of all.
+`scored_by` is a name of `vcl_radial.price.scores.SCORES`, and `score` the mean over the test points
+of all tasks in the end; `two_tasks` is that on held-out points after two tasks. `chosen` says by
+what the weight was chosen: "two tasks" by that, "oracle" by the score itself, "both", or nothing.
+`forgetting` is the mean over the tasks before the last of what the score was after the task less
+what it is in the end. KL in nats, NLL in nats a point, ECE in per cent; NLL and ECE of classes
+alone, of chosen weights and weight 1. Of numbers they would say how well the first task knew the
+noise of all.
 """
 
 
@@ -93,7 +96,8 @@ def measure(
             after = list(posteriors(weight))
             of_shape.append((after, _line(stream, model, exact[-1], after, weight)))
         _choose([line for _, line in of_shape], stream)
-        common = {"stream": stream.name, "seed": seed, "shape": shape.name}
+        common = {"stream": stream.name, "seed": seed, "scored_by": stream.score}
+        common["shape"] = shape.name
         common["bytes"] = NUMBER_BYTES * (model.d * model.outputs + _numbers(shape, model))
         for after, line in of_shape:
             marked = of_classes and (line["chosen"] or line["weight"] == 1)
@@ -116,14 +120,14 @@ def _sequences(
     for shape in shapes(model.d):
         after = precisions(stream, model, shape)
         weights = WEIGHTS if not isinstance(shape, Full) else (1.0,)
-        yield shape, weights, lambda weight, after=after: carry(stream, model, after, weight)  # type: ignore[misc]
+        yield shape, weights, partial(carry, stream, model, after)
     for radial in RADIAL:
         if radial.grouping == "layer" and model.outputs == 1:
             continue  # a layer of one unit
         yield (
             radial,
             RADIAL_WEIGHTS if radial.corrected else WEIGHTS,
-            lambda weight, radial=radial: carry_radial(stream, model, radial, weight),  # type: ignore[misc]
+            partial(carry_radial, stream, model, radial),
         )
 
 

@@ -44,12 +44,12 @@ _COLUMNS = (
     "else the mean. Mean ± standard error over seeds."
 )
 
-_RADIAL, _RADIAL_BY_LAYER = RADIAL[0].name, RADIAL[1].name
+_RADIAL = RADIAL[0].name
 _FAMILIES = ("full", "rank", "blocks", "diagonal", "radial")
 
 
 def benchmarks(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Benchmark -> lines, means over its tables for every seed, shape and choice."""
+    """The lines of every benchmark, those of all its tables together."""
     return {
         str(name): lines for name, lines in results.groupby(results["stream"].str.split("/").str[0])
     }
@@ -72,12 +72,9 @@ def chosen(lines: pd.DataFrame, by: str) -> pd.DataFrame:
     return kept.groupby(["shape", "seed"], sort=False).agg(over_tables).reset_index()
 
 
-def score_of(benchmark: str) -> Score:
+def score_of(lines: pd.DataFrame) -> Score:
     """What a benchmark is scored by."""
-    from vcl_radial.runs.catalogue import load
-
-    track = load("benchmark", benchmark).track
-    return SCORES[{"continual": "accuracy", "regression": "rmse"}.get(track, "auc")]
+    return SCORES[lines["scored_by"].iloc[0]]
 
 
 def page(results: pd.DataFrame) -> str:
@@ -87,14 +84,14 @@ def page(results: pd.DataFrame) -> str:
     for name, lines in benchmarks(results).items():
         seeds = len(set(lines["seed"]))
         more = f", {len(set(lines['stream']))} tables" if "/" in lines["stream"].iloc[0] else ""
-        points = [*_sentences(name, lines), *_origin(lines)]
-        blocks: list[Block] = [_table(name, lines), Text(points=points)]
+        points = [*_sentences(lines), *_origin(lines)]
+        blocks: list[Block] = [_table(lines), Text(points=points)]
         parts.append(Section(f"{name} ({seeds} seeds{more})", blocks))
     return markdown.page(Report("The price of the approximation", parts))
 
 
-def _table(name: str, lines: pd.DataFrame) -> Table:
-    score = score_of(name)
+def _table(lines: pd.DataFrame) -> Table:
+    score = score_of(lines)
     two, oracle = chosen(lines, "two tasks"), chosen(lines, "oracle")
     of_classes = two["ece"].notna().any()
     columns: list[Column | str] = [
@@ -136,9 +133,9 @@ def _rounded(value: float) -> str:
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
-def _sentences(name: str, lines: pd.DataFrame) -> list[str]:
+def _sentences(lines: pd.DataFrame) -> list[str]:
     """What the shape of the posterior is worth, beside its correlations."""
-    two, score = chosen(lines, "two tasks"), score_of(name)
+    two, score = chosen(lines, "two tasks"), score_of(lines)
     scores = two.pivot(index="seed", columns="shape", values="score")
     pairs = (
         (
@@ -148,7 +145,7 @@ def _sentences(name: str, lines: pd.DataFrame) -> list[str]:
         ),
         ("A full posterior in place of a mean-field Gaussian", Full.name, Diagonal.name),
     )
-    said = []
+    sentences = []
     for change, shape, reference in pairs:
         if shape not in scores or reference not in scores:
             continue
@@ -156,8 +153,10 @@ def _sentences(name: str, lines: pd.DataFrame) -> list[str]:
         mean, error = mean_and_standard_error(away)
         p = sign_flip_test(away)
         by = with_spread(mean, error, score.decimals, sign=True)
-        said.append(f"{change} changes {score.heading} by {by} ({len(away)} seeds, p = {p:.2g}).")
-    return said
+        sentences.append(
+            f"{change} changes {score.heading} by {by} ({len(away)} seeds, p = {p:.2g})."
+        )
+    return sentences
 
 
 def _origin(lines: pd.DataFrame) -> list[str]:
@@ -179,7 +178,11 @@ def draw(results: pd.DataFrame) -> Picture:
     colours = dict(
         zip(_FAMILIES, (s.colour for s in method_styles(_FAMILIES).values()), strict=True)
     )
-    titles = [f"{n}: {what}" for n in all_lines for what in (score_of(n).heading, "KL (nats)")]
+    titles = [
+        f"{name}: {heading}"
+        for name, lines in all_lines.items()
+        for heading in (score_of(lines).heading, "KL (nats)")
+    ]
     key = [key_line(name, colour) for name, colour in colours.items()]
     notes = ["mean over seeds, the prior's weight chosen on two tasks"]
     title = "The price of the approximation"
@@ -187,7 +190,7 @@ def draw(results: pd.DataFrame) -> Picture:
         figure,
         all_axes,
     ):
-        for number, (_, lines) in enumerate(all_lines.items()):
+        for number, lines in enumerate(all_lines.values()):
             means = chosen(lines, "two tasks").groupby("shape", sort=False).mean(numeric_only=True)
             for axes, value in zip(all_axes[2 * number :], ("score", "kl"), strict=False):
                 _panel(axes, means, value, colours)

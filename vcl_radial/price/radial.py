@@ -9,9 +9,9 @@ with Eq. 44 it is in closed form, and the past counts 1 / n of what it does in B
 
     (w Q + G) m = w Q m_0 + B,    s^2 = n / (tau (Q + diag G)),    Q = 1 / (tau s_0^2)
 
- The means are those of the optimum at the
-weight of the prior that was asked for, and the scales those at weight 1 for these means: the weight
-says how firmly the past is held, and not how certain it is.
+The means are those of the optimum at the weight of the prior that was asked for, and the scales
+those at weight 1 for these means: the weight says how firmly the past is held, and not how certain
+it is.
 """
 
 from __future__ import annotations
@@ -73,21 +73,22 @@ class RadialShape:
     def _scales(self, q: Posterior, d: int) -> Tensor:
         return q.scale.reshape(-1, d).T
 
-    def held(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Tensor:
-        """Weight P + G, with P the precision in units of the noise with which the past is held.
+    def _held(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Tensor:
+        """Weight Q, the precision in units of the noise with which the past is held, `[D]`.
 
         It is that of the prior's variances, were the prior Gaussian. Eq. 44 has ||a||^2 / 2 alone
         for the means, which holds them with 1 / scale^2, one nth of the precision.
         """
         d = len(sums.cross)
         variance = self.variances(prior, d) if self.corrected else self._scales(prior, d).square()
-        precision = weight / (noise * variance.mean(1))
         # At least what rounding needs, where scales have grown without limit.
         least = 1e-10 * float(sums.squared.diagonal().mean())
-        return sums.squared + precision.clamp(min=least).diag()
+        return (weight / (noise * variance.mean(1))).clamp(min=least)
 
-    def update(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Radial:
-        """The posterior after a task's points.
+    def update(
+        self, prior: Posterior, sums: Sums, noise: float, weight: float
+    ) -> tuple[Radial, Tensor]:
+        """The posterior after a task's points, and L with L L' = weight Q + G.
 
         Args:
             prior: what is carried, in groups.
@@ -95,19 +96,18 @@ class RadialShape:
             noise: tau.
             weight: of the KL, for the means.
         """
-        held = self.held(prior, sums, noise, weight)
-        root = torch.linalg.cholesky(held)
+        held = self._held(prior, sums, noise, weight)
+        root = torch.linalg.cholesky(sums.squared + held.diag())
         d, outputs = sums.cross.shape
+        # Were the prior Gaussian, these were the variances.
+        precision = noise * (self._held(prior, sums, noise, 1.0) + sums.squared.diagonal())
+        n = prior.mean.shape[-1]
+        scale = self.in_groups((n / precision).sqrt()[:, None].expand(d, outputs))
+        if self.corrected:
+            return self._optimum(prior, sums, noise, weight, root, scale), root
         start = prior.mean.reshape(outputs, d).T
-        of_past = (held - sums.squared) @ start
-        # Were the prior Gaussian, these were the means and the variances.
-        mean = torch.cholesky_solve(of_past + sums.cross, root)
-        precision = noise * (self.held(prior, sums, noise, 1.0)).diagonal()
-        n = self.in_groups(start).shape[-1]
-        scale = (n / precision).sqrt()[:, None].expand(d, outputs)
-        if not self.corrected:
-            return RadialEq44(self.in_groups(mean).contiguous(), self.in_groups(scale).contiguous())
-        return self._optimum(prior, sums, noise, weight, root, self.in_groups(scale))
+        mean = torch.cholesky_solve(held[:, None] * start + sums.cross, root)
+        return RadialEq44(self.in_groups(mean).contiguous(), scale.contiguous()), root
 
     def _optimum(
         self,

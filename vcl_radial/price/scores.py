@@ -30,10 +30,6 @@ class Score(NamedTuple):
     decimals: int = 1
 
 
-def _accuracy(outputs: Tensor, y: Tensor) -> float:
-    return 100 * float((outputs.argmax(1) == y).double().mean())
-
-
 def _auc(outputs: Tensor, y: Tensor) -> float:
     # The outputs are about the levels' probabilities.
     return float(auc((y >= REFERABLE_FROM).numpy(), outputs[:, REFERABLE_FROM:].sum(1).numpy()))
@@ -44,7 +40,7 @@ def _rmse(outputs: Tensor, y: Tensor) -> float:
 
 
 SCORES: Mapping[str, Score] = {
-    "accuracy": Score(_accuracy, "accuracy (%)"),
+    "accuracy": Score(metrics.accuracy, "accuracy (%)"),
     "auc": Score(_auc, "AUC (%)"),
     "rmse": Score(_rmse, "RMSE (standard deviations)", higher_is_better=False, decimals=3),
 }

@@ -52,6 +52,12 @@ def specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
     return planned
 
 
+def name_of(spec: Any) -> str:
+    """Of a run's stream: its benchmark, and the table where that may have several."""
+    table = f"/{spec.data.name}" if spec.TRACK == "regression" else ""
+    return f"{spec.benchmark}{table}"
+
+
 def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
     """The task sequence of a run.
 
@@ -83,13 +89,13 @@ def _images(spec: Any, data_dir: Path | None) -> LinearStream:
             name,
             model,
             stream.n_classes,
-            lambda number=number: _pieces(*part(number, "train")),  # type: ignore[misc]
-            part(number, "validation"),
-            part(number, "test"),
+            _pieces(*part(number, "train")),
+            _pieces(*part(number, "validation")),
+            _joined(model, _pieces(*part(number, "test"))),
         )
         for number, name in enumerate(stream.task_names)
     ]
-    return LinearStream(spec.benchmark, "accuracy", stream.n_classes, tasks)
+    return LinearStream(name_of(spec), "accuracy", stream.n_classes, tasks)
 
 
 def _table(spec: Any, data_dir: Path | None) -> LinearStream:
@@ -100,7 +106,7 @@ def _table(spec: Any, data_dir: Path | None) -> LinearStream:
 
     data = load_data(spec.data, data_dir)
     lanes = LaneSplits(data, [spec.seed])
-    x, y, test = lanes.train.x[0], lanes.train.y[0], (lanes.test.x[0], lanes.test.y[0])
+    x, y = lanes.train.x[0], lanes.train.y[0]
     recipe = spec.recipe
     with own_randomness(spec.seed, _CPU):
         network = network_of_rows(recipe, x.shape[1], 1, hidden=recipe.hidden or [data.hidden])
@@ -108,18 +114,19 @@ def _table(spec: Any, data_dir: Path | None) -> LinearStream:
         in_order = [rows[torch.randperm(len(rows))] for rows in slices(x, spec.data.slices or 1)]
     parts = [rows.tensor_split([max(1, round(HELD_OUT * len(rows)))]) for rows in in_order]
     model.features.fit(lambda: iter([x[parts[0][1]]]))
+    test = _joined(model, _pieces(lanes.test.x[0], lanes.test.y[0]))
     tasks = [
         _task(
             f"slice {number + 1}",
             model,
             1,
-            lambda learned=learned: _pieces(x[learned], y[learned]),  # type: ignore[misc]
-            (x[held_out], y[held_out]),
+            _pieces(x[learned], y[learned]),
+            _pieces(x[held_out], y[held_out]),
             test,
         )
         for number, (held_out, learned) in enumerate(parts)
     ]
-    return LinearStream(f"{spec.benchmark}/{spec.data.name}", "rmse", 1, tasks)
+    return LinearStream(name_of(spec), "rmse", 1, tasks)
 
 
 def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
@@ -147,14 +154,18 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
         )
         return ((batch.x, batch.y) for batch in batches)
 
-    tasks = []
-    for site in sites:
-        held_out, test = (
-            _joined(model, pieces(site, rows)) for rows in (site.split.validation, site.split.test)
+    tasks = [
+        _task(
+            site.name,
+            model,
+            len(GRADES),
+            pieces(site, site.split.train),
+            pieces(site, site.split.validation),
+            _joined(model, pieces(site, site.split.test)),
         )
-        learned = _joined(model, pieces(site, site.split.train))
-        tasks.append(_linear_task(site.name, len(GRADES), [learned], held_out, test))
-    return LinearStream(spec.benchmark, "auc", len(GRADES), tasks)
+        for site in sites
+    ]
+    return LinearStream(name_of(spec), "auc", len(GRADES), tasks)
 
 
 _STREAMS: dict[str, Callable[[Any, Path | None], LinearStream]] = {
@@ -178,32 +189,19 @@ def _task(
     name: str,
     model: Any,
     outputs: int,
-    learned: Callable[[], Iterator[Rows]],
-    held_out: Rows,
-    test: Rows,
-) -> LinearTask:
-    pieces = (_joined(model, iter([piece])) for piece in learned())
-    return _linear_task(
-        name,
-        outputs,
-        pieces,
-        _joined(model, _pieces(*held_out)),
-        _joined(model, _pieces(*test)),
-    )
-
-
-def _linear_task(
-    name: str, outputs: int, learned: Any, held_out: Points, test: Points
+    learned: Iterator[Rows],
+    held_out: Iterator[Rows],
+    test: Points,
 ) -> LinearTask:
     some: list[Points] = []
 
     def batches() -> Iterator[tuple[Tensor, Tensor]]:
         for piece in learned:
-            some.append(piece)
-            yield piece.phi, unit_vectors(piece.y, outputs)
+            some.append(_joined(model, iter([piece])))
+            yield some[-1].phi, unit_vectors(some[-1].y, outputs)
 
-    like = torch.zeros(held_out.phi.shape[1], outputs, dtype=torch.float64)
+    like = torch.zeros(test.phi.shape[1], outputs, dtype=torch.float64)
     sums = Sums.of(batches(), like)
     step = max(1, sums.count // _SOME)
     few = Points(torch.cat([p.phi[::step] for p in some]), torch.cat([p.y[::step] for p in some]))
-    return LinearTask(name, sums, few, held_out, test)
+    return LinearTask(name, sums, few, _joined(model, held_out), test)
