@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from vcl_radial.metrics import mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics import holm, mean_and_standard_error, sign_flip_test
 
 values = st.lists(st.floats(0.0, 100.0), min_size=2, max_size=20)
 
@@ -81,3 +81,18 @@ def test_without_or_with_too_many_seeds_there_is_no_exact_test():
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_difference_that_is_not_finite_tells_nothing(value):
     assert math.isnan(sign_flip_test([1.0, value, 2.0]))
+
+
+def test_holm_agrees_with_a_hand_worked_example():
+    # 3 x 0.01, 2 x 0.03 and 0.04, which may not be below the one before it.
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12))
+def test_holm_lies_between_no_correction_and_that_of_bonferroni_and_keeps_the_order(p):
+    corrected = holm(p)
+    for raw, value in zip(p, corrected, strict=True):
+        assert raw <= value <= min(1.0, len(p) * raw) + 1e-12
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    assert [corrected[i] for i in order] == sorted(corrected)

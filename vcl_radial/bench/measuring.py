@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -85,15 +85,25 @@ def read(folder: Path) -> dict[str, Record]:
 def _write_page(to: Path) -> list[str]:
     """Table, page and figures of all that the folder holds; the figures' files."""
     records = read(to)
-    measured = {}
-    for name, of_section in records.items():
-        pictures = [p for p in _module(name).PICTURES if p.drawn(of_section.rows)]
-        for picture in pictures:
-            save(picture.draw(of_section.rows), to / picture.name)
-        measured[name] = Measured(sections()[name], of_section, pictures)
+    measured = with_pictures(records)
+    for of in measured.values():
+        for picture in of.pictures:
+            save(picture.draw(of.record.rows), to / picture.name)
     write_atomically(to / "speed.csv", page.to_csv(records))
     write_atomically(to / "README.md", page.to_markdown(measured))
     return [f"{picture.name}.png" for of in measured.values() for picture in of.pictures]
+
+
+def with_pictures(records: Mapping[str, Record]) -> dict[str, Measured]:
+    """Sections with the pictures that their rows can be drawn as."""
+    return {
+        name: Measured(
+            sections()[name],
+            of_section,
+            [p for p in _module(name).PICTURES if p.drawn(of_section.rows)],
+        )
+        for name, of_section in records.items()
+    }
 
 
 def _module(section: str) -> Any:

@@ -16,7 +16,7 @@ from vcl_radial.metrics.continual import (
     recency_bias,
     summary,
 )
-from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics.seeds import holm, mean_and_standard_error, sign_flip_test
 
 if TYPE_CHECKING:
     from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
@@ -31,6 +31,7 @@ __all__ = [
     "expected_calibration_error",
     "forgetting",
     "forward_transfer",
+    "holm",
     "learning_accuracy",
     "mean_and_standard_error",
     "minimum_accuracy",

@@ -65,6 +65,28 @@ def sign_flip_test(differences: Sequence[float]) -> float:
     return 2.0 * float((len(second) - below).sum()) / 2.0**n
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number by Holm's step-down rule (Holm 1979).
+
+        p'_(i) = max over j <= i of  min(1, (m - j + 1) p_(j)),    p_(1) <= ... <= p_(m)
+
+    Args:
+        p_values: m of them, in any order; one that is nan stays so, and counts.
+
+    Returns:
+        The corrected ones, in the same order: with all below alpha rejected, the chance of one
+        false rejection or more is at most alpha.
+    """
+    corrected = [math.nan] * len(p_values)
+    largest = 0.0
+    known = [i for i, p in enumerate(p_values) if not math.isnan(p)]
+    order = sorted(known, key=lambda i: p_values[i])
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        corrected[i] = largest
+    return corrected
+
+
 def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Σ ±v_i for all 2^n sign patterns."""
     sums = np.zeros(1)

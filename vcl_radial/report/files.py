@@ -33,6 +33,7 @@ def write_files(report: Report, place: Path, *, benchmark: str, runs: Path) -> D
         UserError: a file cannot be written.
     """
     texts = {name: text for section in report.sections for name, text in section.files.items()}
+    texts |= report.files
     texts["summary.md"] = markdown.page(report)
     if any(section.folded for section in report.sections):
         texts["details.md"] = markdown.page(report, folded=True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from typing import Any
 
+from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Facts
+
+FILE = "origin.csv"
 
 Environment = Mapping[str, Any]
 """The `environment.json` of a run, or what `vcl_radial.runs.environment.describe` gave."""
@@ -41,6 +46,26 @@ def behind(
     if known := _sorted(e["command"] for e in environments if e.get("command") is not None):
         facts.append(("command", known))
     return facts
+
+
+def of_runs(runs: Sequence[FinishedRun]) -> str:
+    """Commit, processor, version of torch and day of every run, as a CSV file."""
+    lines = [
+        {
+            "method": run.method,
+            "seed": run.spec.seed,
+            "commit": run.environment.get("commit"),
+            "processor": run.environment.get("processor"),
+            "torch": run.environment.get("packages", {}).get("torch"),
+            "finished": str(run.environment.get("finished", ""))[:10],
+        }
+        for run in runs
+    ]
+    text = StringIO()
+    writer = csv.DictWriter(text, lines[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
 
 
 def origin(command: str, environment: Environment, more: str) -> str:

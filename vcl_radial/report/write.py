@@ -9,10 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.report import evidence, manifest
+from vcl_radial.report import evidence, manifest, provenance
 from vcl_radial.report.gather import gather, notices
 from vcl_radial.report.labels import file_name, unused
-from vcl_radial.report.provenance import behind
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
@@ -135,7 +134,7 @@ def report_of(runs: Sequence[FinishedRun], data_dir: Path | None = None) -> Repo
     return Report(
         runs[0].benchmark,
         runs[0].track.sections(runs, data_dir),
-        behind(
+        provenance.behind(
             environments,
             seeds=[run.spec.seed for run in runs],
             evaluated_on=[run.spec.evaluate_on for run in runs],
@@ -146,6 +145,7 @@ def report_of(runs: Sequence[FinishedRun], data_dir: Path | None = None) -> Repo
                 [*notices(runs), *(n for e in environments for n in e.get("notices", []))]
             )
         ),
+        {provenance.FILE: provenance.of_runs(runs)},
     )
 
 

@@ -186,12 +186,14 @@ class Report:
         sections: in order.
         facts: what stands behind the numbers, as `provenance.behind` gives it.
         notices: lines that a reader has to know first.
+        files: more of what is written beside the page, by name.
     """
 
     title: str
     sections: Sequence[Section]
     facts: Facts = ()
     notices: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:

@@ -1,0 +1,60 @@
+"""Every page of reports/ is what its files make: no number on it was typed."""
+
+from pathlib import Path
+
+import pytest
+from doc_pages import ROOT
+
+from vcl_radial.report import evidence, pages
+from vcl_radial.report.write import write_report
+
+REPORTS = ROOT / "reports"
+
+
+def test_every_page_is_as_its_template_and_its_rows_make_it():
+    assert pages.differences(pages.templates(REPORTS)) == []
+
+
+def test_the_page_of_the_price_is_made_of_its_table():
+    from vcl_radial.price import command, page
+
+    folder = REPORTS / "price"
+    assert (folder / "README.md").read_text(encoding="utf-8") == page.page(command.read(folder))
+
+
+@pytest.mark.parametrize("folder", ["analysis", "seeds/rdp", "seeds/badam"])
+def test_the_pages_of_papers_are_made_of_their_records(folder):
+    from vcl_radial.papers import compute, page
+
+    place = REPORTS / folder
+    assert (place / "README.md").read_text(encoding="utf-8") == page.to_markdown(
+        compute.read(place)
+    )
+
+
+def test_the_page_of_speed_is_made_of_its_records():
+    from vcl_radial.bench import measuring, page
+
+    place = REPORTS / "speed"
+    made = page.to_markdown(measuring.with_pictures(measuring.read(place)))
+    assert (place / "README.md").read_text(encoding="utf-8") == made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "place",
+    sorted({path.parent for path in REPORTS.rglob(evidence.FILE)}),
+    ids=lambda path: "/".join(path.parts[-2:]),
+)
+def test_reports_are_made_of_the_evidence_beside_them(place: Path, tmp_path: Path):
+    # An empty folder of data, whatever is there: photographs are on the sheets alone.
+    write_report(place, tmp_path, data_dir=tmp_path)
+    made = tmp_path / place.name
+    for name in ("runs.csv", "summary.md"):
+        assert _without_sheets(place / name) == _without_sheets(made / name)
+
+
+def _without_sheets(path: Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    sheets = [line for line in lines if "sheet-" in line or line == "## Most and least certain"]
+    return [line for line in lines if line and line not in sheets]

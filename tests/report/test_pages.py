@@ -1,0 +1,102 @@
+"""Pages whose numbers are computed."""
+
+from pathlib import Path
+
+import pytest
+
+from vcl_radial.cli import main
+from vcl_radial.errors import UserError
+from vcl_radial.metrics import mean_and_standard_error, sign_flip_test
+from vcl_radial.report import pages
+from vcl_radial.report.rows import Rows
+
+CSV = """method,seed,part,auc
+radial,0,test,94.0
+radial,1,test,95.5
+radial,2,test,96.0
+gaussian,2,test,95.0
+gaussian,1,test,95.0
+gaussian,3,test,10.0
+gaussian,0,test,94.5
+gaussian,0,idrid,80.0
+"""
+
+
+@pytest.fixture
+def template(tmp_path: Path) -> Path:
+    (tmp_path / "runs.csv").write_text(CSV)
+    path = tmp_path / "README.md.jinja"
+    path.write_text(
+        '{% set test = csv("runs.csv").where(part="test") %}\n'
+        "{% for m in test.by_mean('auc') %}\n"
+        "| {{ m }} | {{ test.where(method=m).mean('auc', 2) }} |\n"
+        "{% endfor %}\n"
+        "{{ test.difference('auc', 'radial', 'gaussian') }}\n"
+    )
+    return path
+
+
+def test_a_page_is_made_of_the_rows_beside_it_and_again_when_they_change(template, capsys):
+    folder = template.parent
+    assert main(["pages", str(folder)]) == 0
+    radial = "| radial | 95.17 ± 0.60 |"
+    page = (folder / "README.md").read_text()
+    assert page.splitlines()[0] == radial
+    assert main(["pages", str(folder), "--check"]) == 0
+    capsys.readouterr()
+    (folder / "runs.csv").write_text(CSV.replace("radial,0,test,94.0", "radial,0,test,95.0"))
+    assert main(["pages", str(folder), "--check"]) == 1
+    assert f"-{radial}" in capsys.readouterr().out
+    assert (folder / "README.md").read_text() == page
+
+
+def test_a_difference_is_that_of_pairs_whatever_their_order(template):
+    rows = Rows.read(template.parent / "runs.csv").where(part="test")
+    difference = rows.difference("auc", "radial", "gaussian")
+    assert sorted(difference.values) == [-0.5, 0.5, 1.0]  # seed 3 has no pair
+    assert (difference.pairs, difference.above) == (3, 2)
+    mean, error = mean_and_standard_error([-0.5, 0.5, 1.0])
+    p = sign_flip_test([-0.5, 0.5, 1.0])
+    assert str(difference) == f"+{mean:.2f} ± {error:.2f} (p = {p:.2g})"
+    turned = rows.difference("auc", "gaussian", "radial")
+    assert turned.mean == pytest.approx(-difference.mean)
+    assert turned.p == difference.p
+
+
+def test_long_tables_become_wide_ones_with_every_value(tmp_path: Path):
+    path = tmp_path / "results.csv"
+    path.write_text("set,split,setting,metric,value\na,0,,rmse,1\na,0,,nll,2\na,1,,rmse,3\n")
+    wide = Rows.read(path).wide()
+    assert wide.values("rmse") == [1.0, 3.0]
+    assert wide.mean("nll") == "2.0"
+    path.write_text("set,metric,value\na,rmse,1\na,rmse,2\n")
+    with pytest.raises(UserError, match="twice"):
+        Rows.read(path).wide()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{{ csv('no.csv').count() }}", "no.csv: cannot be read"),
+        ("{{ csv('runs.csv').mean('nll') }}", "runs.csv: has no column nll; it has method, seed"),
+        ("{{ csv('runs.csv').where(method='ewc').count() }}", "no row has method = ewc"),
+        ("{{ csv('runs.csv').mean('method') }}", "method holds no numbers"),
+        ("{{ csv('runs.csv').difference('auc', 'radial', 'gaussian') }}", "seed is there twice"),
+        ("{{ unknown }}", "'unknown' is undefined"),
+        ("{% for x in %}", "Expected an expression"),
+        ("{{ csv('runs.csv').table.__class__.__base__.__subclasses__() }}", "unsafe"),
+    ],
+)
+def test_what_the_files_do_not_hold_is_named_with_the_line(template, capsys, line, words):
+    template.write_text(f"# A page\n\n{line}\n")
+    assert main(["pages", str(template.parent)]) == 1
+    error = capsys.readouterr().err
+    assert f"{template}:3: " in error
+    assert words in error
+    assert error.count("\n") == 1
+    assert not (template.parent / "README.md").exists()
+
+
+def test_a_folder_without_templates_says_what_one_is_named(tmp_path: Path):
+    with pytest.raises(UserError, match="holds no template"):
+        pages.templates(tmp_path)

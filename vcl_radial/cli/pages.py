@@ -1,0 +1,40 @@
+"""`vcl-radial pages`: pages whose numbers are computed from CSV files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcl_radial.cli.arguments import DONE, FAILED
+
+if TYPE_CHECKING:
+    from vcl_radial.cli.arguments import Commands
+
+
+def add(commands: Commands) -> None:
+    """The command and its arguments."""
+    parser = commands.add_parser(
+        "pages",
+        help="pages of text whose numbers are computed from runs.csv",
+        description="Write README.md of every template README.md.jinja below a folder: its means, "
+        "spreads and paired differences are computed from the CSV files beside it.",
+    )
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="with templates in it or below")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; print what differs, and fail if any"
+    )
+    parser.set_defaults(command=_pages)
+
+
+def _pages(options: argparse.Namespace) -> int:
+    from vcl_radial.report import pages
+
+    paths = pages.templates(options.folder)
+    if options.check:
+        lines = pages.differences(paths)
+        print("\n".join(lines) if lines else f"{len(paths)} pages are as their files make them")
+        return FAILED if lines else DONE
+    changed = pages.write(paths)
+    print("\n".join(map(str, changed)) if changed else f"{len(paths)} pages are up to date")
+    return DONE

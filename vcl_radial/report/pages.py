@@ -1,0 +1,121 @@
+"""Pages whose numbers are computed: Jinja templates over the CSV files that lie beside them.
+
+A template `README.md.jinja` makes `README.md` in its folder. It has the functions of `FUNCTIONS`:
+`csv("runs.csv")` reads a file below the template's folder (or beside it, by `../`), and its rows
+say means and paired differences (`vcl_radial.report.rows`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.metrics.seeds import holm
+from vcl_radial.report.rows import Rows, p_value
+from vcl_radial.runs.folder import write_atomically
+
+ENDING = ".jinja"
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"holm": holm, "p_value": p_value}
+
+
+def templates(folder: Path) -> list[Path]:
+    """The templates in a folder and below it.
+
+    Raises:
+        UserError: there is none.
+    """
+    paths = sorted(folder.rglob(f"*.md{ENDING}"))
+    if not paths:
+        raise UserError(f"{folder}: holds no template; one is named as its page, with {ENDING}")
+    return paths
+
+
+def page_of(template: Path) -> Path:
+    """The page that a template makes."""
+    return template.with_name(template.name.removesuffix(ENDING))
+
+
+def render(template: Path) -> str:
+    """A page as text.
+
+    Raises:
+        UserError: the template cannot be read, or asks for what its files do not hold; names the
+            line.
+    """
+    from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(
+        loader=FileSystemLoader(template.parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    read: dict[str, Rows] = {}
+
+    def csv(name: str) -> Rows:
+        if name not in read:
+            read[name] = Rows.read(template.parent / name)
+        return read[name]
+
+    environment.globals.update(FUNCTIONS, csv=csv)
+    try:
+        return environment.get_template(template.name).render()
+    except VclRadialError as error:
+        words = str(error)
+        raise UserError(f"{template}{_line(error, template.name)}: {words}") from None
+    except (TemplateError, TypeError, ValueError, LookupError, UnicodeError) as error:
+        words = " ".join(f"{error}".split())
+        raise UserError(f"{template}{_line(error, template.name)}: {words}") from None
+
+
+def write(paths: Sequence[Path]) -> list[Path]:
+    """Write the pages of templates; the pages that changed.
+
+    Raises:
+        UserError: as `render`, or a page cannot be written.
+    """
+    texts = {page_of(path): render(path) for path in paths}
+    changed = [page for page, text in texts.items() if _text(page) != text]
+    for page in changed:
+        write_atomically(page, texts[page])
+    return changed
+
+
+def differences(paths: Sequence[Path]) -> list[str]:
+    """The lines in which pages differ from what their templates make of the files of today.
+
+    Raises:
+        UserError: as `render`.
+    """
+    lines: list[str] = []
+    for path in paths:
+        page = page_of(path)
+        old, new = (_text(page) or "").splitlines(), render(path).splitlines()
+        lines += difflib.unified_diff(old, new, str(page), f"made of {path.name}", lineterm="", n=0)
+    return lines
+
+
+def _text(page: Path) -> str | None:
+    try:
+        return page.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeError) as error:
+        raise UserError(f"{page}: cannot be read ({' '.join(str(error).split())})") from None
+
+
+def _line(error: BaseException, name: str) -> str:
+    """The line of the template at which it failed, as `:12`."""
+    number = getattr(error, "lineno", None)
+    trace = error.__traceback__
+    while number is None and trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith(name):
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    return "" if number is None else f":{number}"

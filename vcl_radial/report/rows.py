@@ -1,0 +1,204 @@
+"""The rows of a CSV file, and what a page says of them: means, spreads, paired differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from vcl_radial.errors import DataError
+from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+from vcl_radial.runs.sections import with_spread
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a CSV file, one for each run.
+
+    Attributes:
+        table: the rows.
+        name: of the file, and of what was selected; for messages.
+    """
+
+    table: pd.DataFrame
+    name: str
+
+    @classmethod
+    def read(cls, path: Path) -> Rows:
+        """The rows of a `.csv` or `.csv.gz` file.
+
+        Raises:
+            DataError: it is missing or damaged.
+        """
+        try:
+            table = pd.read_csv(path)
+        except (OSError, EOFError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+        return cls(table, path.name)
+
+    def where(self, **values: Hashable | Sequence[Hashable]) -> Rows:
+        """The rows with these values; of a list, with any of it.
+
+        Raises:
+            DataError: there is no such column, or no such row.
+        """
+        table = self.table
+        for column, value in values.items():
+            wanted = value if isinstance(value, (list, tuple)) else [value]
+            table = table[self._column(column, table).isin(wanted)]
+        words = ", ".join(f"{column} = {value}" for column, value in values.items())
+        if table.empty:
+            raise DataError(f"{self.name}: no row has {words}")
+        return Rows(table, f"{self.name} ({words})")
+
+    def wide(self, names: str = "metric", values: str = "value") -> Rows:
+        """One row of many columns in place of many rows of one value each.
+
+        Raises:
+            DataError: there is no such column, or a value is there twice.
+        """
+        self._column(names), self._column(values)
+        others = [column for column in self.table if column not in (names, values)]
+        # A pivot drops the rows in which one of these is empty.
+        filled = self.table.astype(dict.fromkeys(others, object)).fillna(dict.fromkeys(others, ""))
+        try:
+            table = filled.pivot(index=others, columns=names, values=values).reset_index()
+        except ValueError:
+            raise DataError(f"{self.name}: a {values} is there twice") from None
+        return Rows(table, self.name)
+
+    def values(self, column: str) -> list[float]:
+        """The numbers of a column.
+
+        Raises:
+            DataError: there is no such column, or it holds no numbers.
+        """
+        try:
+            return [float(value) for value in self._column(column)]
+        except (TypeError, ValueError):
+            raise DataError(f"{self.name}: {column} holds no numbers") from None
+
+    def distinct(self, column: str) -> list[Hashable]:
+        """The values of a column, once each, in the order of the file."""
+        return list(dict.fromkeys(self._column(column)))
+
+    def by_mean(self, score: str, column: str = "method", *, ascending: bool = False) -> list[str]:
+        """The values of a column, ordered by the mean of a score, the highest first."""
+        means = {
+            str(value): mean_and_standard_error(self.where(**{column: value}).values(score))[0]
+            for value in self.distinct(column)
+        }
+        return sorted(means, key=lambda value: means[value], reverse=not ascending)
+
+    def number(self, column: str) -> float:
+        """The mean of a column, as a number."""
+        return mean_and_standard_error(self.values(column))[0]
+
+    def mean(self, column: str, digits: int = 1) -> str:
+        """Mean and standard error of a column: `95.2 ± 0.4`; a dash where there is none."""
+        values = [value for value in self.values(column) if not math.isnan(value)]
+        if not values:
+            return "–"
+        return with_spread(*mean_and_standard_error(values), digits)
+
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.table)
+
+    def difference(
+        self,
+        column: str,
+        first: str,
+        second: str,
+        digits: int = 2,
+        by: str = "method",
+        pair: str | Sequence[str] = "seed",
+    ) -> Difference:
+        """First minus second in pairs of runs.
+
+        Args:
+            column: the score.
+            first: value of the column `by`.
+            second: likewise.
+            digits: after the point.
+            by: the column that tells the two apart.
+            pair: the columns whose equal values make a pair.
+
+        Raises:
+            DataError: a column is missing, a pair has more than two runs, or there is no pair.
+        """
+        keys = [pair] if isinstance(pair, str) else list(pair)
+        sides = [self.where(**{by: name}) for name in (first, second)]
+        scores = []
+        for side in sides:
+            side.values(column)
+            scores.append(side.table.set_index(keys)[column].dropna())
+            if scores[-1].index.has_duplicates:
+                raise DataError(f"{side.name}: {', '.join(keys)} is there twice")
+        paired = pd.concat(scores, axis=1, join="inner")
+        if paired.empty:
+            raise DataError(
+                f"{self.name}: {first} and {second} have no {', '.join(keys)} in common"
+            )
+        return Difference((paired.iloc[:, 0] - paired.iloc[:, 1]).tolist(), digits)
+
+    def _column(self, name: str, table: pd.DataFrame | None = None) -> pd.Series[Any]:
+        table = self.table if table is None else table
+        if name not in table:
+            known = ", ".join(map(str, self.table.columns))
+            raise DataError(f"{self.name}: has no column {name}; it has {known}")
+        return table[name]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Differences of pairs of runs, and the exact sign-flip test of their sum.
+
+    Attributes:
+        values: one for each pair.
+        digits: after the point, where it is printed.
+    """
+
+    values: list[float]
+    digits: int = 2
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return mean_and_standard_error(self.values)[0]
+
+    @property
+    def p(self) -> float:
+        """Two-sided, without a correction for several tests."""
+        return sign_flip_test(self.values)
+
+    @property
+    def pairs(self) -> int:
+        """Their number."""
+        return len(self.values)
+
+    @property
+    def above(self) -> int:
+        """The number of pairs in which the first is above."""
+        return sum(value > 0 for value in self.values)
+
+    @property
+    def size(self) -> str:
+        """Mean and standard error, without the sign."""
+        mean, error = mean_and_standard_error(self.values)
+        return with_spread(abs(mean), error, self.digits)
+
+    def __str__(self) -> str:
+        mean, error = mean_and_standard_error(self.values)
+        return f"{with_spread(mean, error, self.digits, sign=True)} ({p_value(self.p)})"
+
+
+def p_value(p: float) -> str:
+    """`p = 0.03`, `p < 0.001`, and `p unknown` where too few or too many pairs were tested."""
+    if math.isnan(p):
+        return "p unknown"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.995 else "p = 1"
