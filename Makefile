@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint verify-reports faults build clean
+.PHONY: demo test test-all lint verify-reports spot-check faults build clean
 
 demo: .venv/installed  ## radial against Gaussian VCL on split-digits, in under a minute
 	$(BIN)/vcl-radial run split-digits-multi-head --seeds 3
@@ -21,6 +21,9 @@ lint: .venv/installed  ## ruff, and mypy strict on the package
 
 verify-reports: .venv/installed  ## every page of reports/ is what its files make
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/docs/test_reports.py
+
+spot-check: .venv/installed  ## one cheap run of every page again, and its numbers; 10 minutes, with data
+	OMP_NUM_THREADS=1 $(BIN)/python tests/spot_check.py
 
 faults: .venv/installed  ## kills, full disks, damaged files: what is lost? Linux, about 40 minutes
 	$(BIN)/python tests/faults --to reports/reliability.md

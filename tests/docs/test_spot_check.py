@@ -1,0 +1,40 @@
+"""The list of runs that are repeated fits the committed rows, and a number that is off is seen."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from doc_pages import ROOT
+
+from vcl_radial.errors import DataError
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from spot_check import LIST, Check
+
+CHECKS = [Check(**entry) for entry in tomllib.loads(LIST.read_text(encoding="utf-8"))["check"]]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.command)
+def test_what_is_compared_is_committed(check: Check, tmp_path: Path):
+    kept = ROOT / "reports" / check.kept
+    copy = tmp_path / check.made
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(kept.read_bytes())
+    assert check.largest(tmp_path) == 0
+    assert "{out}" in check.command
+
+
+def test_a_number_that_is_off_and_a_row_that_is_missing_are_seen(tmp_path: Path):
+    check = Check("retinopathy", "", "runs.csv", CHECKS[-1].kept, ["auc"], 0.5)
+    text = (ROOT / "reports" / check.kept).read_text(encoding="utf-8")
+    head, first, *others = text.splitlines(keepends=True)
+    column = head.split(",").index("auc")
+    cells = first.split(",")
+    cells[column] = str(float(cells[column]) + 0.25)
+    (tmp_path / "runs.csv").write_text("".join([head, ",".join(cells), *others]))
+    assert check.largest(tmp_path) == pytest.approx(0.25)
+    (tmp_path / "runs.csv").write_text("".join([head, *others]))
+    with pytest.raises(DataError, match="rows, and"):
+        check.largest(tmp_path)

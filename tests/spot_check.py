@@ -1,0 +1,131 @@
+"""`python tests/spot_check.py`: run one cheap run of every page again, and compare its numbers.
+
+`reports/spot-checks.toml` lists the runs. What came out is in `reports/spot-checks.csv`, from which
+the pages say when they were last confirmed, at which commit and on which processor. It exits with
+code 1 if a number is further off than the file allows. About ten minutes, with the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from vcl_radial.errors import DataError  # noqa: E402
+from vcl_radial.report.rows import Rows  # noqa: E402
+from vcl_radial.runs import environment  # noqa: E402
+from vcl_radial.runs.folder import write_atomically  # noqa: E402
+
+LIST, RESULTS = ROOT / "reports" / "spot-checks.toml", ROOT / "reports" / "spot-checks.csv"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One run of a page.
+
+    Attributes:
+        page: the folder of the page below reports/.
+        command: of `vcl-radial`; `{out}` is an empty folder.
+        made: the CSV file that it writes there.
+        kept: the committed one, below reports/.
+        scores: the columns that are compared.
+        within: how far they may be apart, in their unit.
+        where: the rows that are compared, of both files.
+    """
+
+    page: str
+    command: str
+    made: str
+    kept: str
+    scores: list[str]
+    within: float
+    where: dict[str, str | int] = field(default_factory=dict)
+
+    def largest(self, out: Path) -> float:
+        """The largest difference of a score.
+
+        Raises:
+            DataError: a file or a row is missing.
+        """
+        made, kept = self._rows(out / self.made), self._rows(LIST.parent / self.kept)
+        if made.count() != kept.count():
+            raise DataError(f"{self.kept}: {kept.count()} rows, and {made.count()} were made")
+        pairs = (zip(made.values(s), kept.values(s), strict=True) for s in self.scores)
+        return max((abs(new - old) for of_score in pairs for new, old in of_score), default=0.0)
+
+    def _rows(self, path: Path) -> Rows:
+        rows = Rows.read(path)
+        return rows.where(**self.where) if self.where else rows
+
+
+def main() -> int:
+    """Run the checks, and write the table."""
+    checks = [Check(**entry) for entry in tomllib.loads(LIST.read_text())["check"]]
+    pages = list(dict.fromkeys(check.page for check in checks))
+    parser = argparse.ArgumentParser(prog="python tests/spot_check.py", description=__doc__)
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(pages)}")
+    options = parser.parse_args()
+    if unknown := [page for page in options.pages if page not in pages]:
+        parser.error(f"{unknown[0]!r} is none of {', '.join(pages)}")
+    failed = False
+    for check in checks:
+        if not options.pages or check.page in options.pages:
+            failed |= not _confirmed(check)
+    return int(failed)
+
+
+def _confirmed(check: Check) -> bool:
+    """Run a check and put its line into the table, unless its command failed."""
+    with tempfile.TemporaryDirectory(prefix="spot-check-") as scratch:
+        command = check.command.format(out=scratch)
+        print(f"{check.page}: vcl-radial {command}", flush=True)
+        words = [sys.executable, "-m", "vcl_radial", *command.split()]
+        started = time.monotonic()
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"  failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+            return False
+        try:
+            apart = check.largest(Path(scratch))
+        except DataError as error:
+            print(f"  {error}")
+            return False
+    within = apart <= check.within
+    print(f"  {apart:.3g} apart, {check.within:g} allowed; {time.monotonic() - started:.0f} s")
+    if within:
+        _add(check, apart)
+    return within
+
+
+def _add(check: Check, apart: float) -> None:
+    described = environment.describe("cpu", 1)
+    line = {
+        "page": check.page,
+        "command": check.command.replace(" --out {out}", "").replace(" --to {out}", ""),
+        "scores": " ".join(check.scores),
+        "apart": float(f"{apart:.3g}"),
+        "within": check.within,
+        "commit": described["commit"],
+        "processor": described["processor"],
+        "day": time.strftime("%Y-%m-%d"),
+    }
+    table = pd.DataFrame([line])
+    if RESULTS.exists():
+        old = pd.read_csv(RESULTS)
+        same = (old["page"] == line["page"]) & (old["command"] == line["command"])
+        table = pd.concat([old[~same], table]).sort_values(["page", "command"])
+    write_atomically(RESULTS, table.to_csv(index=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
