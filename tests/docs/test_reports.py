@@ -33,7 +33,11 @@ def test_every_page_is_as_its_template_and_its_rows_make_it():
 
 @pytest.mark.parametrize(
     "place",
-    [REPORTS / name for name in ("split-fashion", "split-fashion-tuned", "speed/precision")],
+    [
+        REPORTS / "split-fashion",
+        pytest.param(REPORTS / "split-fashion-tuned", marks=pytest.mark.slow),
+        REPORTS / "speed" / "precision",
+    ],
     ids=lambda path: path.name,
 )
 def test_the_scores_of_runs_are_those_of_their_accuracies_on_every_task(place: Path):
