@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError, VclRadialError
-from vcl_radial.metrics.seeds import holm
+from vcl_radial.metrics.seeds import holm, sign_test
 from vcl_radial.report.rows import Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 
 ENDING = ".jinja"
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"holm": holm, "p_value": p_value}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "holm": holm,
+    "p_value": p_value,
+    "sign_test": sign_test,
+}
 
 
 def templates(folder: Path) -> list[Path]:
