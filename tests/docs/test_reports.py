@@ -28,7 +28,9 @@ LARGE_PICTURES = {
 
 
 def test_every_page_is_as_its_template_and_its_rows_make_it():
-    assert pages.differences(pages.templates(REPORTS)) == []
+    places = (ROOT / "README.md.jinja", REPORTS)
+    templates = [path for place in places for path in pages.templates(place)]
+    assert pages.differences(templates) == []
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,13 @@ def add(commands: Commands) -> None:
         description="Write README.md of every template README.md.jinja below a folder: its means, "
         "spreads and paired differences are computed from the CSV files beside it.",
     )
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="with templates in it or below")
+    parser.add_argument(
+        "places",
+        metavar="FOLDER|FILE",
+        nargs="+",
+        type=Path,
+        help="with templates in it or below, or a template",
+    )
     parser.add_argument(
         "--check", action="store_true", help="write nothing; print what differs, and fail if any"
     )
@@ -30,7 +36,7 @@ def add(commands: Commands) -> None:
 def _pages(options: argparse.Namespace) -> int:
     from vcl_radial.report import pages
 
-    paths = pages.templates(options.folder)
+    paths = [path for place in options.places for path in pages.templates(place)]
     if options.check:
         lines = pages.differences(paths)
         print("\n".join(lines) if lines else f"{len(paths)} pages are as their files make them")

@@ -26,15 +26,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def templates(folder: Path) -> list[Path]:
-    """The templates in a folder and below it.
+def templates(place: Path) -> list[Path]:
+    """A template, or all in a folder and below it.
 
     Raises:
         UserError: there is none.
     """
-    paths = sorted(folder.rglob(f"*.md{ENDING}"))
+    if place.is_file() and place.name.endswith(f".md{ENDING}"):
+        return [place]
+    paths = sorted(place.rglob(f"*.md{ENDING}"))
     if not paths:
-        raise UserError(f"{folder}: holds no template; one is named as its page, with {ENDING}")
+        raise UserError(f"{place}: holds no template; one is named as its page, with {ENDING}")
     return paths
 
 
