@@ -16,13 +16,18 @@ def rdp(grouping="row", multi_head=True):
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_the_posterior_becomes_the_prior(grouping):
-    vcl = Learner("rdp_vcl", rdp(grouping), lr=1e-2)
+    """The first one holds directions as it is set, the later ones as the posterior does."""
+    settings = RDPSettings(grouping, 0.05, prior_scale=0.4, prior_length=0.7)
+    vcl = Learner("rdp_vcl", network(settings), lr=1e-2)
     vcl.adapt(0, 1)
     blocks = [m for m in vcl.network.modules() if type(m).__name__ == "RDPBlock"]
-    assert all(isinstance(block.prior, HalfCauchyPrior) for block in blocks)
+    assert all(block.prior == HalfCauchyPrior(0.4, 0.7) for block in blocks)
     vcl.train(0, 1)
     assert kl_divergence(vcl.network, [0, 1]).item() == pytest.approx(0, abs=1e-4)
-    assert all(isinstance(block.prior, RDP) for block in blocks)
+    for block in blocks:
+        assert isinstance(block.prior, RDP)
+        q, p = block.posterior.direction, block.prior.direction
+        assert torch.equal(p.concentration, q.concentration)
 
 
 def accuracies(kind, net, **settings):

@@ -117,8 +117,8 @@ def test_convolutions_are_grouped_by_output_and_input_channel(grouping):
 
 
 def test_the_first_prior_is_half_cauchy_and_the_carried_one_is_the_posterior():
-    block = weights(prior_scale=0.3, prior_concentration=2.0).rows
-    assert block.prior == HalfCauchyPrior(0.3, 2.0)
+    block = weights(prior_scale=0.3, prior_length=0.7).rows
+    assert block.prior == HalfCauchyPrior(0.3, 0.7)
     block.consolidate()
     q, p = block.posterior, block.prior
     assert type(p) is RDP
@@ -161,7 +161,8 @@ def test_networks_of_such_layers_are_carried():
         ({"initial_noise": 0.0}, "initial_noise = 0.0"),
         ({"initial_noise": float("nan")}, "initial_noise = nan"),
         ({"prior_scale": -1.0}, "prior_scale"),
-        ({"prior_concentration": -0.1}, "prior_concentration"),
+        ({"prior_length": -0.1}, "prior_length = -0.1 must be at least 0"),
+        ({"prior_length": 1.0}, "prior_length = 1.0 must be at least 0 .* and below 1"),
     ],
 )
 def test_impossible_settings_are_named(settings, words):

@@ -2,25 +2,10 @@ import math
 
 import pytest
 import torch
-from scipy import special
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn.linear import he_normal
-from vcl_radial.papers.pruning.rdp_start import RDPStart, concentration_for_length
-
-
-@pytest.mark.parametrize("D", [2, 3, 25, 60])
-@pytest.mark.parametrize("length", [0.05, 0.5, 0.9, 0.99])
-def test_the_concentration_gives_the_mean_direction_its_length(length, D):
-    kappa = concentration_for_length(length, D)
-    ratio = special.ive(D / 2, kappa) / special.ive(D / 2 - 1, kappa)
-    assert ratio == pytest.approx(length, rel=1e-7)
-
-
-@pytest.mark.parametrize("length", [0.0, 1.0, -0.5, math.nan])
-def test_a_length_that_no_direction_has_is_said(length):
-    with pytest.raises(UserError, match="must be between 0 and 1"):
-        concentration_for_length(length, 10)
+from vcl_radial.papers.pruning.rdp_start import RDPStart
+from vcl_radial.posteriors.rdp import HalfCauchyPrior
 
 
 @pytest.mark.parametrize("grouping", ["row", "double"])
@@ -34,11 +19,9 @@ def test_the_means_stay_and_lengths_widths_and_priors_are_as_told(grouping, shap
     torch.testing.assert_close(bias, torch.ones(shape[0]))
     for block in filter(None, (layer.rows, layer.columns)):
         q = block.posterior
-        D = q.direction.group_size
         assert q.direction.mean_length().item() == pytest.approx(0.8, rel=1e-5)
         torch.testing.assert_close(q.factors.scale, torch.full_like(q.factors.scale, 0.3))
-        assert block.prior.scale == 0.01
-        assert block.prior.concentration == pytest.approx(concentration_for_length(0.6, D))
+        assert block.prior == HalfCauchyPrior(0.01, 0.6)
 
 
 def test_draws_scatter_as_the_lengths_say():

@@ -90,11 +90,12 @@ def test_the_divergence_rises_with_every_move_away(part):
         assert 0 < kl[0] < kl[1] < kl[2]
 
 
-def test_the_divergence_is_the_mean_log_ratio_of_all_that_is_drawn():
+@pytest.mark.parametrize("length", [0.0, 0.5, 0.9])
+def test_the_divergence_is_the_mean_log_ratio_of_all_that_is_drawn(length):
     """Directions and all factors, each by its own density, against both kinds of prior."""
     n, q = 20_000, rdp()
     carried = rdp(kappa=60.0, seed=4)
-    first = HalfCauchyPrior(scale=0.2)
+    first = HalfCauchyPrior(scale=0.2, length=length)
     generator = torch.Generator().manual_seed(5)
     x = q.direction.sample(n, generator)
     normal = torch.randn(n, *q.factors.loc.shape, generator=generator, dtype=torch.float64)
@@ -103,9 +104,9 @@ def test_the_divergence_is_the_mean_log_ratio_of_all_that_is_drawn():
 
     log_carried = carried.direction.log_prob(x).sum(-1)
     log_carried += carried.factors.log_prob(factors).sum((-1, -2))
-    uniform = VonMisesFisher(q.direction.mean_direction, t(0.0))
+    held = VonMisesFisher(q.direction.mean_direction, t(first.concentration(12)))
     groups_a, layer_a, b = factors[:, 0, :-1], factors[:, 0, -1], factors[:, 1]
-    log_first = uniform.log_prob(x).sum(-1)
+    log_first = held.log_prob(x).sum(-1)
     log_first += torch.from_numpy(stats.gamma(0.5).logpdf(groups_a.numpy())).sum(-1)
     log_first += torch.from_numpy(stats.gamma(0.5, scale=0.04).logpdf(layer_a.numpy()))
     log_first += torch.from_numpy(stats.invgamma(0.5).logpdf(b.numpy())).sum(-1)
@@ -142,14 +143,48 @@ def test_the_factors_of_the_first_prior_are_gamma_and_inverse_gamma():
 
 def test_the_first_prior_sees_no_direction():
     q = rdp()
-    prior = HalfCauchyPrior(scale=0.5, concentration=40.0)
+    prior = HalfCauchyPrior(scale=0.5, length=0.8)
     torch.testing.assert_close(moved(q, mu=3.0).kl(prior), q.kl(prior))
-    # With a concentration of its own it wants that concentration.
-    at = [moved(q, kappa=f * 40 / 90).kl(prior).item() for f in (0.8, 1.0, 1.25)]
-    assert at[1] < min(at[0], at[2])
-    # Without one it wants none.
-    flat = HalfCauchyPrior(scale=0.5)
-    assert moved(q, kappa=0.5).kl(flat) < q.kl(flat)
+
+
+def of_directions(q, prior):
+    """What the divergence has beyond that of the factors, by the entropy for uniform directions."""
+    D, groups = q.direction.group_size, len(q.direction.mean_direction)
+    log_area = math.log(2) + D / 2 * math.log(math.pi) - math.lgamma(D / 2)
+    flat = groups * (log_area - q.direction.entropy())
+    return (q.kl(prior) - (q.kl(HalfCauchyPrior(prior.scale)) - flat)).item()
+
+
+def test_a_prior_of_length_0_has_uniform_directions():
+    """... and its divergence is a loss of entropy, the most that any prior of a direction costs."""
+    q = rdp()
+    uniform = VonMisesFisher(q.direction.mean_direction, t(0.0))
+    expected = q.direction.kl(uniform).sum().item()
+    assert of_directions(q, HalfCauchyPrior(0.5, 0.0)) == pytest.approx(expected, rel=1e-9)
+    lengths = [0.0, 0.3, 0.6, q.direction.mean_length().item()]
+    costs = [of_directions(q, HalfCauchyPrior(0.5, length)) for length in lengths]
+    assert costs == sorted(costs, reverse=True)
+
+
+@pytest.mark.parametrize("length", [0.2, 0.9])
+@pytest.mark.parametrize("D", [2, 12, 51])
+def test_directions_cost_nothing_at_the_priors_own_concentration_and_something_elsewhere(D, length):
+    prior = HalfCauchyPrior(scale=0.5, length=length)
+    at = [of_directions(rdp(D=D, kappa=f * prior.concentration(D)), prior) for f in (0.8, 1, 1.25)]
+    assert at[1] == pytest.approx(0, abs=1e-7)
+    assert min(at[0], at[2]) > 1e-4
+    kappa = t(prior.concentration(D)).requires_grad_()
+    q = rdp(D=D)
+    q = RDP(VonMisesFisher(q.direction.mean_direction, kappa), q.factors)
+    assert torch.autograd.grad(q.kl(prior), kappa)[0].item() == pytest.approx(0, abs=1e-9)
+
+
+def test_the_priors_length_means_the_same_spread_for_groups_of_any_size():
+    prior = HalfCauchyPrior(length=0.9)
+    for D in (2, 9, 51, 785):
+        mu = normalize(torch.ones(1, D, dtype=torch.float64), dim=1)
+        of_prior = VonMisesFisher(mu, t(prior.concentration(D)))
+        assert of_prior.mean().norm().item() == pytest.approx(0.9, rel=1e-6)
 
 
 def test_a_smaller_prior_scale_wants_smaller_radii():
@@ -187,5 +222,5 @@ def test_stacked_layers_have_the_draws_means_and_divergences_of_single_ones():
         torch.testing.assert_close(stacked.mean()[k], q.mean())
         torch.testing.assert_close(stacked.radius.loc[k], q.radius.loc)
         torch.testing.assert_close(stacked.radius.scale[k], q.radius.scale)
-        for prior in (HalfCauchyPrior(0.3, 2.0), moved(q, mu=0.1, kappa=2.0, loc=0.3)):
+        for prior in (HalfCauchyPrior(0.3, 0.7), moved(q, mu=0.1, kappa=2.0, loc=0.3)):
             torch.testing.assert_close(stacked.kl(prior)[k], q.kl(prior))

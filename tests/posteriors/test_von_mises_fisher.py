@@ -2,12 +2,16 @@ import math
 
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 from scipy.integrate import quad
 
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.bessel import bessel_ratio, ratio_and_slope
-from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_variance
+from vcl_radial.posteriors.von_mises_fisher import (
+    VonMisesFisher,
+    concentration_for_length,
+    concentration_for_variance,
+)
 
 DIMENSIONS = [2, 3, 10, 200, 785]
 
@@ -275,3 +279,24 @@ def test_what_has_no_direction_is_refused():
         VonMisesFisher(torch.ones(3, 1), torch.ones(()))
     with pytest.raises(UserError, match="groups of one size, got 3 and 4"):
         VonMisesFisher(unit(3), t(1.0)).kl(VonMisesFisher(unit(4), t(1.0)))
+
+
+@pytest.mark.parametrize("D", [2, 3, 25, 60])
+@pytest.mark.parametrize("length", [0.05, 0.5, 0.9, 0.99])
+def test_a_concentration_gives_the_mean_direction_its_length(length, D):
+    kappa = concentration_for_length(length, D)
+    ratio = special.ive(D / 2, kappa) / special.ive(D / 2 - 1, kappa)
+    assert ratio == pytest.approx(length, rel=1e-7)
+
+
+@pytest.mark.parametrize("D", DIMENSIONS)
+def test_a_mean_direction_without_length_is_that_of_the_uniform_distribution(D):
+    assert concentration_for_length(0.0, D) == 0
+    # A(kappa) is kappa / D near 0.
+    assert concentration_for_length(1e-6, D) == pytest.approx(1e-6 * D, rel=1e-6)
+
+
+@pytest.mark.parametrize("length", [1.0, -0.5, math.nan])
+def test_a_length_that_no_mean_direction_has_is_refused(length):
+    with pytest.raises(UserError, match="must be at least 0 and below 1"):
+        concentration_for_length(length, 10)

@@ -10,6 +10,7 @@ from vcl_radial.nn import PosteriorSettings, kl_divergence
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.noise_precision import NoisePrecision
+from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit
 from vcl_radial.tracks.regression.job import Job
@@ -187,6 +188,17 @@ def test_draws_of_a_prediction_do_not_depend_on_how_long_training_was(posterior)
     assert torch.equal(job.draws(make_lanes(job), 9), first)
     other = replace(job, seeds=[7, 8, 9])
     assert not torch.equal(other.draws(lanes, 9), first)
+
+
+def test_lanes_of_an_rdp_hold_directions_as_their_recipe_says_and_then_as_the_posterior_does():
+    data = lane_data()
+    keys = {"strategy": "rdp_vcl", "posterior": "rdp", "prior_scale": 0.3, "prior_length": 0.7}
+    job = Job([Recipe(**keys)] * 3, [4, 5, 6], data, data.x[:, :7], hidden=[5])
+    lanes = rdp_vcl.make_lanes(job)
+    assert [f.prior(3) for f in lanes.factors] == [HalfCauchyPrior(0.3, 0.7)] * 2
+    for factor in lanes.carried().factors:
+        carried, q = factor.prior(3).direction, factor.posterior(factor.parameters).direction
+        torch.testing.assert_close(carried.concentration, q.concentration)
 
 
 def test_the_weight_of_the_divergence_is_that_of_each_lane():

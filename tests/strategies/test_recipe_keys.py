@@ -1,5 +1,6 @@
 """Methods with a posterior of their own take the keys of a recipe that describe one."""
 
+import importlib
 import math
 
 import pytest
@@ -9,12 +10,14 @@ from scenarios import OF_CLASSES, digits
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianLinear, variational_weights
 from vcl_radial.posteriors import FAMILIES
+from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.vcl import VCL
 from vcl_radial.tracks.continual import training as continual
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_network, make_strategy
+from vcl_radial.tracks.networks import posterior_of
 
 OWN = ["badam", "vadam", "vogn", "ivon"]
 
@@ -61,6 +64,29 @@ def test_the_rank_is_the_recipes_and_names_no_other_posterior():
     assert recipe.model_dump()["rank"] == 3
     assert Recipe(posterior="low-rank").model_dump()["rank"] == 8
     assert "rank" not in Recipe(posterior="gaussian").model_dump()  # as in results of before
+
+
+OF_TRACKS = {"continual": 0.9, "retinopathy": 0.9, "bandits": 0.9, "regression": 0.5}
+"""The length of a prior's directions in the recipes of each track: those of RDP's authors."""
+
+
+@pytest.mark.parametrize("track", OF_TRACKS)
+def test_every_track_has_the_length_of_the_first_priors_directions(track):
+    recipe_of = importlib.import_module(f"vcl_radial.tracks.{track}.settings").Recipe
+    keys = {"steps": 5} if track in ("bandits", "regression") else {}
+    keys |= {"posterior": "rdp", "grouping": "row"}
+    for recipe, length in (
+        (recipe_of(**keys), OF_TRACKS[track]),
+        (recipe_of(**keys, prior_length=0.3), 0.3),
+    ):
+        layer = posterior_of(recipe).make_weights(torch.ones(3, 4), None)
+        assert layer.rows.prior == HalfCauchyPrior(recipe.prior_scale, length)
+        assert recipe.model_dump()["prior_length"] == length
+    # Results of before had uniform directions, or none.
+    assert "prior_length" not in recipe_of(**keys, prior_length=0).model_dump()
+    assert "prior_length" not in recipe_of(**(keys | {"posterior": "gaussian"})).model_dump()
+    with pytest.raises(ValueError, match="prior_length"):
+        recipe_of(**keys, prior_length=1)
 
 
 @pytest.mark.parametrize("strategy", ["vadam", "vogn", "ivon"])

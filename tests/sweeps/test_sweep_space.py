@@ -2,8 +2,11 @@ import math
 
 import optuna
 import pytest
-from tiny_sweeps import plans_of
+from tiny_sweeps import plans_of, swept
 
+from vcl_radial.errors import UserError
+from vcl_radial.sweeps.importance import importances
+from vcl_radial.sweeps.results import read_results
 from vcl_radial.sweeps.samplers import sampler
 from vcl_radial.sweeps.space import encoded
 
@@ -99,3 +102,55 @@ def test_a_condition_may_name_the_method_the_stream_or_several_values() -> None:
     assert joint.grid == ({"learning_rate": 0.5, "kl_weight": 0.5},) or joint.grid == (
         {"kl_weight": 0.5, "learning_rate": 0.5},
     )
+
+
+STEPS = {
+    "optimizer": ["adam", "sgd"],
+    "learning_rate": [
+        {"choices": [1e-2, 1e-3, 1e-4], "when": {"optimizer": "sgd"}},
+        {"choices": [1e-3, 1e-5], "when": {"optimizer": "adam"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", ["random", "tpe"])
+def test_a_key_has_other_choices_for_other_values_of_another_key(kind) -> None:
+    (plan,) = plans_of(kind=kind, fixed={"epochs": 1}, search=STEPS)
+    study, pairs = optuna.create_study(), []
+    for number in range(60):
+        study.sampler = sampler(plan, number)
+        trial = study.ask()
+        pairs.append(tuple(plan.space.draw(trial).values()))
+        study.tell(trial, 0.5)
+    steps = {"sgd": {1e-2, 1e-3, 1e-4}, "adam": {1e-3, 1e-5}}
+    assert set(pairs) == {(name, step) for name in steps for step in steps[name]}
+
+
+def test_a_grid_has_the_choices_of_each_case() -> None:
+    (plan,) = plans_of(kind="grid", trials=None, fixed={"epochs": 1}, search=STEPS)
+    found = [tuple(parameters.values()) for parameters in drawn_of_grid(plan)]
+    sgd, adam = [1e-2, 1e-3, 1e-4], [1e-3, 1e-5]
+    assert found == [("adam", step) for step in adam] + [("sgd", step) for step in sgd]
+
+
+def drawn_of_grid(plan) -> list[dict]:
+    """What trials take from the list, each as in the list itself."""
+    study = optuna.create_study(sampler=sampler(plan, 0))
+    taken = [plan.space.draw(study.ask()) for _ in plan.grid]
+    assert taken == list(plan.grid)
+    return taken
+
+
+def test_what_was_drawn_from_the_cases_is_read_back_and_counted(tmp_path) -> None:
+    fixed = {"epochs": 1, "hidden": [4], "stream": {"tasks": 2}}
+    (study,) = swept(tmp_path, trials=5, fixed=fixed, search=STEPS)
+    results = read_results(tmp_path / "tiny")
+    (one,) = results.searched
+    assert [t.parameters for t in one.trials] == [t.parameters for t in study.trials]
+    assert {*importances([one], results.keys, "maximize")["key"]} == {*STEPS}
+
+
+def test_choices_of_several_cases_need_conditions() -> None:
+    search = {**STEPS, "learning_rate": [{"choices": [1e-2]}, STEPS["learning_rate"][1]]}
+    with pytest.raises(UserError, match=r"search\.learning_rate.*when.* is missing"):
+        plans_of(fixed={"epochs": 1}, search=search)

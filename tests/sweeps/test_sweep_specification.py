@@ -8,6 +8,7 @@ from tiny_sweeps import DIGITS, FILE, plans_of, table_of
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
 from vcl_radial.sweeps.specification import parsed, plans, read
+from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.track import Continual
 
 
@@ -174,6 +175,40 @@ def test_the_two_tunings_differ_in_the_method_and_its_grouping_alone(which: str)
     assert radial.search.keys() - gaussian.search.keys() == {"grouping"}
     assert all(radial.search[key] == what for key, what in gaussian.search.items())
     assert len(plans("x", radial, FILE)) == 1
+
+
+PAPERS_STEPS = {"sgd": {1e-2, 1e-3, 1e-4}, "amsgrad": {1e-3, 1e-4, 1e-5}}
+"""Farquhar, Osborne and Gal 2020, Appendix D.1."""
+
+
+def _configurations(name: str) -> list[list[dict]]:
+    """The drawn ones of each method of a shipped sweep, of its last benchmark."""
+    drawn = []
+    for plan in read(name)[-2:]:
+        study = Study(plan)
+        drawn.append([study.ask().parameters for _ in range(plan.trials or 0)])
+    return drawn
+
+
+@pytest.mark.parametrize("name", ["fig4-retinopathy", "fig4-matched-noise", "fig4-robustness"])
+def test_configurations_of_fig_4_have_the_steps_of_their_optimiser(name: str) -> None:
+    radial, gaussian = _configurations(name)
+    assert radial == gaussian
+    assert len(radial) == 86
+    for optimizer, steps in PAPERS_STEPS.items():
+        of_one = [c for c in radial if c["optimizer"] == optimizer]
+        assert {c["learning_rate"] for c in of_one} == steps
+        if name != "fig4-robustness":
+            decays = {c.get("learning_rate_decay") for c in of_one}
+            assert decays == ({1.0, 0.98, 0.96} if optimizer == "sgd" else {None})
+
+
+def test_matched_noise_alone_tells_two_sweeps_of_fig_4_apart() -> None:
+    (one, _), (matched, _) = map(_configurations, ("fig4-retinopathy", "fig4-matched-noise"))
+    scales = {math.log1p(math.exp(c.pop("initial_rho"))) for c in one}
+    noises = {c.pop("initial_noise") for c in matched}
+    assert sorted(noises) == pytest.approx(sorted(scales), rel=1e-3)
+    assert one == matched
 
 
 def _table(name: str) -> dict:

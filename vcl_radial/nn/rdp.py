@@ -48,13 +48,17 @@ class RDPSettings:
         initial_noise: the standard deviation tau of one weight's noise at the start, along the
             radius and across it; the default is that of a Gaussian at rho = -6.
         prior_scale: gamma of the first prior; see `HalfCauchyPrior`.
-        prior_concentration: kappa_p of the first prior; at 0 its directions are uniform.
+        prior_length: A_D(kappa_p), the length of the mean of a direction under the first prior, in
+            [0, 1); at 0 its directions are uniform. The paper has a kappa_p (Eqs. 5 and 11) without
+            a value; the default is that of its authors' code for image classes, which has 0.5 for
+            regression (github.com/ChangYong-Oh/RadiusDirectionPosteriors, `PRIOR_EPSILON` = 1 -
+            length).
     """
 
     grouping: str = "row"
     initial_noise: float = 0.0024756852
     prior_scale: float = 1.0
-    prior_concentration: float = 0.0
+    prior_length: float = 0.9
 
     def __post_init__(self) -> None:
         """Check the values that no tensor operation would refuse."""
@@ -66,9 +70,10 @@ class RDPSettings:
         for name in ("initial_noise", "prior_scale"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UserError(f"{name} = {getattr(self, name)} must be above 0 and finite")
-        if not 0 <= self.prior_concentration < math.inf:
+        if not 0 <= self.prior_length < 1:
             raise UserError(
-                f"prior_concentration = {self.prior_concentration} must be at least 0 and finite"
+                f"prior_length = {self.prior_length} must be at least 0 (uniform directions) and "
+                "below 1"
             )
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> RDPWeights:
@@ -190,7 +195,7 @@ class RDPWeights(VariationalWeights):
             rows = weight
         else:
             columns = weight
-        first_prior = HalfCauchyPrior(settings.prior_scale, settings.prior_concentration)
+        first_prior = HalfCauchyPrior(settings.prior_scale, settings.prior_length)
         self.rows = None if rows is None else RDPBlock(rows.flatten(1), noise, first_prior)
         self.columns = (
             None

@@ -12,7 +12,7 @@ from torch import Tensor
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.vmf_angle import draw_angle
-from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
+from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_length
 
 Generators: TypeAlias = torch.Generator | Sequence[torch.Generator] | None
 """One, or one for each entry of the first axis, whose draws do not depend on the others."""
@@ -23,16 +23,21 @@ class HalfCauchyPrior:
     """The paper's prior: r_g = s z_g, s ~ C+(scale), z_g ~ C+(1), and von Mises-Fisher directions.
 
     The mean directions of this prior are those of the posterior (supplement, section 4), so that
-    only the concentration is held against it. At 0 the directions are uniform, and this is a prior
-    in the strict sense.
+    only the concentration kappa_p is held against it. It follows from A_D(kappa_p), the length of
+    the mean of directions, which is the same spread for groups of any size D. At length 0 the
+    directions are uniform, and this is a prior in the strict sense.
 
     Attributes:
         scale: of the layer's half-Cauchy s; the smaller, the sparser the layer.
-        concentration: kappa_p >= 0.
+        length: A_D(kappa_p) in [0, 1).
     """
 
     scale: float = 1.0
-    concentration: float = 0.0
+    length: float = 0.0
+
+    def concentration(self, D: int) -> float:
+        """kappa_p of groups of D weights."""
+        return concentration_for_length(self.length, D)
 
 
 class RDPNoise(NamedTuple):
@@ -121,9 +126,8 @@ class RDP:
             factors = self.factors.kl(prior.factors).flatten(-2)
         else:
             mu, kappa = self.direction.mean_direction, self.direction.concentration
-            directions = self.direction.kl(
-                VonMisesFisher(mu, torch.full_like(kappa, prior.concentration))
-            )
+            kappa_p = prior.concentration(self.direction.group_size)
+            directions = self.direction.kl(VonMisesFisher(mu, torch.full_like(kappa, kappa_p)))
             factors = self._factors_to_half_cauchy(prior.scale)
         divergence = directions.sum(-1) + factors.sum(-1, dtype=torch.float64)
         return divergence.to(self.factors.loc.dtype)

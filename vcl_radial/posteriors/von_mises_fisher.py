@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from vcl_radial.posteriors.bessel import (
     ratio_over_x,
 )
 from vcl_radial.posteriors.vmf_angle import draw_angle, with_gradient
+
+_NEWTON_STEPS = 12
 
 
 class VonMisesFisher:
@@ -140,6 +143,30 @@ def concentration_for_variance(variance: float, D: int) -> float:
         kappa = torch.tensor(math.sqrt(kappa2), dtype=torch.float64)
         e *= wanted / (kappa2 * ratio_over_x(D / 2, kappa).item())
     return math.sqrt(e * (e + D + 1))
+
+
+@lru_cache(maxsize=256)
+def concentration_for_length(length: float, D: int) -> float:
+    """The kappa with A_D(kappa) = length, the length of the mean direction; 0 is uniform.
+
+    By Newton's method from kappa = A (D - A^2) / (1 - A^2) (Banerjee et al. 2005, Eq. 4.4).
+
+    Raises:
+        UserError: If the length is not in [0, 1).
+    """
+    if not 0 <= length < 1:
+        raise UserError(
+            f"the length of a mean direction = {length} must be at least 0 and below 1: 0 is "
+            "uniform, 1 would be a point"
+        )
+    if length == 0:
+        return 0.0
+    kappa = length * (D - length**2) / (1 - length**2)
+    for _ in range(_NEWTON_STEPS):
+        ratio, slope = ratio_and_slope(D / 2, torch.tensor(kappa, dtype=torch.float64))
+        # In log kappa, so that it stays positive.
+        kappa *= math.exp((length - ratio.item()) / (kappa * slope.item()))
+    return kappa
 
 
 def _tangent(normal: Tensor, mu: Tensor) -> Tensor:

@@ -40,6 +40,7 @@ _WHAT_A_METHOD_IS = (
     "grouping",
     "initial_rho",
     "initial_noise",
+    "prior_length",
     "options",
 )
 """Keys of a method's TOML that hold in every track; the others say how it trains in one."""

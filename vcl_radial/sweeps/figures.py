@@ -24,7 +24,7 @@ from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.importance import study_of
 from vcl_radial.sweeps.levels import Levels, Shares, counted, shares
 from vcl_radial.sweeps.results import Searched
-from vcl_radial.sweeps.space import Choices, Range
+from vcl_radial.sweeps.space import Searchable
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 _PARTS = (("nothing learnt", "#5c5c5c"), ("between", "#c8c8c8"), ("good", "#009e73"))
@@ -89,7 +89,7 @@ def cost_against_score(searched: Sequence[Searched], words: str, direction: Dire
 
 
 def parallel(
-    one: Searched, keys: Mapping[str, Choices | Range], words: str, direction: Direction
+    one: Searched, keys: Mapping[str, Searchable], words: str, direction: Direction
 ) -> Figure:
     """Optuna's parallel coordinates of the configurations of one method that have a score.
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.results import Searched
-from vcl_radial.sweeps.space import Choices, Range, encoded
+from vcl_radial.sweeps.space import Searchable, encoded
 
 if TYPE_CHECKING:
     import optuna
@@ -20,7 +20,7 @@ FEWEST = 4
 
 
 def importances(
-    searched: Sequence[Searched], keys: Mapping[str, Choices | Range], direction: Direction
+    searched: Sequence[Searched], keys: Mapping[str, Searchable], direction: Direction
 ) -> pd.DataFrame:
     """The importance of every key, by Optuna's evaluators; the shares of a method add up to 1.
 
@@ -65,9 +65,7 @@ def importances(
     return table.iloc[best_first].reset_index(drop=True)
 
 
-def study_of(
-    one: Searched, keys: Mapping[str, Choices | Range], direction: Direction
-) -> optuna.Study:
+def study_of(one: Searched, keys: Mapping[str, Searchable], direction: Direction) -> optuna.Study:
     """The trials with a score as a study, for Optuna's evaluators and plots."""
     import optuna
 

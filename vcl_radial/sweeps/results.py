@@ -23,7 +23,7 @@ from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.folder import SweepFolder, cell, columns_of, label_of, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
-from vcl_radial.sweeps.space import Choices, Parameters, Range, in_order
+from vcl_radial.sweeps.space import Parameters, Range, Searchable, in_order
 from vcl_radial.sweeps.specification import shared
 
 
@@ -106,7 +106,7 @@ class SweepResults:
 
     name: str
     table: Mapping[str, Any]
-    keys: Mapping[str, Choices | Range]
+    keys: Mapping[str, Searchable]
     searched: list[Searched]
     objective: str
 
@@ -148,7 +148,7 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
             f"{path}: was written by an earlier version, which did not name the track; "
             f"`vcl-radial sweep {path.resolve().name} --out DIR` makes it again in another folder"
         )
-    keys = in_order(TypeAdapter(dict[str, Choices | Range]).validate_python(table["search"]))
+    keys = in_order(TypeAdapter(dict[str, Searchable]).validate_python(table["search"]))
     folder = SweepFolder(path)
     try:
         rows = list(csv.DictReader(io.StringIO((path / "trials.csv").read_text("utf-8"))))
@@ -274,9 +274,7 @@ def _label(row: Mapping[str, str]) -> str:
     return "/".join(part for part in parts if part is not None)
 
 
-def _tried(
-    row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Choices | Range]
-) -> Tried:
+def _tried(row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Searchable]) -> Tried:
     if None in row or any(row[column] is None for column in (*columns, *keys)):
         raise ValueError("a row is torn")
     return Tried(
@@ -290,8 +288,8 @@ def _tried(
     )
 
 
-def _value(what: Choices | Range, text: str) -> Any:
-    if isinstance(what, Choices):
-        return next(choice for choice in what.choices if cell(choice) == text)
-    whole = isinstance(what.low, int) and isinstance(what.high, int)
-    return int(text) if whole else float(text)
+def _value(what: Searchable, text: str) -> Any:
+    if isinstance(what, Range):
+        whole = isinstance(what.low, int) and isinstance(what.high, int)
+        return int(text) if whole else float(text)
+    return next(choice for choice in what.choices if cell(choice) == text)

@@ -17,7 +17,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial
 
-from vcl_radial.sweeps.space import Parameters, encoded
+from vcl_radial.sweeps.space import Parameters, encoded, key_of
 from vcl_radial.sweeps.specification import Plan
 
 
@@ -61,7 +61,7 @@ class Listed(_OneByOne):
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
         """The value in the list."""
-        return encoded(self.configurations[trial.number])[name]
+        return encoded(self.configurations[trial.number])[key_of(name)]
 
 
 class Keyed(_OneByOne):

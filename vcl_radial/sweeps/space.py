@@ -24,6 +24,9 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Parameters: TypeAlias = dict[str, Any]
 """A configuration: the keys that were searched, with their values."""
 
+_CASE = " / "
+"""Between a key and the number of its case in the names that Optuna knows."""
+
 
 class Condition(Settings):
     """A key is searched only where other keys have these values (or one of a list of them)."""
@@ -31,7 +34,7 @@ class Condition(Settings):
     when: dict[str, Value] = Field(default={})
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it is searched, given what the other keys are."""
+        """Whether it is searched where the other keys have these values."""
         return all(
             values.get(key) in (wanted if isinstance(wanted, list) else [wanted])
             for key, wanted in self.when.items()
@@ -113,6 +116,50 @@ class Range(Condition):
         return FloatDistribution(float(self.low), float(self.high), log=self.log)
 
 
+class Case(Choices):
+    """One of a list, where other keys have certain values."""
+
+    when: Annotated[dict[str, Value], Field(min_length=1)]
+
+
+class Cases(Settings):
+    """Other choices for other values of another key: those of the first case that holds."""
+
+    cases: Annotated[list[Case], Field(min_length=1)]
+
+    @property
+    def when(self) -> dict[str, Value]:
+        """The keys that the conditions name."""
+        return {key: value for case in self.cases for key, value in case.when.items()}
+
+    @property
+    def choices(self) -> list[Value]:
+        """Those of all cases, each once."""
+        of_all = {_plain(choice): choice for case in self.cases for choice in case.choices}
+        return list(of_all.values())
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it is searched where the other keys have these values."""
+        return any(case.holds(values) for case in self.cases)
+
+    def extremes(self) -> list[Any]:
+        """The values that show whether all are possible."""
+        return self.choices
+
+    def distribution(self) -> BaseDistribution:
+        """As Optuna knows it when it looks at finished trials."""
+        return Choices(choices=self.choices).distribution()
+
+    def case(self, values: Mapping[str, Any]) -> tuple[int, Case]:
+        """The number, from 1, and the choices of the case that holds."""
+        numbered = enumerate(self.cases, start=1)
+        return next((number, case) for number, case in numbered if case.holds(values))
+
+
+Searchable: TypeAlias = Choices | Range | Cases
+"""What a key may be."""
+
+
 @dataclass(frozen=True)
 class Space:
     """What is searched on one benchmark with one method.
@@ -122,14 +169,21 @@ class Space:
         base: what all keys are where they are not searched, dotted (`options.strength`).
     """
 
-    keys: Mapping[str, Choices | Range]
+    keys: Mapping[str, Searchable]
     base: Mapping[str, Any]
 
     def draw(self, trial: Trial) -> Parameters:
         """A configuration drawn by a trial."""
         drawn: Parameters = {}
         for key, what in self.keys.items():
-            if what.holds({**self.base, **drawn}):
+            values = {**self.base, **drawn}
+            if not what.holds(values):
+                continue
+            if isinstance(what, Cases):
+                # To Optuna a key of one name has one list of choices in all trials.
+                number, case = what.case(values)
+                drawn[key] = case.suggest(trial, f"{key}{_CASE}{number}")
+            else:
                 drawn[key] = what.suggest(trial, key)
         return drawn
 
@@ -143,11 +197,18 @@ class Space:
             return
         first, *rest = keys
         what = self.keys[first]
-        if what.holds({**self.base, **chosen}):
-            for choice in what.extremes():
+        values = {**self.base, **chosen}
+        if what.holds(values):
+            case = what.case(values)[1] if isinstance(what, Cases) else what
+            for choice in case.extremes():
                 yield from self._combinations(rest, {**chosen, first: choice})
         else:
             yield from self._combinations(rest, chosen)
+
+
+def key_of(name: str) -> str:
+    """The key that Optuna knows by this name."""
+    return name.split(_CASE, maxsplit=1)[0]
 
 
 def encoded(parameters: Parameters) -> Parameters:
@@ -155,13 +216,13 @@ def encoded(parameters: Parameters) -> Parameters:
     return {key: _plain(value) for key, value in parameters.items()}
 
 
-def in_order(keys: Mapping[str, Choices | Range]) -> dict[str, Choices | Range]:
+def in_order(keys: Mapping[str, Searchable]) -> dict[str, Searchable]:
     """The keys, each after those that its condition names, else as they were.
 
     Raises:
         ValueError: conditions go round in a circle.
     """
-    ordered: dict[str, Choices | Range] = {}
+    ordered: dict[str, Searchable] = {}
     left = dict(keys)
     while left:
         free = [key for key, what in left.items() if not what.when.keys() & left.keys()]

@@ -15,7 +15,7 @@ from vcl_radial.runs import catalogue, tracks
 from vcl_radial.runs.settings import Count, Positive, Settings, validated
 from vcl_radial.runs.spec import DEFAULT_TRACK, RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
-from vcl_radial.sweeps.space import Choices, Parameters, Range, Space, in_order
+from vcl_radial.sweeps.space import Cases, Choices, Parameters, Range, Searchable, Space, in_order
 
 _NEVER_TEST = (
     "a sweep chooses by its scores, so it is scored on validation data only; leave the key out"
@@ -63,7 +63,7 @@ class Sweep(Settings):
     pruning: Pruning | None = None
     shares: dict[str, Share] = Field(default={})
     fixed: dict[str, Any] = Field(default={})
-    search: Annotated[dict[str, Choices | Range], Field(min_length=1)]
+    search: Annotated[dict[str, Searchable], Field(min_length=1)]
 
     @property
     def ordered(self) -> bool:
@@ -356,15 +356,17 @@ def _check_keys(sweep: Sweep, track: AnyTrack, path: Path) -> None:
             raise UserError(f"{path}: search.{key}: a grid needs a list of choices, not a range")
 
 
-def _in_order(sweep: Sweep, path: Path) -> dict[str, Choices | Range]:
+def _in_order(sweep: Sweep, path: Path) -> dict[str, Searchable]:
     try:
         return in_order(sweep.search)
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def _searched(key: str, what: Any, path: Path) -> Choices | Range:
+def _searched(key: str, what: Any, path: Path) -> Searchable:
     where = f"search.{key}"
+    if isinstance(what, list) and any(isinstance(case, dict) for case in what):
+        return validated(Cases, {"cases": what}, str(path), f"{where}.")
     if isinstance(what, list):
         return validated(Choices, {"choices": what}, str(path), f"{where}.")
     if not isinstance(what, dict):

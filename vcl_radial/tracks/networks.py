@@ -26,6 +26,7 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
             grouping=recipe.grouping,
             initial_noise=initial_noise(recipe),
             prior_scale=recipe.prior_scale,
+            prior_length=recipe.prior_length,
         )
     return PosteriorSettings(
         family=recipe.posterior,

@@ -49,6 +49,8 @@ class RecipeSettings(Settings):
         initial_rho: the scale starts at sigma = softplus(initial_rho).
         initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
         prior_scale: the first prior is N(0, prior_scale^2 I).
+        prior_length: of posterior = "rdp", the length A_D(kappa_p) of the mean of a direction under
+            the first prior; 0 is uniform. See `vcl_radial.nn.rdp.RDPSettings`.
         kl_weight: of the KL; 1 is the evidence lower bound.
         network: `package.module:function` of the shape of an input, which gives a network of
             features; by default the track's own.
@@ -60,6 +62,7 @@ class RecipeSettings(Settings):
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0
+    prior_length: Annotated[float, Field(ge=0, lt=1)] = 0.9
     kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     network: Annotated[str, one_of(what="function")] | None = None
 
@@ -69,7 +72,12 @@ class RecipeSettings(Settings):
     @property
     def later_keys(self) -> dict[str, Any]:
         """Keys that earlier versions had not, with the values that their results stand for."""
-        return {"network": None} | ({} if self.posterior == "low-rank" else {"rank": RANK})
+        later: dict[str, Any] = {"network": None}
+        if self.posterior != "low-rank":
+            later["rank"] = RANK
+        # The directions of an RDP had a uniform prior; other posteriors have none.
+        later["prior_length"] = 0.0 if self.posterior == "rdp" else self.prior_length
+        return later
 
     @model_serializer(mode="wrap")
     def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:

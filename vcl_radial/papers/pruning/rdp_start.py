@@ -3,7 +3,7 @@
 The mean of a von Mises-Fisher direction has the length A(kappa) in (0, 1), whatever the dimension;
 one concentration for groups of 25 and of 1250 weights means quite different noise. In the authors'
 published code (github.com/ChangYong-Oh/RadiusDirectionPosteriors) the prior's concentration follows
-from a length of 0.9, by nearly Banerjee's formula below; the paper does not say.
+from a length of 0.9, by nearly Banerjee's formula; the paper does not say.
 """
 
 from __future__ import annotations
@@ -14,33 +14,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn.rdp import RDPBlock, RDPSettings, RDPWeights
 from vcl_radial.nn.weights import inverse_softplus
-from vcl_radial.posteriors.bessel import ratio_and_slope
-from vcl_radial.posteriors.rdp import HalfCauchyPrior
+from vcl_radial.posteriors.von_mises_fisher import concentration_for_length
 
-_STEPS = 12
 _NOISE = 1e-6
 """Of the block before it is given lengths; small enough for any trained weights."""
-
-
-def concentration_for_length(length: float, D: int) -> float:
-    """The kappa with A(kappa) = length in (0, 1), by Newton's method.
-
-    It starts at kappa = A (D - A^2) / (1 - A^2) (Banerjee et al. 2005, Eq. 4.4).
-
-    Raises:
-        UserError: the length is not between 0 and 1.
-    """
-    if not 0 < length < 1:
-        raise UserError(f"the length of a mean direction = {length} must be between 0 and 1")
-    kappa = length * (D - length**2) / (1 - length**2)
-    for _ in range(_STEPS):
-        ratio, slope = ratio_and_slope(D / 2, torch.tensor(kappa, dtype=torch.float64))
-        # In log kappa, so that it stays positive.
-        kappa *= math.exp((length - ratio.item()) / (kappa * slope.item()))
-    return kappa
 
 
 @dataclass(frozen=True)
@@ -63,7 +42,7 @@ class RDPStart:
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> RDPWeights:
         """The posterior over a layer's weights with these means."""
-        settings = RDPSettings(self.grouping, _NOISE, self.prior_scale)
+        settings = RDPSettings(self.grouping, _NOISE, self.prior_scale, self.prior_length)
         weights = settings.make_weights(weight, bias)
         for block in (weights.rows, weights.columns):
             if block is not None:
@@ -83,5 +62,3 @@ class RDPStart:
             / (before.radius.mean() * before.direction.mean_length())
         ).mean()
         block.loc[:, -1] -= shrunk.log()
-        prior_concentration = concentration_for_length(self.prior_length, D)
-        block.first_prior = HalfCauchyPrior(self.prior_scale, prior_concentration)

@@ -35,6 +35,7 @@ COLUMNS = {
 """The columns as the papers call them."""
 
 GAUSSIAN, RADIAL, RDP = "gaussian-vcl", "radial-vcl", "rdp-vcl"
+RDP_NOISE_PRIOR = "rdp-vcl-noise-prior"
 """The suite's methods that columns are compared with, besides those of the same name."""
 
 

@@ -14,7 +14,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Table, Text
 from vcl_radial.tracks.regression import pictures, tables
-from vcl_radial.tracks.regression.published import GAUSSIAN, RADIAL, RDP
+from vcl_radial.tracks.regression.published import GAUSSIAN, RADIAL, RDP, RDP_NOISE_PRIOR
 from vcl_radial.tracks.regression.settings import table_name
 
 _HOW_TO_READ: Final = "Mean ± standard error over splits, in the original units."
@@ -137,7 +137,8 @@ def _in_sequence(tidy: pd.DataFrame) -> Section:
 
 def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
     farquhar = [(GAUSSIAN, "mfvi"), (RADIAL, "radial"), ("mc-dropout", "dropout")]
-    oh = [(GAUSSIAN, "vi"), ("mc-dropout", "dropout"), (RDP, "rdp")]
+    of_rdp = [(RDP, "rdp"), (RDP_NOISE_PRIOR, "rdp")]
+    oh = [(GAUSSIAN, "vi"), ("mc-dropout", "dropout"), *of_rdp]
     found: list[Table | None] = [
         *(tables.beside(means, "farquhar2020", farquhar, metric) for metric in tables.DECIMALS),
         tables.beside(means, "oh2020", oh, "log_likelihood"),

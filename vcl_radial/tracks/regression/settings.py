@@ -76,6 +76,7 @@ class Recipe(StepRecipe, MethodRecipe):
         posterior: of all weights; of "rdp_vcl" "rdp", with radius and direction in the hidden
             layers and a mean-field Gaussian in the last one.
         prior_scale: weights have the prior N(0, prior_scale^2); of rdp, the half-Cauchy's gamma.
+        prior_length: of rdp, by default as its authors' code has it for regression.
         noise_shape: of the Gamma prior of the noise precision, in standardised units.
         noise_rate: of the same.
         initial_precision: where the mean of the noise precision starts.
@@ -88,6 +89,7 @@ class Recipe(StepRecipe, MethodRecipe):
     """
 
     posterior: Literal["gaussian", "radial", "radial-eq44", "low-rank", "rdp", "none"] = "radial"
+    prior_length: Annotated[float, Field(ge=0, lt=1)] = 0.5
     noise_shape: Positive = 1.0
     noise_rate: Positive = 1e-3
     initial_precision: Positive = 1.0

@@ -17,6 +17,7 @@ from vcl_radial.tracks.regression.published import (
     GAUSSIAN,
     RADIAL,
     RDP,
+    RDP_NOISE_PRIOR,
     SOURCES,
     best_log_likelihood,
     cell,
@@ -110,6 +111,7 @@ def verdicts(means: pd.DataFrame) -> list[str]:
         ("mc-dropout", "farquhar2020", "dropout"),
         (GAUSSIAN, "oh2020", "vi"),
         (RDP, "oh2020", "rdp"),
+        (RDP_NOISE_PRIOR, "oh2020", "rdp"),
     ):
         better: list[str] = []
         worse: list[str] = []

@@ -22,7 +22,7 @@ from vcl_radial.tracks.regression.settings import Recipe
 
 LANE = Lane(
     posteriors=("rdp",),
-    alike={"prior_scale"},  # the half-Cauchy prior has one scale for all lanes
+    alike={"prior_scale"},  # all lanes have one half-Cauchy prior; prior_length never differs
     carried=True,
     has_kl=True,
     step_cost=6.0,
@@ -47,5 +47,6 @@ def make_lanes(job: Job) -> Lanes:
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
-    rdp = RDPSettings("double", initial_noise(recipe), recipe.prior_scale)
+    noise = initial_noise(recipe)
+    rdp = RDPSettings("double", noise, recipe.prior_scale, recipe.prior_length)
     return {"posterior": rdp, "point_heads": True}
