@@ -2,7 +2,8 @@
 
 A template `README.md.jinja` makes `README.md` in its folder. It has the functions of `FUNCTIONS`:
 `csv("runs.csv")` reads a file below the template's folder (or beside it, by `../`), and its rows
-say means and paired differences (`vcl_radial.report.rows`).
+say means and paired differences (`vcl_radial.report.rows`), and what these say of a published
+claim (`vcl_radial.metrics.verdicts`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.seeds import holm
 from vcl_radial.report.rows import Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 
 ENDING = ".jinja"
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"holm": holm, "p_value": p_value}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "holm": holm,
+    "interval": verdicts.interval,
+    "of_difference": verdicts.of_difference,
+    "of_figure": verdicts.of_figure,
+    "of_statement": verdicts.of_statement,
+    "p_value": p_value,
+    "together": verdicts.together,
+}
 
 
 def templates(folder: Path) -> list[Path]:
