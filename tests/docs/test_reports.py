@@ -2,17 +2,49 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from doc_pages import ROOT
 
 from vcl_radial.report import evidence, pages
+from vcl_radial.report.figures.tables import seed_table
 from vcl_radial.report.write import write_report
 
 REPORTS = ROOT / "reports"
 
+MOST_BYTES = 19_500_000
+"""Of all files together; 15 million are aimed at."""
+
 
 def test_every_page_is_as_its_template_and_its_rows_make_it():
     assert pages.differences(pages.templates(REPORTS)) == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        REPORTS / "split-fashion",
+        pytest.param(REPORTS / "split-fashion-tuned", marks=pytest.mark.slow),
+        REPORTS / "speed" / "precision",
+    ],
+    ids=lambda path: path.name,
+)
+def test_the_scores_of_runs_are_those_of_their_accuracies_on_every_task(place: Path):
+    for path in sorted(place.rglob("results.csv.gz")):
+        results = pd.read_csv(path)
+        multi_head = "multi-head" in results["benchmark"].iloc[0]
+        made = seed_table(results, multi_head=multi_head).dropna(axis=1, how="all")
+        committed = pd.read_csv(path.with_name("runs.csv"))
+        pd.testing.assert_frame_equal(committed[list(made)], made)
+
+
+def test_the_files_of_all_pages_are_not_too_large():
+    sizes = {
+        path.relative_to(REPORTS).as_posix(): path.stat().st_size
+        for path in REPORTS.rglob("*")
+        if path.is_file() and path.suffix != ".svg"  # which stay out of the repository
+    }
+    assert sum(sizes.values()) <= MOST_BYTES
 
 
 def test_the_page_of_the_price_is_made_of_its_table():

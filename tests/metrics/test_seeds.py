@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from vcl_radial.metrics import holm, mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics import holm, mean_and_standard_error, sign_flip_test, sign_test
 
 values = st.lists(st.floats(0.0, 100.0), min_size=2, max_size=20)
 
@@ -52,6 +52,15 @@ def test_the_sign_flip_test_agrees_with_scipys_permutation_test(differences):
         vectorized=True,
     )
     assert sign_flip_test(differences) == pytest.approx(expected.pvalue)
+
+
+@given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_the_sign_test_agrees_with_scipys_binomial_test(counts):
+    assert sign_test(*counts) == pytest.approx(stats.binomtest(*counts).pvalue)
+
+
+def test_the_sign_test_of_no_pair_is_not_known():
+    assert math.isnan(sign_test(0, 0))
 
 
 def test_five_seeds_that_agree_give_the_smallest_p_that_five_can():

@@ -16,7 +16,7 @@ from vcl_radial.metrics.continual import (
     recency_bias,
     summary,
 )
-from vcl_radial.metrics.seeds import holm, mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics.seeds import holm, mean_and_standard_error, sign_flip_test, sign_test
 
 if TYPE_CHECKING:
     from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
@@ -38,6 +38,7 @@ __all__ = [
     "nll",
     "recency_bias",
     "sign_flip_test",
+    "sign_test",
     "summary",
 ]
 # Reports read tables alone: without PyTorch, which scores of predictions need.

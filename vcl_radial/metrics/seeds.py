@@ -65,6 +65,27 @@ def sign_flip_test(differences: Sequence[float]) -> float:
     return 2.0 * float((len(second) - below).sum()) / 2.0**n
 
 
+def sign_test(above: int, pairs: int) -> float:
+    """Exact two-sided p-value that one of two is above in a pair with probability 1/2.
+
+        p = min(1, 2 P(X <= min(above, pairs - above))),    X ~ Binomial(pairs, 1/2)
+
+    For pairs that the sign-flip test cannot take: more than it counts, or with a score that is
+    missing on one side and counts as the lower one.
+
+    Args:
+        above: pairs in which the first is above.
+        pairs: all pairs, without ties.
+
+    Returns:
+        The p-value; nan without a pair.
+    """
+    if pairs < 1:
+        return math.nan
+    tail = sum(math.comb(pairs, k) for k in range(min(above, pairs - above) + 1))
+    return min(1.0, tail / (1 << (pairs - 1)))
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values corrected for their number by Holm's step-down rule (Holm 1979).
 
