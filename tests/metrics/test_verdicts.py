@@ -50,4 +50,5 @@ def test_a_claim_of_several_parts_is_as_its_weakest():
     assert verdicts.together([yes, yes]) is yes
     assert verdicts.together([yes, open_]) is open_
     assert verdicts.together([yes, open_, no]) is no
+    assert verdicts.together(["reproduced", "not reproduced"]) is no
     assert verdicts.together([]) is open_

@@ -77,9 +77,9 @@ def of_figure(values: Sequence[float], published: float, rounding: float = 0.0) 
     return of_statement(inside)
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
+def together(verdicts: Iterable[Verdict | str]) -> Verdict:
     """Of a claim of several parts: reproduced if all are, not reproduced if any is not."""
-    parts = set(verdicts)
+    parts = {Verdict(verdict) for verdict in verdicts}
     if Verdict.NOT_REPRODUCED in parts:
         return Verdict.NOT_REPRODUCED
     if parts == {Verdict.REPRODUCED}:

@@ -16,6 +16,7 @@ from typing import Any
 
 from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.metrics import verdicts
+from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.seeds import holm, sign_test
 from vcl_radial.report.rows import Rows, p_value
 from vcl_radial.runs.folder import write_atomically
@@ -29,6 +30,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "of_figure": verdicts.of_figure,
     "of_statement": verdicts.of_statement,
     "p_value": p_value,
+    "share_between_heaps": share_between_heaps,
     "sign_test": sign_test,
     "together": verdicts.together,
 }

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.verdicts import of_figure, of_statement, together
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.pruning.lenet import LeNetSpec
@@ -208,13 +209,7 @@ def _separation(results: Sequence[LeNetResult]) -> str:
 
 def _between(numbers: Mapping[str, Any], group: str) -> float:
     """The share of a group's modes in the middle third between the medians beside the threshold."""
-    modes, cut = np.asarray(numbers["modes"][group]), numbers["cuts"][_SETS[group]]
-    below, above = modes[modes <= cut], modes[modes > cut]
-    if not (len(below) and len(above)):
-        return 1.0
-    low, high = np.median(below), np.median(above)
-    third = (high - low) / 3
-    return float(((modes > low + third) & (modes < high - third)).mean())
+    return share_between_heaps(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 
 def _rounds_to(size: Architecture, flops: int, parameters: int) -> bool:
