@@ -139,3 +139,4 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
             file.write(b" ")
 
     monkeypatch.setattr(style, "FigureCanvasAgg", Blank)
+    monkeypatch.setattr(style, "with_few_colours", lambda data: data)

@@ -1,4 +1,5 @@
 import csv
+import gzip
 import json
 import math
 import os
@@ -11,6 +12,7 @@ from torch import nn
 from vcl_radial.cli import papers
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.errors import UserError
+from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import BayesianLinear, PointLinear
 from vcl_radial.papers import compute
 from vcl_radial.papers.analysis import Analysis, Setting
@@ -83,8 +85,8 @@ def drawn(monkeypatch):
         done.append((name, setting))
         curve = Curve("panel", "line", [1.0, 2.0], [0.1, math.pi], [0.0, 3.0], [0.2, 3.5])
         claims = [
-            Claim("that |w| is small", "it is", True, "unsaid"),
-            Claim("that it is large", "it is not", False, "it is small"),
+            Claim("that |w| is small", "it is", Verdict.REPRODUCED, "unsaid"),
+            Claim("that it is large", "it is not", Verdict.NOT_REPRODUCED, "it is small"),
         ]
         setting.say(f"working on {name}")
         return Analysis(
@@ -113,8 +115,9 @@ def test_all_analyses_write_picture_numbers_and_page(tiny, tmp_path, capsys):
         assert f"## {name}: {shows}\n" in text
         assert f"{name}: {shows}\n" in out
         assert f"]({name}.png)" in text
-        assert all((to / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg", "csv"))
-        with (to / f"{name}.csv").open() as file:
+        for kind, least in (("png", 1000), ("svg", 1000), ("csv.gz", 200)):
+            assert (to / f"{name}.{kind}").stat().st_size > least
+        with gzip.open(to / f"{name}.csv.gz", "rt") as file:
             rows = list(csv.DictReader(file))
         for row in rows:
             assert math.isfinite(float(row["y"]))
@@ -170,14 +173,14 @@ def test_what_was_analysed_before_stays_on_the_page(drawn, tmp_path):
 def test_the_page_puts_published_beside_ours_with_a_verdict(drawn, tmp_path, capsys):
     call("cost", "--to", tmp_path)
     text = (tmp_path / "README.md").read_text()
-    assert "| that \\|w\\| is small | it is | agrees |\n" in text
-    assert "| that it is large | it is not | differs: it is small |\n" in text
+    assert "| that \\|w\\| is small | it is | reproduced |\n" in text
+    assert "| that it is large | it is not | not reproduced: it is small |\n" in text
     assert "unsaid" not in text
-    assert "- A note.\n- D: 3\n- source: Fig. 0; numbers: [cost.csv](cost.csv)\n" in text
+    assert "- A note.\n- D: 3\n- source: Fig. 0; numbers: [cost.csv.gz](cost.csv.gz)\n" in text
     out = capsys.readouterr().out
     assert "\n  working on cost\n" in out
-    assert "    differs: it is small\n" in out
-    assert (tmp_path / "cost.csv").read_text().splitlines() == [
+    assert "    not reproduced: it is small\n" in out
+    assert gzip.decompress((tmp_path / "cost.csv.gz").read_bytes()).decode().splitlines() == [
         "panel,curve,x,y,low,high",
         "panel,line,1.0,0.1,0.0,0.2",
         f"panel,line,2.0,{math.pi!r},3.0,3.5",
@@ -187,7 +190,7 @@ def test_the_page_puts_published_beside_ours_with_a_verdict(drawn, tmp_path, cap
 def test_a_curve_without_a_band_leaves_its_ends_empty():
     text = to_csv([Curve("p", "c", ["a", "b"], [1.0, 2.0])])
     assert text.splitlines()[1:] == ["p,c,a,1.0,,", "p,c,b,2.0,,"]
-    assert Claim("a", "b", False).verdict == "differs"
+    assert Claim("a", "b", Verdict.NOT_REPRODUCED).conclusion == "not reproduced"
 
 
 def test_what_was_done_before_a_stop_is_kept(drawn, tmp_path, monkeypatch, capsys):

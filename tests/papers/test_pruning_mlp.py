@@ -3,7 +3,7 @@ import pytest
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.papers.analysis import Setting
 from vcl_radial.papers.pruning import mlp, pruning_mlp
-from vcl_radial.papers.pruning.pruning_mlp import NOTEBOOK, make_claims, make_curves
+from vcl_radial.papers.pruning.pruning_mlp import NOTEBOOK, make_claims
 from vcl_radial.papers.pruning.track import Result
 
 SETTINGS = {"data.dataset": "digits", "epochs": 1, "hidden": [8, 8]}
@@ -17,7 +17,10 @@ def setting(out, *methods, **others):
 def test_every_method_has_its_curves_and_altered_numbers_are_made_again(tmp_path, capsys):
     analysis = pruning_mlp.analyse(setting(tmp_path, "badam", "mc-dropout"))
     assert "pruning-mlp: 4 runs to do" in capsys.readouterr().out
-    kinds = {(curve.panel, curve.name) for curve in analysis.curves}
+    panels = {(curve.panel, curve.name) for curve in analysis.curves}
+    of_seeds = {(panel, name) for panel, name in panels if "seed" in panel}
+    assert {panel.split(", ")[1] for panel, _ in of_seeds} == {"seed 0", "seed 1"}
+    kinds = panels - of_seeds
     # There is no order by signal-to-noise under dropout.
     assert kinds == {
         ("signal-to-noise", "badam"),
@@ -31,20 +34,25 @@ def test_every_method_has_its_curves_and_altered_numbers_are_made_again(tmp_path
     assert "1 run to do, 1 at a time, 3 kept from before" in capsys.readouterr().out
 
 
-def test_claims_are_decided_by_the_numbers():
-    def result(method, **numbers):
-        return Result(type("Run", (), {"method": method, "seed": 0}), numbers, {})
-
+def test_claims_are_decided_by_pairs_of_seeds():
     high, low = [98.0] * 19, [50.0] * 19
-    badam = result("badam", **{"signal-to-noise": high, "magnitude": low})
-    other = result("vadam", **{"signal-to-noise": low, "magnitude": high})
-    agree = make_claims(make_curves([badam, other]))
-    assert [claim.agrees for claim in agree] == [True, True, True]
-    worse = result("badam", **{"signal-to-noise": low, "magnitude": high})
-    better = result("vadam", **{"signal-to-noise": high, "magnitude": low})
-    differ = make_claims(make_curves([worse, better]))
-    assert [claim.agrees for claim in differ] == [False, False, False]
-    assert "VADAM" in differ[1].because
+
+    def verdicts(badam, vadam, seeds=6):
+        results = [
+            Result(type("Run", (), {"method": method, "seed": seed}), numbers, {})
+            for method, numbers in (("badam", badam), ("vadam", vadam))
+            for seed in range(seeds)
+        ]
+        claims = make_claims(results)
+        return [str(claim.verdict) for claim in claims], claims[1].because
+
+    good = {"signal-to-noise": high, "magnitude": low}
+    bad = {"signal-to-noise": low, "magnitude": high}
+    assert verdicts(good, bad)[0] == ["reproduced"] * 2
+    worse, because = verdicts(bad, good)
+    assert worse == ["not reproduced"] * 2
+    assert "VADAM" in because
+    assert verdicts(good, bad, seeds=3)[0] == ["no evidence either way"] * 2
 
 
 def test_the_published_notebook_says_the_same_before_pruning_in_either_order():

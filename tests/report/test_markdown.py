@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.report import markdown
 from vcl_radial.runs.sections import (
     Cell,
@@ -88,8 +89,10 @@ def test_a_page_has_its_notices_sections_and_what_stands_behind_it():
 
 
 def test_a_claim_that_does_not_hold_says_why():
-    table = claims_table([Claim("a", "b", True, "c"), Claim("d", "e", False, "f")])
-    assert [row[2].text for row in table.body] == ["agrees", "differs: f"]
+    table = claims_table(
+        [Claim("a", "b", Verdict.REPRODUCED, "c"), Claim("d", "e", Verdict.NO_EVIDENCE, "f")]
+    )
+    assert [row[2].text for row in table.body] == ["reproduced", "no evidence either way: f"]
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,24 @@ def test_long_tables_become_wide_ones_with_every_value(tmp_path: Path):
         Rows.read(path).wide()
 
 
+def test_a_page_says_what_its_runs_and_records_say_of_a_claim(tmp_path: Path):
+    lines = [f"{m},{seed},{seed + (m == 'a')}" for m in "ab" for seed in range(6)]
+    (tmp_path / "runs.csv").write_text("\n".join(["method,seed,auc", *lines]) + "\n")
+    (tmp_path / "figure.json").write_text('{"claims": [{"verdict": "not reproduced"}]}')
+    template = tmp_path / "README.md.jinja"
+    template.write_text(
+        "{% set d = csv('runs.csv').difference('auc', 'a', 'b') %}\n"
+        "{% set known = record('figure.json').claims[0].verdict %}\n"
+        "{{ d.verdict }}, {{ known }}: {{ together([d.verdict, known]) }}\n"
+    )
+    assert pages.render(template) == "reproduced, not reproduced: not reproduced\n"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("{{ csv('no.csv').count() }}", "no.csv: cannot be read"),
+        ("{{ record('no.json').claims }}", "no.json: cannot be read"),
         ("{{ csv('runs.csv').mean('nll') }}", "runs.csv: has no column nll; it has method, seed"),
         ("{{ csv('runs.csv').where(method='ewc').count() }}", "no row has method = ewc"),
         ("{{ csv('runs.csv').mean('method') }}", "method holds no numbers"),

@@ -16,6 +16,7 @@ from vcl_radial.papers.analysis import Analysis, Record, Setting
 from vcl_radial.papers.catalogue import figures
 from vcl_radial.predict import own_randomness
 from vcl_radial.report import record
+from vcl_radial.report.evidence import packed
 from vcl_radial.report.figures import save
 from vcl_radial.report.figures.drawing import to_csv
 from vcl_radial.runs import environment
@@ -27,8 +28,9 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
 
     Args:
         names: of figures.
-        to: the folder for NAME.png, .svg, .csv and .json, and `README.md` about all that it holds;
-            figures that were computed before stay. None for the folder of each figure's page.
+        to: the folder for NAME.png, .svg, .csv.gz and .json, and `README.md` about all that it
+            holds; figures that were computed before stay. None for the folder of each figure's
+            page.
         setting: of all of them, with the command in words.
 
     Raises:
@@ -56,7 +58,7 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
         )
         record.write(folder, name, of_figure)
         write_atomically(folder / "README.md", page.to_markdown(read(folder)))
-        print(f"  {folder / name}.png, .svg, .csv\n", flush=True)
+        print(f"  {folder / name}.png, .svg, .csv.gz\n", flush=True)
     for folder in dict.fromkeys(folders.values()):
         print(folder / "README.md")
 
@@ -95,4 +97,4 @@ def _write(stem: Path, done: Analysis) -> None:
         save(done.figure, stem)
     except OSError as error:
         raise not_written(stem.with_suffix(".png"), error) from None
-    write_atomically(stem.with_suffix(".csv"), to_csv(done.curves))
+    write_atomically(stem.with_suffix(".csv.gz"), packed(to_csv(done.curves)))

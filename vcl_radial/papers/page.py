@@ -15,7 +15,7 @@ def to_text(claims: Sequence[Claim]) -> str:
     """Published beside ours, for the terminal."""
     lines = []
     for claim in claims:
-        lines += [f"  {claim.published}", f"    {claim.ours}", f"    {claim.verdict}"]
+        lines += [f"  {claim.published}", f"    {claim.ours}", f"    {claim.conclusion}"]
     return "\n".join(lines)
 
 
@@ -23,7 +23,7 @@ def to_markdown(records: Mapping[str, Record]) -> str:
     """The README of a folder, page by page.
 
     Args:
-        records: by the names of the figures; NAME.png and NAME.csv lie beside the README.
+        records: by the names of the figures; NAME.png and NAME.csv.gz lie beside the README.
     """
     parts = []
     for page in pages().values():
@@ -45,7 +45,7 @@ def _blocks(name: str, record: Record) -> list[Block]:
     points = [
         *record.notes,
         *(f"{key}: {value}" for key, value in record.settings),
-        f"source: {record.source}; numbers: [{name}.csv]({name}.csv)",
+        f"source: {record.source}; numbers: [{name}.csv.gz]({name}.csv.gz)",
         origin(record.command, record.environment, f"{record.seconds:.0f} s of processor time"),
     ]
     return [

@@ -49,7 +49,7 @@ def write(runs: Sequence[FinishedRun], place: Path, more: Mapping[str, str]) -> 
             numbered = [f"{number},{line}" for line in lines]
             tables[name] += numbered if tables[name] else [f"run,{head}", *numbered]
     texts = {f"evidence-{name}.csv": "\n".join(lines) + "\n" for name, lines in tables.items()}
-    packed = {f"{name}.gz": _packed(text) for name, text in {**texts, **more}.items()}
+    packed = {f"{name}.gz": packed(text) for name, text in {**texts, **more}.items()}
     for name, content in packed.items():
         write_atomically(place / name, content)
     # Last: with it the others are there.
@@ -93,6 +93,6 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
     return folders
 
 
-def _packed(text: str) -> bytes:
+def packed(text: str) -> bytes:
     """The same text gives the same bytes: without a time."""
     return gzip.compress(text.encode(), mtime=0)

@@ -2,17 +2,21 @@
 
 A template `README.md.jinja` makes `README.md` in its folder. It has the functions of `FUNCTIONS`:
 `csv("runs.csv")` reads a file below the template's folder (or beside it, by `../`), and its rows
-say means and paired differences (`vcl_radial.report.rows`).
+say means and paired differences (`vcl_radial.report.rows`), and what these say of a published
+claim (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.errors import DataError, UserError, VclRadialError
+from vcl_radial.metrics import verdicts
+from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.seeds import holm, sign_test
 from vcl_radial.report.rows import Rows, p_value
 from vcl_radial.runs.folder import write_atomically
@@ -21,8 +25,14 @@ ENDING = ".jinja"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "holm": holm,
+    "interval": verdicts.interval,
+    "of_difference": verdicts.of_difference,
+    "of_figure": verdicts.of_figure,
+    "of_statement": verdicts.of_statement,
     "p_value": p_value,
+    "share_between_heaps": share_between_heaps,
     "sign_test": sign_test,
+    "together": verdicts.together,
 }
 
 
@@ -69,7 +79,14 @@ def render(template: Path) -> str:
             read[name] = Rows.read(template.parent / name)
         return read[name]
 
-    environment.globals.update(FUNCTIONS, csv=csv)
+    def record(name: str) -> Any:
+        path = template.parent / name
+        try:
+            return json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+
+    environment.globals.update(FUNCTIONS, csv=csv, record=record)
     try:
         return environment.get_template(template.name).render()
     except VclRadialError as error:

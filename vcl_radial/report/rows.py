@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.errors import DataError
+from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
 from vcl_radial.runs.sections import with_spread
 
@@ -112,8 +113,8 @@ class Rows:
     def difference(
         self,
         column: str,
-        first: str,
-        second: str,
+        first: Hashable,
+        second: Hashable,
         digits: int = 2,
         by: str = "method",
         pair: str | Sequence[str] = "seed",
@@ -175,6 +176,11 @@ class Difference:
     def p(self) -> float:
         """Two-sided, without a correction for several tests."""
         return sign_flip_test(self.values)
+
+    @property
+    def verdict(self) -> verdicts.Verdict:
+        """Of a published claim that the first is above the second."""
+        return verdicts.of_difference(self.values)
 
     @property
     def pairs(self) -> int:

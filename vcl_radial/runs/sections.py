@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from vcl_radial.metrics.verdicts import Verdict
+
 if TYPE_CHECKING:
     import matplotlib.figure
 
@@ -140,21 +142,21 @@ class Claim:
     Attributes:
         published: what the paper says or shows, with the place.
         ours: the same in our numbers.
-        agrees: whether the numbers bear it out; decided by them.
-        because: where they do not, what is known of why.
+        verdict: of the published claim, decided by our numbers.
+        because: where they do not bear it out, what is known of why.
     """
 
     published: str
     ours: str
-    agrees: bool
+    verdict: Verdict
     because: str = ""
 
     @property
-    def verdict(self) -> str:
-        """Whether the numbers bear it out, and what is known of why if they do not."""
-        if self.agrees:
-            return "agrees"
-        return f"differs: {self.because}" if self.because else "differs"
+    def conclusion(self) -> str:
+        """The verdict, and what is known of why if the claim is not reproduced."""
+        if self.because and self.verdict is not Verdict.REPRODUCED:
+            return f"{self.verdict}: {self.because}"
+        return str(self.verdict)
 
 
 Block: TypeAlias = Text | Table | Figure
@@ -199,7 +201,7 @@ class Report:
 def claims_table(claims: Sequence[Claim]) -> Table:
     """Published beside ours, with the verdict."""
     columns = [Column(heading, words=True) for heading in ("published", "ours", "verdict")]
-    return Table(columns, [(c.published, c.ours, c.verdict) for c in claims])
+    return Table(columns, [(c.published, c.ours, c.conclusion) for c in claims])
 
 
 def number(value: float, decimals: int = 1) -> str:

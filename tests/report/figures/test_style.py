@@ -1,5 +1,7 @@
 """The look, and files that come out the same for the same input."""
 
+import io
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -13,7 +15,13 @@ from vcl_radial.report.figures import (
     method_styles,
     save,
 )
-from vcl_radial.report.figures.style import INK, colour_map, relative_luminance, text_colour
+from vcl_radial.report.figures.style import (
+    INK,
+    colour_map,
+    relative_luminance,
+    text_colour,
+    with_few_colours,
+)
 
 ALL_COLOURS = [colour_map()(k)[:3] for k in range(colour_map().N)]
 
@@ -126,3 +134,20 @@ def test_no_text_is_cut_at_the_edge_of_the_picture(many, tmp_path):
     frame = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
     assert (frame == 255).all()
     assert (grey < 100).any()
+
+
+def test_few_colours_are_kept_for_lines_and_all_for_photographs():
+    def png(pixels):
+        buffer = io.BytesIO()
+        Image.fromarray(pixels).save(buffer, "PNG", dpi=(200, 200))
+        return buffer.getvalue()
+
+    lines = np.full((200, 200, 3), 255, dtype=np.uint8)
+    lines[::20], lines[:, ::25] = (0, 114, 178), (213, 94, 0)
+    few = with_few_colours(png(lines))
+    assert len(few) < len(png(lines))
+    with Image.open(io.BytesIO(few)) as picture:
+        assert (np.asarray(picture.convert("RGB")) == lines).all()
+        assert picture.info["dpi"] == pytest.approx((200, 200), abs=0.1)
+    photograph = png(np.random.default_rng(0).integers(0, 256, (200, 200, 3), dtype=np.uint8))
+    assert with_few_colours(photograph) == photograph

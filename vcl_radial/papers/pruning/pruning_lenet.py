@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics.heaps import share_between_heaps
+from vcl_radial.metrics.verdicts import of_figure, of_statement, together
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.pruning.lenet import LeNetSpec
 from vcl_radial.papers.pruning.lenet_size import WHOLE, Architecture, published
@@ -34,6 +36,13 @@ _SETS = {f"{layer} {kind}": name for name, groups in GROUPS.items() for layer, k
 TAKES_SETTINGS = True
 _BINS = 30
 _CUT = "threshold"
+_SCORES = (
+    "error",
+    "error_before",
+    "error_of_draws",
+    "validation_error",
+    "validation_error_before",
+)
 
 
 def analyse(setting: Setting) -> Analysis:
@@ -75,7 +84,7 @@ def analyse(setting: Setting) -> Analysis:
 
 
 def histograms(result: LeNetResult) -> list[Curve]:
-    """How many rows or columns there are by the log of their mode, and the thresholds."""
+    """How many rows or columns there are by the log of their mode, the thresholds, and scores."""
     numbers = result.numbers
     curves = []
     for group in _PANELS:
@@ -85,6 +94,10 @@ def histograms(result: LeNetResult) -> list[Curve]:
         curves.append(Curve(panel, "groups", middle.tolist(), counts.astype(float).tolist()))
         cut = numbers["cuts"][_SETS[group]]
         curves.append(Curve(panel, _CUT, [cut], [0.0]))
+    size = _architecture(numbers)
+    kept = {f"left of {name}": float(count) for name, count in vars(size).items()}
+    scores = {key: float(numbers[key]) for key in _SCORES} | kept
+    curves.append(Curve(f"seed {result.run.seed}", "scores", [*scores], [*scores.values()]))
     return curves
 
 
@@ -146,7 +159,7 @@ def make_claims(results: Sequence[LeNetResult]) -> list[Claim]:
             f"layer {rdp.architecture.flops():,}; its parameters "
             f"{rdp.architecture.parameters(as_in_table_2=True):,} (printed {rdp.parameters:,}) and "
             f"{rdp.architecture.parameters():,}",
-            len(plain) == len(published()),
+            of_statement(len(plain) == len(published())),
             "the network has no such layer: inputs that are left out are not computed. The table "
             "here has both counts",
         )
@@ -158,7 +171,12 @@ def make_claims(results: Sequence[LeNetResult]) -> list[Claim]:
             f"counted there) at {rdp.error:.1f} % error",
             f"{', '.join(map(str, sizes))}: {', '.join(f'{n // 1000}K' for n in flops)} FLOPs, "
             f"{', '.join(f'{e:.2f}' for e in errors)} % error",
-            max(flops) <= 1.2 * rdp.flops and max(errors) <= rdp.error + 0.2,
+            together(
+                [
+                    of_figure(flops, rdp.flops, rounding=500),
+                    of_figure(errors, rdp.error, rounding=0.05),
+                ]
+            ),
             "trained for "
             + ", ".join(sorted({str(result.run.recipe.epochs) for result in results}))
             + " epochs on the training images less those for validation; the authors' published "
@@ -170,7 +188,7 @@ def make_claims(results: Sequence[LeNetResult]) -> list[Claim]:
         Claim(
             "Fig. 7: the log modes form clearly separated clusters",
             _separation(results),
-            all(_between(r.numbers, g) <= 0.1 for r in results for g in _PANELS),
+            of_statement(all(_between(r.numbers, g) <= 0.1 for r in results for g in _PANELS)),
             "too many lie between the clusters: what is left out is the lower part of one broad "
             "distribution",
         )
@@ -191,13 +209,7 @@ def _separation(results: Sequence[LeNetResult]) -> str:
 
 def _between(numbers: Mapping[str, Any], group: str) -> float:
     """The share of a group's modes in the middle third between the medians beside the threshold."""
-    modes, cut = np.asarray(numbers["modes"][group]), numbers["cuts"][_SETS[group]]
-    below, above = modes[modes <= cut], modes[modes > cut]
-    if not (len(below) and len(above)):
-        return 1.0
-    low, high = np.median(below), np.median(above)
-    third = (high - low) / 3
-    return float(((modes > low + third) & (modes < high - third)).mean())
+    return share_between_heaps(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 
 def _rounds_to(size: Architecture, flops: int, parameters: int) -> bool:

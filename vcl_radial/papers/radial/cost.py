@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from vcl_radial.bench.timing import interleaved, ratios, spread
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.radial.cost_methods import (
     ARCHITECTURES,
@@ -170,22 +171,24 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
         Claim(
             "parameters per weight: 2 (radial, MFVI), 1 (MC dropout), K (ensemble, SG-MCMC)",
             ", ".join(f"{stored[m][0]:g} ({m})" for m in METHODS) + f" with K = {K}",
-            all(
-                abs(s - e) < 0.01
-                for m, e in zip(METHODS, (2, 2, 1, K, K), strict=True)
-                for s in stored[m]
+            of_statement(
+                all(
+                    abs(s - e) < 0.01
+                    for m, e in zip(METHODS, (2, 2, 1, K, K), strict=True)
+                    for s in stored[m]
+                )
             ),
         ),
         Claim(
             "an epoch of MFVI takes about as long as the radial's (which takes 1 % more)",
             f"{words(_EPOCH, MFVI)} of it (MLP and convolutions)",
-            all(0.8 < value < 1.25 for value in of(_EPOCH, MFVI)),
+            of_statement(all(0.8 < value < 1.25 for value in of(_EPOCH, MFVI))),
         ),
         Claim(
             "an epoch of MC dropout takes about a third of the radial's (Table 1: 5.6 against 16.2 "
             "minutes on a GPU)",
             f"{words(_EPOCH, MC_DROPOUT)} of it",
-            all(value < 0.5 for value in dropout_ratio),
+            of_statement(all(value < 0.5 for value in dropout_ratio)),
             "the gradient of mean and sigma, the prior's, Adam's step and the next draw are one "
             "compiled pass here, so that a Bayesian epoch costs little more than a plain one; and "
             "dropout draws a number for every activation, of which convolutions have many",
@@ -193,14 +196,14 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
         Claim(
             "an epoch of an ensemble takes about K / 3 of the radial's",
             f"{words(_EPOCH, ENSEMBLE)}, K / 3 = {K / 3:.2f}",
-            all(abs(value - K / 3) < 0.35 * K / 3 for value in ensemble_ratio),
+            of_statement(all(abs(value - K / 3) < 0.35 * K / 3 for value in ensemble_ratio)),
             "as above: a plain epoch is not a third of a Bayesian one here, so K of them are more",
         ),
         Claim(
             "a prediction takes K forward passes with every method",
             f"{min(passes):.1f} to {max(passes):.1f} plain forward passes, median "
             f"{median(passes):.1f}, K = {K}",
-            all(abs(value - K) < 0.5 * K for value in passes),
+            of_statement(all(abs(value - K) < 0.5 * K for value in passes)),
             "a draw of the weights is not free: for the posteriors it is paid once for the batch, "
             "and shows where a forward pass is short; dropout's masks are paid for every image",
         ),
@@ -208,6 +211,8 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
             "support: full for radial and MFVI, discrete for the others",
             ", ".join(f"{values[m]:,.0f} ({m})" for m in METHODS)
             + f" different values of a weight in {_SUPPORT_DRAWS:,} draws",
-            all((values[m] == _SUPPORT_DRAWS) == (m in (RADIAL, MFVI)) for m in METHODS),
+            of_statement(
+                all((values[m] == _SUPPORT_DRAWS) == (m in (RADIAL, MFVI)) for m in METHODS)
+            ),
         ),
     ]

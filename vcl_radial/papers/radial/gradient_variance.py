@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.nn import (
     PointConv2d,
     PointLinear,
@@ -242,12 +243,12 @@ def _claims(curves: Sequence[Curve], channels: int) -> list[Claim]:
             "Fig. 6: the Gaussian's gradient variance explodes as sigma grows",
             f"{channels} channels: {gaussian.at(0.1):.2g} at sigma = 0.1, {gaussian.at(1.0):.2g} at"
             f" 1, times {growth:,.0f}",
-            growth > 100,
+            of_statement(growth > 100),
         ),
         Claim(
             "Section 5: it does so once sigma exceeds roughly 0.3",
             f"it grows as sigma^{below:.1f} from 0.1 to 0.3 and as sigma^{above:.1f} from 0.3 to 1",
-            above - below > 1,
+            of_statement(above - below > 1),
             "there is no threshold: it is a power of sigma well before 0.3, with the exponent "
             f"2 (L - 1) = {2 * DEPTH} of L = {DEPTH + 1} layers in a row. Where it seems to start "
             "depends on the axis: on a linear one that ends at 1 (middle), "
@@ -259,13 +260,13 @@ def _claims(curves: Sequence[Curve], channels: int) -> list[Claim]:
             "the exploded region",
             f"at sigma = 1 the variance is {gaussian.at(1.0) / gaussian.at(0.01):.1g} times that "
             "at 0.01",
-            gaussian.at(1.0) / gaussian.at(0.01) > 1000,
+            of_statement(gaussian.at(1.0) / gaussian.at(0.01) > 1000),
         ),
         Claim(
             "Fig. 6 and the blog: the radial's stays low, even for very large models",
             f"at sigma = 1: {radial.at(1.0):.2g}, {gaussian.at(1.0) / radial.at(1.0):.1g} times "
             "less than the Gaussian's",
-            radial.at(1.0) < gaussian.at(1.0) / 100,
+            of_statement(radial.at(1.0) < gaussian.at(1.0) / 100),
         ),
     ]
 

@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 from vcl_radial.posteriors.log_radius import mills_ratio
@@ -247,7 +248,7 @@ def _claims(curves: Sequence[Curve], D: int) -> list[Claim]:
             f"and over the scale it goes on falling, to {D * lowest[0]:,.0f} nats at s = "
             f"{float(lowest[1]):g}, the end of the picture (its minimum is at sqrt(D) = "
             f"{math.sqrt(D):.0f})",
-            share > 0.9 and lowest[0] >= 0,
+            of_statement(share > 0.9 and lowest[0] >= 0),
             "Eq. 44 is not a divergence: it is neither smallest at q = p nor positive. With the "
             f"Jacobian term the minimum is at s = {float(best[1]):.2g}, with {D * best[0]:.1g} "
             "nats",
@@ -258,7 +259,7 @@ def _claims(curves: Sequence[Curve], D: int) -> list[Claim]:
             f"of a radial prior: one draw's KL has a standard deviation of {deviation.y[0]:.2f} "
             f"nats per weight at m = {float(deviation.x[0]):g}, that is "
             f"{deviation.y[0] * D:.2g} nats for the group",
-            deviation.y[0] < 0.1,
+            of_statement(deviation.y[0] < 0.1),
             "log ||z_p|| of one radius is multiplied by D - 1; near m = 0 the gradient's variance "
             "has no bound, for E 1/r^2 of a half-normal diverges. So the suite uses the closed "
             "form, which has no noise",

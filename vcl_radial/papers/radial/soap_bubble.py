@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 from torch import Tensor
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.posteriors import Gaussian, Posterior, Radial
 from vcl_radial.report.figures.drawing import (
@@ -263,7 +264,7 @@ def _claims(curves: Sequence[Curve], within: Sequence[float]) -> list[Claim]:
             "Fig. 1: a Gaussian's mass is tightly clustered at a radius that D sets",
             f"90 % of the draws of D = {CONV_64:,} lie at {low:.1f} to {high:.1f} sigma; sqrt(D) = "
             f"{math.sqrt(CONV_64):.0f}",
-            (high - low) / gaussian.y[place] < 0.05,
+            of_statement((high - low) / gaussian.y[place] < 0.05),
         ),
         Claim(
             "Fig. 1: draws of the radial posterior are near the mean, with the highest density "
@@ -271,14 +272,14 @@ def _claims(curves: Sequence[Curve], within: Sequence[float]) -> list[Claim]:
             f"within 1 sigma: {100 * min(within):.1f} to {100 * max(within):.1f} % of the draws "
             f"over all D (68.3 % by the closed form), median distance "
             f"{min(radial.y):.2f} to {max(radial.y):.2f} sigma (0.67)",
-            all(abs(share - 0.683) < 0.15 for share in within),
+            of_statement(all(abs(share - 0.683) < 0.15 for share in within)),
         ),
         Claim(
             "Fig. 8: at small r the volume, at large r the exponential drives the density to 0; "
             "the mass is between",
             f"D = {FIG_8}: {100 * far:.1f} % of the mass is at 1.5 to 4.5 sigma, the mode at "
             f"sqrt(D - 1) = {math.sqrt(FIG_8 - 1):.0f}",
-            far > 0.9,
+            of_statement(far > 0.9),
         ),
         Claim(
             "Fig. 8: that region is further from the mean and narrower as D is bigger",
@@ -286,7 +287,7 @@ def _claims(curves: Sequence[Curve], within: Sequence[float]) -> list[Claim]:
             f"to {gaussian.y[last]:,.0f} sigma, its 5-95 % width from {absolute[ten]:.2f} to "
             f"{absolute[last]:.2f} sigma, {100 * relative[ten]:.0f} % and "
             f"{100 * relative[last]:.2g} % of the radius",
-            absolute[last] < 0.9 * absolute[ten],
+            of_statement(absolute[last] < 0.9 * absolute[ten]),
             "it is narrower only in proportion to its radius: the standard deviation of chi(D) "
             "tends to sigma / sqrt(2) from below, so the shell keeps its thickness",
         ),
@@ -296,7 +297,7 @@ def _claims(curves: Sequence[Curve], within: Sequence[float]) -> list[Claim]:
             f"medians at D = {pairs['Gaussian'].x[last]:,}: {pairs['Gaussian'].y[last]:,.0f} sigma "
             f"and {pairs['radial'].y[last]:.2f} sigma; radial from D = 100 on: {min(large):.2f} to "
             f"{max(large):.2f}",
-            max(large) < 1.5 * min(large),
+            of_statement(max(large) < 1.5 * min(large)),
         ),
     ]
 

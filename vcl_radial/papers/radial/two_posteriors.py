@@ -14,9 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.objectives import categorical_nll
-from vcl_radial.papers.analysis import Setting
+from vcl_radial.papers.analysis import Setting, undecided
 from vcl_radial.papers.radial.fitting import Recipe, fit
 from vcl_radial.papers.radial.gradient_noise import gradient_variance
 from vcl_radial.papers.radial.images import Images, load_images
@@ -33,6 +34,8 @@ QUICK = replace(FULL, epochs=24, learning_rate=2e-2, rho_learning_rate=2e-2, sam
 _STAGES, _QUICK_STAGES = 24, 12
 _DRAWS, _DISTANCES = 8, 128
 _PAIRS = 6
+REASON = "an MLP with 1,500 images here, a VGG with photographs there"
+not_comparable = undecided(Verdict.NOT_COMPARABLE, REASON)
 
 
 class Stage(NamedTuple):

@@ -23,6 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import integrate, stats
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.radial.soap_bubble import in_blocks
 from vcl_radial.posteriors import Radial
@@ -208,20 +209,20 @@ def _claims(samples: npt.NDArray[np.float64]) -> list[Claim]:
             f"|w| < 0.1 sigma with probability {near:.3f} (draws: "
             f"{float((np.abs(samples) < 0.1).mean()):.3f}), Gaussian {near_normal:.3f}; at 0 the "
             "density has a pole, - log |w|",
-            near > 2 * near_normal,
+            of_statement(near > 2 * near_normal),
         ),
         Claim(
             "Fig. 9: and it has lighter tails, at the same sigma",
             f"|w| > 1 sigma: {tail(1.0, FIG_9):.4f} (draws {drawn[0]:.4f}), Gaussian "
             f"{float(2 * stats.norm.sf(1)):.4f}; |w| > 2 sigma: {tail(2.0, FIG_9):.2g} (draws "
             f"{drawn[1]:.2g}), Gaussian {float(2 * stats.norm.sf(2)):.2g}",
-            tail(2.0, FIG_9) < 2 * float(stats.norm.sf(2)),
+            of_statement(tail(2.0, FIG_9) < 2 * float(stats.norm.sf(2))),
         ),
         Claim(
             "Fig. 9: the more so the larger the layer",
             "|w| > 1 sigma: "
             + ", ".join(f"{p:.2g} (D = {D:,})" for D, p in zip(SIZES, beyond, strict=True)),
-            all(a > b for a, b in pairwise(beyond)),
+            of_statement(all(a > b for a, b in pairwise(beyond))),
         ),
     ]
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.rdp.exact_bessel import Array, exact_ratio
 from vcl_radial.report.figures.drawing import (
@@ -164,12 +165,12 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
             "Theorems 1 to 3: the ratio lies between the bounds",
             f"so it does by mpmath, at {len(ORDERS)} orders from {ORDERS[0]} to {ORDERS[-1]} and 9 "
             "arguments each",
-            bool(holds),
+            of_statement(bool(holds)),
         ),
         Claim(
             "Fig. 5: the bounds become very tight for large v",
             f"largest gap over z: {listed}",
-            all(a > b for a, b in pairwise(gaps.values())),
+            of_statement(all(a > b for a, b in pairwise(gaps.values()))),
         ),
         Claim(
             "Fig. 5 and text: the largest difference is approximately exp(-10), even in low "
@@ -177,7 +178,7 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
             f"exp(-10) = {math.exp(_EXPONENT):.2g}; the largest gap is below it from v = "
             f"{float(low):.0f} on (D = {2 * float(low):.0f} weights), and "
             f"{gaps[ORDERS[0]] / math.exp(_EXPONENT):,.0f} times it at v = {ORDERS[0]}",
-            gaps[ORDERS[0]] < 2 * math.exp(_EXPONENT),
+            of_statement(gaps[ORDERS[0]] < 2 * math.exp(_EXPONENT)),
             "it holds for the dimensions of a layer's rows, not for low ones; the suite sharpens "
             "the bounds to 1e-8 at every order (see bessel-ratio)",
         ),

@@ -15,6 +15,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy import special
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.rdp.bessel_bounds import theorem_2, theorem_3
 from vcl_radial.papers.rdp.exact_bessel import Array, exact_ratio
@@ -144,7 +145,7 @@ def _claims(curves: Sequence[Curve], z: Array) -> list[Claim]:
             "Fig. 8: with Theorems 2 and 3 the gap between the bounds is negligible, uniformly in "
             "z and v",
             "largest gap: " + ", ".join(f"{gap[v]:.2g} (v = {v})" for v in ORDERS),
-            max(gap.values()) < 1e-3,
+            of_statement(max(gap.values()) < 1e-3),
             "at v = 1 it is not; from v = 100 it is below 1e-3, and the middle of Theorem 3 is off "
             + ", ".join(f"{worst[THEOREM_3, v]:.1g} (v = {v})" for v in ORDERS),
         ),
@@ -155,7 +156,7 @@ def _claims(curves: Sequence[Curve], z: Array) -> list[Claim]:
             + f" on, in scipy {_scipy_version()}; for smaller z both functions underflow: "
             + ", ".join(f"{lost[v]} (v = {v})" for v in (500, 1000))
             + f" of the {len(z)} arguments are lost",
-            bool(np.isinf(finite_from[500])),
+            of_statement(bool(np.isinf(finite_from[500]))),
             "for small z it does fail as they say, for large z today's scipy gives the ratio",
         ),
         Claim(
@@ -163,14 +164,14 @@ def _claims(curves: Sequence[Curve], z: Array) -> list[Claim]:
             f"{int((~np.isfinite(low)).sum())} of {len(low)} arguments from {_LOW[0]:g} to "
             f"{_LOW[-1]:g} give no finite number; the others are off by {_scipy_error(low):.1g} at "
             "most",
-            not np.isfinite(low).all() or _scipy_error(low) > 1e-6,
+            of_statement(not np.isfinite(low).all() or _scipy_error(low) > 1e-6),
             f"scipy {_scipy_version()} is as exact there as float64 allows",
         ),
         Claim(
             "Beside the paper: the suite's ratio is exact to 1e-8 at every order",
             "largest relative error: "
             + ", ".join(f"{worst[SUITE, v]:.1g} (v = {v})" for v in ORDERS),
-            max(worst[SUITE, v] for v in ORDERS) < 2e-8,
+            of_statement(max(worst[SUITE, v] for v in ORDERS) < 2e-8),
         ),
     ]
 

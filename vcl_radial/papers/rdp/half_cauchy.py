@@ -14,6 +14,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy import integrate, stats
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.report.figures.drawing import (
@@ -167,19 +168,19 @@ def _claims(factors: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[Claim
             + ", ".join(f"{p:.3f}" for p in near)
             + " at gamma = "
             + ", ".join(f"{scale:g}" for scale in SCALES),
-            near == sorted(near, reverse=True),
+            of_statement(near == sorted(near, reverse=True)),
         ),
         Claim(
             "Section 3.1, in words: the square of a half-Cauchy number is a product of a gamma and "
             "an inverse gamma one",
             f"the distribution of sqrt(ab) is within {distance[0.5]:.4f} of C+(1)'s "
             "(Kolmogorov-Smirnov)",
-            distance[0.5] < 0.02,
+            of_statement(distance[0.5] < 0.02),
         ),
         Claim(
             "Section 3.1, in the formula: its square root is",
             f"(ab)^2 is {distance[2.0]:.2f} away from C+(1)",
-            distance[2.0] < 0.02,
+            of_statement(distance[2.0] < 0.02),
             "the square is meant, as in the words above the formula and in Louizos et al. (2017); "
             "the suite takes it so",
         ),
@@ -190,7 +191,7 @@ def _claims(factors: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[Claim
             f"{printed[1]:.4f}, by quadrature {gamma:.4f} and {inverse:.4f} nats (the suite's: "
             f"{float(own.kl_to_gamma(0.5, 2.0)):.4f} and "
             f"{float(own.kl_to_inverse_gamma(0.5, 2.0)):.4f})",
-            abs(printed[0] - gamma) + abs(printed[1] - inverse) < 1e-3,
+            of_statement(abs(printed[0] - gamma) + abs(printed[1] - inverse) < 1e-3),
             "as printed they lack the pi of the log-normal entropy, and the sign of the mean in "
             "the exponent is exchanged between the two",
         ),

@@ -18,6 +18,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy import special
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.rdp.bessel_bounds import theorem_3
 from vcl_radial.papers.rdp.exact_bessel import Array, exact_log
@@ -163,26 +164,26 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
             "Fig. 9: the series of Eq. 45 with Theorem 3 is tight and stable, uniformly in z and v",
             "finite everywhere, and its error is that of the ratios of low order, the same at "
             f"every v; largest error in nats: {listed(SERIES)}",
-            max(worst[SERIES, v] for v in ORDERS) < 0.1,
+            of_statement(max(worst[SERIES, v] for v in ORDERS) < 0.1),
         ),
         Claim(
             "Fig. 9: for v >= 500 scipy.special.ive cannot give a finite number when z < 100",
             "finite from z = "
             + ", ".join(f"{float(finite_from[v]):,.0f} (v = {v})" for v in (500, 1000))
             + " on",
-            min(float(finite_from[v]) for v in (500, 1000)) >= 100,
+            of_statement(min(float(finite_from[v]) for v in (500, 1000)) >= 100),
         ),
         Claim(
             "Eq. 44: works well for small z, z < v, and asymptotically above",
             f"largest error in nats: {listed(PIECES)}; it is at z = "
             + ", ".join(f"{_place_of_worst(curves, v):,.0f}" for v in ORDERS),
-            max(worst[PIECES, v] for v in ORDERS) < 1,
+            of_statement(max(worst[PIECES, v] for v in ORDERS) < 1),
             "the asymptotic form wants z far above v^2, not above v; the error grows with v",
         ),
         Claim(
             "Beside the paper: the suite's log I_v, an integral of the ratio",
             f"largest error in nats: {listed(SUITE)}",
-            max(worst[SUITE, v] for v in ORDERS) < 1e-4,
+            of_statement(max(worst[SUITE, v] for v in ORDERS) < 1e-4),
         ),
     ]
 

@@ -16,6 +16,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy import stats
 
+from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
 from vcl_radial.report.figures.drawing import Curve, find, key_line, line, sheet
@@ -131,7 +132,7 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
             "centre",
             f"half of it lies within {half[low]:.0f} degrees of the mean, the density there is "
             f"{heights[0]:.2f}",
-            bool(half[low] > 20),
+            of_statement(bool(half[low] > 20)),
         ),
         Claim(
             f"Fig. 1: the density is the more concentrated the larger kappa is, up to {high}",
@@ -140,6 +141,6 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
             + " degrees at kappa = "
             + ", ".join(map(str, CONCENTRATIONS))
             + f"; draws agree with scipy's distribution to {worst:.2g}",
-            all(a > b for a, b in pairwise(half.values())) and worst < 0.02,
+            of_statement(all(a > b for a, b in pairwise(half.values())) and worst < 0.02),
         ),
     ]

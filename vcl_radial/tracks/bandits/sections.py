@@ -14,10 +14,21 @@ from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
 from vcl_radial.errors import DataError
+from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics.verdicts import of_difference
 from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
 from vcl_radial.runs.finished import FinishedRun
-from vcl_radial.runs.sections import Claim, Column, Figure, Section, Table, Text, claims_table
-from vcl_radial.tracks.bandits.published import PUBLISHED
+from vcl_radial.runs.sections import (
+    Claim,
+    Column,
+    Figure,
+    Section,
+    Table,
+    Text,
+    claims_table,
+    with_spread,
+)
+from vcl_radial.tracks.bandits.published import CONCLUSIONS, PUBLISHED
 from vcl_radial.tracks.bandits.settings import Recipe
 
 TITLES = {
@@ -202,23 +213,25 @@ def _few_ticks() -> Any:
 def make_claims(runs: Sequence[FinishedRun]) -> list[Claim]:
     """What the paper concludes from its table, as far as our games can tell."""
     name = str(runs[0].spec.data["table"])
-    means = {method: float(np.mean(v)) for method, v in relative_rewards(runs).items()}
-    # Of rounds in which nothing could be earned there is nothing to say.
-    means = {method: mean for method, mean in means.items() if not math.isnan(mean)}
-    ours = ", ".join(
-        f"{TITLES.get(m, m)} {mean:.2f}" for m, mean in means.items() if m != "uniform"
-    )
-    pairs = [
-        ("BAdam outperforms BBB", "badam", "gaussian-vcl"),
-        ("VADAM outperforms BAdam", "vadam", "badam"),
-    ]
-    if name == "mushroom":
-        pairs.append(("the greedy bandit underperforms BAdam", "badam", "naive"))
-    return [
-        Claim(f"{name}: {published}", ours, means[better] > means[worse], "see what differs, below")
-        for published, better, worse in pairs
-        if {better, worse} <= set(means)
-    ]
+    rewards: dict[str, dict[int, float]] = {}
+    for run in runs:
+        reward, optimum = totals(run)
+        # Of rounds in which nothing could be earned there is nothing to say.
+        if optimum:
+            rewards.setdefault(run.method, {})[run.spec.seed] = reward / optimum
+    claims = []
+    for published, better, worse in CONCLUSIONS[name]:
+        if {better, worse} <= rewards.keys():
+            first, second = rewards[better], rewards[worse]
+            differences = [first[seed] - second[seed] for seed in first if seed in second]
+            ours = (
+                f"{TITLES[better]} less {TITLES[worse]}: "
+                f"{with_spread(*mean_and_standard_error(differences), 3, sign=True)} "
+                f"over {len(differences)} games"
+            )
+            verdict = of_difference(differences)
+            claims.append(Claim(f"{name}: {published}", ours, verdict, "see what differs, below"))
+    return claims
 
 
 def _games_csv(runs: Sequence[FinishedRun]) -> str:

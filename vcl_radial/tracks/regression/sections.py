@@ -150,14 +150,14 @@ def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
     blocks.append(Text(words, tables.verdicts(means)))
     if odd := tables.impossible_pairs():
         words = (
-            "Some published pairs do not belong to one model with one noise for all rows, and can "
-            "be no aim:"
+            "Some published likelihoods are above what one Gaussian reaches at the published RMSE. "
+            "A mixture, or a noise that differs between splits, can exceed this bound:"
         )
         blocks.append(Text(words, odd))
     if (needs := tables.implied_errors(means, "oh2020", "rdp", RDP)) is not None:
         words = (
-            "What RMSE the RDP column would need (the paper gives none), beside ours; where it is "
-            "far below any known, the figures have another unit:"
+            "What RMSE the RDP column would need if it were of one Gaussian (the paper gives none; "
+            "a mixture needs less), beside ours:"
         )
         blocks += [Text(words), needs]
     return blocks
