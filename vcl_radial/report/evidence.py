@@ -49,12 +49,12 @@ def write(runs: Sequence[FinishedRun], place: Path, more: Mapping[str, str]) -> 
             numbered = [f"{number},{line}" for line in lines]
             tables[name] += numbered if tables[name] else [f"run,{head}", *numbered]
     texts = {f"evidence-{name}.csv": "\n".join(lines) + "\n" for name, lines in tables.items()}
-    packed = {f"{name}.gz": packed(text) for name, text in {**texts, **more}.items()}
-    for name, content in packed.items():
+    files = {f"{name}.gz": packed(text) for name, text in {**texts, **more}.items()}
+    for name, content in files.items():
         write_atomically(place / name, content)
     # Last: with it the others are there.
     write_atomically(place / FILE, json.dumps(listed, indent=1) + "\n")
-    return [FILE, *packed]
+    return [FILE, *files]
 
 
 def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
