@@ -12,12 +12,18 @@ from vcl_radial.errors import UserError
 TRAIN_COUNTS: Mapping[str, tuple[int, ...]] = {
     "fashion-mnist": (6000,) * 10,
     "mnist": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
+    "notmnist-small": (1560, 1561, 1561, 1561, 1561, 1560, 1560, 1560, 1560, 1560),
     # Of scikit-learn's digits every fifth image of each class is a test image.
     "digits": (143, 146, 142, 147, 145, 146, 145, 144, 140, 144),
 }
 """Training images of each class."""
 
-TEST_COUNTS: Mapping[str, int] = {"fashion-mnist": 10_000, "mnist": 10_000, "digits": 355}
+TEST_COUNTS: Mapping[str, int] = {
+    "fashion-mnist": 10_000,
+    "mnist": 10_000,
+    "notmnist-small": 3_120,
+    "digits": 355,
+}
 """Test images."""
 
 

@@ -46,7 +46,10 @@ class StreamSettings(Settings):
     kind: Annotated[str, one_of("split", "permuted", what="function")] = "split"
     dataset: Annotated[
         str,
-        one_of("fashion-mnist", "mnist", "digits", "idx-folder", "image-folder", what="function"),
+        one_of(
+            *("fashion-mnist", "mnist", "notmnist-small", "digits", "idx-folder", "image-folder"),
+            what="function",
+        ),
     ]
     tasks: Count = 5
     heads: Literal["multi", "single"] = "multi"
