@@ -75,6 +75,16 @@ def test_only_heads_that_are_shared_can_take_a_task_for_the_newest():
     assert "predicted_as_newest" not in set(joint.accuracy().metric)
 
 
+@pytest.mark.parametrize("heads", ["multi", "single"])
+def test_the_first_tasks_of_a_stream_do_not_know_what_comes_after_them(heads):
+    whole, short = (
+        finished(StreamSettings(dataset="digits", heads=heads, first_tasks=first), recipe(), 0)
+        for first in (None, 2)
+    )
+    so_far = {row for row in whole.rows if row[0] <= 2 and row[1] <= 2}
+    assert so_far == set(short.rows)
+
+
 def test_average_accuracy_is_over_the_tasks_trained_so_far():
     run = ContinualRun(DIGITS, recipe(), 0)
     steps = run.finish_tasks()

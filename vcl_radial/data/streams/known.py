@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcl_radial import outside
-from vcl_radial.data.streams.choices import check_keys, checked_order, classes_per_task, held_out
+from vcl_radial.data.streams.choices import (
+    check_first_tasks,
+    check_keys,
+    checked_order,
+    classes_per_task,
+    held_out,
+)
 from vcl_radial.errors import UserError
 
 TRAIN_COUNTS: Mapping[str, tuple[int, ...]] = {
@@ -45,9 +51,13 @@ def task_sizes(settings: Mapping[str, Any]) -> list[int] | None:
     """
     check_keys(settings)
     counts = TRAIN_COUNTS.get(settings["dataset"])
-    if counts is None or outside.is_named(settings["kind"]):
-        return None
+    # How many tasks the classes of an image folder make is not known before it is read.
+    tasks_are_known = settings["dataset"] != "image-folder" or settings["kind"] != "split"
     try:
+        if tasks_are_known:
+            check_first_tasks(settings.get("first_tasks"), settings["tasks"])
+        if counts is None or outside.is_named(settings["kind"]):
+            return None
         return _task_sizes(settings, counts)
     except UserError as error:  # begins with the key
         raise UserError(f"stream.{error}") from None
@@ -55,14 +65,15 @@ def task_sizes(settings: Mapping[str, Any]) -> list[int] | None:
 
 def _task_sizes(settings: Mapping[str, Any], counts: Sequence[int]) -> list[int]:
     tasks, validation = settings["tasks"], settings["validation"]
+    trained = settings.get("first_tasks") or tasks
     if settings["kind"] == "permuted":
         n = sum(counts)
-        return [n - held_out(n, validation, "unpermuted")] * tasks
+        return [n - held_out(n, validation, "unpermuted")] * trained
     k = classes_per_task(len(counts), tasks, settings["heads"] == "multi")
     order = checked_order(settings.get("class_order"), len(counts))
     sizes = []
-    for first in range(0, len(counts), k):
-        classes = order[first : first + k]
+    for start in range(0, k * trained, k):
+        classes = order[start : start + k]
         n = sum(counts[label] for label in classes)
         sizes.append(n - held_out(n, validation, ", ".join(map(str, classes))))
     return sizes
