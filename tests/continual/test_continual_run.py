@@ -48,6 +48,16 @@ def test_a_posterior_is_carried_from_task_to_task_and_what_learns_all_at_once_ca
     assert finished(two, recipe(strategy="joint", posterior="none"), 0).carried_bytes is None
 
 
+def test_sampling_moves_what_a_posterior_predicts_and_nothing_of_a_point_estimate():
+    two = StreamSettings(dataset="digits", tasks=2)
+    spread, narrow = (finished(two, recipe(initial_noise=n), 0) for n in (1e-1, 1e-4))
+    point = finished(two, recipe(strategy="naive", posterior="none"), 0)
+    for task in (1, 2):
+        wide, thin, none = (cell(run, 2, task, "sampling") for run in (spread, narrow, point))
+        assert wide > 10 * thin > 0
+        assert none == 0
+
+
 def test_training_teaches_each_task_of_a_multi_head_run():
     run = finished(DIGITS, recipe(strategy="naive", posterior="none", epochs=10, hidden=[50]), 0)
     for task in range(1, 6):
