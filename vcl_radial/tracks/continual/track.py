@@ -32,6 +32,7 @@ class Continual(Track[Run]):
 
     spec = Run
     methods = ("radial-vcl", "gaussian-vcl")
+    search_keys = ("first_tasks",)
     step = "task"
     objectives: ClassVar = {
         "average_accuracy": Objective("maximize", "average accuracy (%)"),
