@@ -44,6 +44,15 @@ def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(com
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_seeds_may_start_anywhere(command):
+    code, _, err = command(*run("--method", "naive", "--seeds", "100-101", *TINY))
+    assert (code, err) == (0, [])
+    folders = sorted(Path("runs").glob(f"{DIGITS}/naive/seed-*"))
+    assert [path.name.split("-")[1] for path in folders] == ["100", "101"]
+    assert "--seeds 100-101" in Path("runs", "report", f"{DIGITS}.html").read_text()
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_an_output_without_arrows_and_a_folder_of_odd_bytes_end_no_command(command, monkeypatch):
     out = os.fsdecode(b"caf\xe9")
     latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
@@ -250,6 +259,7 @@ def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: 
         (["check"], "required: PACKAGE.MODULE:CLASS|FILE|NAME"),
         (run("--seeds", "0"), "--seeds: '0' is not a whole number of at least 1"),
         (run("--seeds", "x"), "--seeds: 'x' is not a whole number of at least 1"),
+        (run("--seeds", "9-7"), "--seeds: '9-7' is no range of seeds: write the first and the"),
         (run("--seeds", "1.5"), "--seeds: '1.5' is not a whole number of at least 1"),
         (run(jobs="0"), "--jobs: '0' is not a whole number of at least 1"),
         (run(jobs="-1"), "--jobs: '-1' is not a whole number of at least 1"),

@@ -163,6 +163,15 @@ def test_published_data_are_missed_in_a_folder_that_was_given_only(tmp_path, mon
         check_data("mnist", tmp_path)
 
 
+def test_data_without_a_licence_are_never_downloaded(tmp_path, monkeypatch):
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    where = f"{IDX_NAMES[3]}.gz into notMNIST-small/raw of a folder, .* {DATA_VARIABLE}$"
+    with pytest.raises(UserError, match=where):
+        check_data("notmnist-small", None)
+    with pytest.raises(DataError, match=f"{tmp_path}/notMNIST-small/raw lacks "):
+        check_data("notmnist-small", tmp_path)
+
+
 def test_data_of_a_folder_are_named_after_it(tmp_path, monkeypatch):
     assert folder_name("mnist", tmp_path) is None
     assert folder_name("idx-folder", tmp_path) == tmp_path.name

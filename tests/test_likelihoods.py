@@ -35,6 +35,19 @@ def test_the_predictive_is_the_mean_of_the_draws_probabilities(likelihood, outpu
 
 
 @BOTH
+def test_a_prediction_is_the_predictive_with_the_spread_of_the_more_probable_answer(
+    likelihood, outputs
+):
+    f, _ = drawn(outputs, 5, 6)
+    log_probs, sampling = likelihood.prediction(f)
+    torch.testing.assert_close(log_probs, likelihood.predictive(f))
+    apart = torch.stack([likelihood.predictive(draw[None]).exp() for draw in f])
+    expected = 100 * apart[:, torch.arange(6), log_probs.argmax(-1)].std(0)
+    torch.testing.assert_close(sampling, expected)
+    assert likelihood.prediction(f[:1])[1].tolist() == [0] * 6
+
+
+@BOTH
 def test_the_nll_is_minus_the_log_of_the_targets_probability(likelihood, outputs):
     f, y = drawn(outputs, 4, 6)
     of_draws = [likelihood.predictive(draw[None])[torch.arange(6), y] for draw in f]

@@ -118,6 +118,7 @@ def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(run, flowers, damage
     [
         ("stream.tasks=3", "stream.tasks = 3 does not divide the 4 classes: use one of 1, 2, 4"),
         ("stream.tasks=4", "stream.tasks = 4 leaves one class to each head"),
+        ("stream.first_tasks=3", "stream.first_tasks = 3 is more than the 2 tasks: use 2 at most"),
         ("stream.class_order=[0,1]", "stream.class_order = [0, 1] must hold each class from 0 to"),
     ],
 )

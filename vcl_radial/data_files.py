@@ -29,8 +29,15 @@ IDX_NAMES = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
-PUBLISHED_FOLDERS = {"fashion-mnist": "FashionMNIST", "mnist": "MNIST"}
-"""The folder of a published data set, which is also its class in torchvision."""
+PUBLISHED_FOLDERS = {
+    "fashion-mnist": "FashionMNIST",
+    "mnist": "MNIST",
+    "notmnist-small": "notMNIST-small",
+}
+"""The folder of a published data set; of one that is downloaded also its class in torchvision."""
+
+NEVER_DOWNLOADED = ("notmnist-small",)
+"""Published data sets without a licence: they are read where a user has put them."""
 
 FOLDER_DATASETS = ("idx-folder", "image-folder")
 """Data sets that are whatever a user's folder holds."""
@@ -133,7 +140,7 @@ def check_data(
     """See that the files of a data set are there, without opening one.
 
     A published data set that is not in the user's folder is looked for nowhere else; without such
-    a folder it is downloaded, so nothing is checked.
+    a folder it is downloaded, if it has a licence, so nothing is checked.
 
     Args:
         dataset: its name; see `vcl_radial.data.streams.load_dataset`.
@@ -149,7 +156,7 @@ def check_data(
         user_files(required_root(dataset, data_dir), None)
     elif dataset == "image-folder":
         image_files(required_root(dataset, data_dir), test_share=test_share, seed=seed)
-    elif dataset != "digits" and (root := user_root(data_dir)) and dataset in PUBLISHED_FOLDERS:
+    elif dataset in PUBLISHED_FOLDERS and (root := published_root(dataset, data_dir)):
         user_files(root, PUBLISHED_FOLDERS[dataset])
 
 
@@ -279,6 +286,23 @@ def required_root(dataset: str, data_dir: Path | None) -> Path:
         raise UserError(
             f'dataset = "{dataset}" needs a data folder: name the folder that holds {contents} '
             f"with --data-dir, or set {DATA_VARIABLE}"
+        )
+    return root
+
+
+def published_root(dataset: str, data_dir: Path | None) -> Path | None:
+    """Return the user's folder for one of `PUBLISHED_FOLDERS`; None: it is downloaded.
+
+    Raises:
+        UserError: No folder was named and the data are never downloaded, or it does not exist.
+    """
+    root = user_root(data_dir)
+    if root is None and dataset in NEVER_DOWNLOADED:
+        raise UserError(
+            f'dataset = "{dataset}" has no licence, so it is not downloaded: put '
+            f"{', '.join(f'{name}.gz' for name in IDX_NAMES)} into "
+            f"{PUBLISHED_FOLDERS[dataset]}/raw of a folder, and name that with --data-dir or "
+            f"in {DATA_VARIABLE}"
         )
     return root
 

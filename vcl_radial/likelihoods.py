@@ -18,6 +18,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, on
 from vcl_radial.mixture import Mixture
 from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.objectives import categorical_nll
+from vcl_radial.predict import sampling
 
 
 class Likelihood(ABC):
@@ -40,6 +41,13 @@ class Likelihood(ABC):
     @abstractmethod
     def predictive(self, outputs: Tensor) -> Any:
         """p(y | x) of outputs under draws of the weights, `[S, B, C]`."""
+
+    def prediction(self, outputs: Tensor) -> tuple[Any, Tensor | None]:
+        """The predictive, and how far draws `[S, B, C]` move it: `predict.sampling`, `[B]`.
+
+        None where no class is predicted.
+        """
+        return self.predictive(outputs), None
 
     @abstractmethod
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
@@ -89,6 +97,10 @@ class Categorical(Likelihood):
         """Log 1/S sum_s softmax(f_s), `[B, C]` in nats."""
         return self.mean_output(outputs)
 
+    def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-predictive, and how far draws move it."""
+        return _prediction(outputs.log_softmax(-1))
+
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
         """Column c is sqrt(p_c) (p - e_c), of S S' = diag(p) - p p'."""
         p, unit = outputs.softmax(-1), torch.eye(outputs.shape[-1]).to(outputs)
@@ -116,8 +128,11 @@ class Bernoulli(Likelihood):
 
     def predictive(self, outputs: Tensor) -> Tensor:
         """Log 1/S sum_s p_s of 0 and of 1, `[B, 2]` in nats."""
-        both = torch.cat([logsigmoid(-outputs), logsigmoid(outputs)], dim=-1)
-        return both.logsumexp(0) - math.log(len(outputs))
+        return self.prediction(outputs)[0]
+
+    def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-predictive, and how far draws move it."""
+        return _prediction(torch.cat([logsigmoid(-outputs), logsigmoid(outputs)], dim=-1))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
         """sqrt(p (1 - p))."""
@@ -127,6 +142,12 @@ class Bernoulli(Likelihood):
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """P - y."""
         return outputs.sigmoid() - targets.to(outputs).unsqueeze(-1)
+
+
+def _prediction(log_draws: Tensor) -> tuple[Tensor, Tensor]:
+    """Of log-probabilities under draws, `[S, B, C]`."""
+    log_probs = log_draws.logsumexp(0) - math.log(len(log_draws))
+    return log_probs, sampling(log_draws, log_probs)
 
 
 class Gaussian(Likelihood):

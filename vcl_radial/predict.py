@@ -61,3 +61,27 @@ def log_predictive(
         Log-probabilities `[B, C]` in nats.
     """
     return draws(network, x, samples, seed).log_softmax(-1).logsumexp(0) - math.log(samples)
+
+
+@torch.no_grad()
+def sampling(log_draws: Tensor, log_probs: Tensor) -> Tensor:
+    """How far a draw of the weights moves the probability of the predicted class.
+
+        100 sd_s p_s(c),   c = argmax_k sum_s p_s(k)
+
+    with sd^2 = 1/(S-1) sum_s (p_s - mean)^2, whose expectation does not depend on S. A posterior
+    that has shrunk to a point has 0, and so has a single draw, which nothing moves.
+
+    Args:
+        log_draws: log-probabilities under S draws, `[S, B, C]` in nats.
+        log_probs: their log-predictive, `[B, C]`.
+
+    Returns:
+        Per cent, `[B]`.
+    """
+    if len(log_draws) == 1:
+        return torch.zeros_like(log_probs[:, 0])
+    predicted = log_probs.argmax(-1, keepdim=True)
+    of_predicted = log_draws.gather(-1, predicted.expand(len(log_draws), -1, -1))
+    spread: Tensor = 100 * of_predicted[..., 0].exp().std(0)
+    return spread

@@ -48,6 +48,16 @@ def test_a_posterior_is_carried_from_task_to_task_and_what_learns_all_at_once_ca
     assert finished(two, recipe(strategy="joint", posterior="none"), 0).carried_bytes is None
 
 
+def test_sampling_moves_what_a_posterior_predicts_and_nothing_of_a_point_estimate():
+    two = StreamSettings(dataset="digits", tasks=2)
+    spread, narrow = (finished(two, recipe(initial_noise=n), 0) for n in (1e-1, 1e-4))
+    point = finished(two, recipe(strategy="naive", posterior="none"), 0)
+    for task in (1, 2):
+        wide, thin, none = (cell(run, 2, task, "sampling") for run in (spread, narrow, point))
+        assert wide > 10 * thin > 0
+        assert none == 0
+
+
 def test_training_teaches_each_task_of_a_multi_head_run():
     run = finished(DIGITS, recipe(strategy="naive", posterior="none", epochs=10, hidden=[50]), 0)
     for task in range(1, 6):
@@ -73,6 +83,16 @@ def test_only_heads_that_are_shared_can_take_a_task_for_the_newest():
     assert "predicted_as_newest" not in set(finished(DIGITS, recipe(), 0).accuracy().metric)
     joint = finished(SINGLE_HEAD, recipe(strategy="joint", posterior="none"), 0)
     assert "predicted_as_newest" not in set(joint.accuracy().metric)
+
+
+@pytest.mark.parametrize("heads", ["multi", "single"])
+def test_the_first_tasks_of_a_stream_do_not_know_what_comes_after_them(heads):
+    whole, short = (
+        finished(StreamSettings(dataset="digits", heads=heads, first_tasks=first), recipe(), 0)
+        for first in (None, 2)
+    )
+    so_far = {row for row in whole.rows if row[0] <= 2 and row[1] <= 2}
+    assert so_far == set(short.rows)
 
 
 def test_average_accuracy_is_over_the_tasks_trained_so_far():

@@ -19,6 +19,8 @@ from vcl_radial.tracks.continual.settings import StreamSettings
         {"class_order": [9, 8, 7, 6, 5, 4, 3, 2, 1, 0], "validation": 0.25},
         {"tasks": 10, "heads": "single", "class_order": [1, 0, *range(2, 10)]},
         {"kind": "permuted", "tasks": 3},
+        {"first_tasks": 2},
+        {"kind": "permuted", "tasks": 3, "first_tasks": 1},
     ],
 )
 def test_the_sizes_of_tasks_that_are_known_are_those_of_the_data(settings):
@@ -39,6 +41,8 @@ def test_the_counts_of_the_digits_are_those_of_scikit_learn():
     [
         ({"stream.tasks": 7}, "^split-digits-multi-head: stream.tasks = 7 does not divide the 10"),
         ({"stream.tasks": 10}, "stream.tasks = 10 leaves one class to each head"),
+        ({"stream.first_tasks": 6}, "stream.first_tasks = 6 is more than the 5 tasks: use 5 at"),
+        ({"stream.dataset": "idx-folder", "stream.first_tasks": 6}, "stream.first_tasks = 6 is"),
         ({"stream.validation": 0.001}, "stream.validation = 0.001 leaves 289 training and 0"),
         (
             {"stream.kind": "permuted", "stream.class_order": [1, 0]},

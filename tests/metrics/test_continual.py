@@ -13,6 +13,7 @@ from vcl_radial.metrics import (
     average_accuracy,
     average_ece,
     average_nll,
+    average_sampling,
     backward_transfer,
     forgetting,
     forward_transfer,
@@ -100,6 +101,12 @@ def test_average_nll_and_ece_are_means_of_the_last_row():
     assert average_ece(table) == pytest.approx((7 + 6 + 9.9) / 3)
 
 
+def test_average_sampling_is_the_mean_of_the_last_row_and_0_of_a_point_estimate():
+    table = pd.concat([tidy(WORKED), tidy(WORKED / 10, "sampling")])
+    assert average_sampling(table) == pytest.approx((7 + 6 + 9.9) / 3)
+    assert average_sampling(pd.concat([tidy(WORKED), tidy(0 * WORKED, "sampling")])) == 0
+
+
 @given(any_matrix)
 def test_a_run_that_never_falls_does_not_forget(R):
     R = np.maximum.accumulate(R, axis=0)
@@ -173,13 +180,15 @@ def test_one_task_has_no_score_that_compares_moments(score):
 def test_what_a_table_does_not_hold_is_none():
     scores = summary(tidy(WORKED, rows=[1, 2, 3]))
     undefined = {name for name, value in scores.items() if value is None}
-    assert undefined == {"forward_transfer", "recency_bias", "average_nll", "average_ece"}
+    averages = {"average_nll", "average_ece", "average_sampling"}
+    assert undefined == {"forward_transfer", "recency_bias"} | averages
 
 
 def test_the_summary_holds_what_the_functions_say():
     table = tidy(WORKED)
     scores = summary(table)
-    for score in (average_accuracy, average_nll, average_ece, *COMPARES_MOMENTS):
+    averages = (average_accuracy, average_nll, average_ece, average_sampling)
+    for score in (*averages, *COMPARES_MOMENTS):
         assert scores.pop(score.__name__) == score(table)
     assert scores == {}
 

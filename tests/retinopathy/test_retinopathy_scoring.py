@@ -61,6 +61,7 @@ def test_a_line_says_what_the_draws_say():
     assert found["entropy"].tolist() == pytest.approx(entropy[:2])
     expected = [entropy[0] - (entropy[2] + entropy[3]) / 2, 0]
     assert found["mutual_information"].tolist() == pytest.approx(expected, abs=1e-12)
+    assert found["sampling"].tolist() == pytest.approx([20 / math.sqrt(2), 0], abs=1e-6)
 
 
 def test_a_photograph_without_a_level_has_the_label_of_nobody_and_no_score():

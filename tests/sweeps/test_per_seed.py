@@ -54,7 +54,7 @@ def test_every_seed_gets_the_settings_that_are_best_for_it(tmp_path: Path) -> No
     run_command.add(parser.add_subparsers())
     (line,) = [line for line in page.splitlines() if line.startswith("vcl-radial run")]
     options = parser.parse_args(shlex.split(line)[1:])
-    assert (options.seeds, options.methods) == (3, [str(recipe)])
+    assert (options.seeds, options.methods) == (range(3), [str(recipe)])
     settings = dict(map(catalogue.parse_setting, options.settings))
     assert [run.recipe.hidden for run in planned(recipe, 3, **settings)] == [[8]] * 3
 

@@ -179,7 +179,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
         command = best_command(results.track, one, best, tmp_path / "retinopathy-synthetic")
         options = parser.parse_args(shlex.split(command)[1:])
         settings = dict(map(parse_setting, options.settings))
-        runs = planned(options.benchmark, options.methods, range(options.seeds), settings)
+        runs = planned(options.benchmark, options.methods, options.seeds, settings)
         wanted = study.plan.run(best.parameters, 0)
         assert {run.evaluate_on for run in runs} == {"test"}
         assert runs[0].data == wanted.data

@@ -157,6 +157,34 @@ def test_trials_of_the_command_line_take_the_place_of_the_files(tmp_path: Path) 
     assert [plan.trials for plan in read(str(path), 9)] == [9]
 
 
+def test_sweeps_of_the_confirmatory_experiment_differ_in_nothing_but_the_method() -> None:
+    names = [name for name in catalogue.names("sweep") if name.startswith("confirm-")]
+    searched: dict[tuple[str, str], set[str]] = {}
+    spaces: dict[str, list[dict[str, object]]] = {}
+    for name in names:
+        for plan in read(name):
+            sweep = plan.sweep
+            assert (sweep.kind, sweep.trials, sweep.seed, sweep.seeds) == ("tpe", 12, 0, 1)
+            assert (sweep.objective, sweep.pruning) == ("average_accuracy", None)
+            assert plan.base.stream.trained_tasks == 2
+            assert plan.base.evaluate_on == "validation"
+            whole = name.endswith("-untempered")
+            assert ("kl_weight" in sweep.search) != whole
+            assert not whole or plan.base.recipe.kl_weight == 1
+            searched.setdefault((plan.benchmark, "whole" if whole else "tempered"), set()).add(
+                plan.method
+            )
+            common = {key: sweep.search[key] for key in ("epochs", "learning_rate")}
+            recipe = plan.base.recipe
+            spaces.setdefault(plan.benchmark, []).append(
+                {**common, "hidden": recipe.hidden, "batch_size": recipe.batch_size}
+            )
+    assert all(space == of_one[0] for of_one in spaces.values() for space in of_one)
+    assert len(spaces) == 4
+    assert {len(methods) for (_, kl), methods in searched.items() if kl == "tempered"} == {10}
+    assert {len(methods) for (_, kl), methods in searched.items() if kl == "whole"} == {5}
+
+
 def test_shipped_sweeps_are_valid_and_found_by_name() -> None:
     shipped = sorted((catalogue.folder("benchmark") / "sweeps").glob("*.toml"))
     assert shipped

@@ -41,6 +41,18 @@ def count(text: str) -> int:
     return number
 
 
+def seed_range(text: str) -> range:
+    """The seeds 0 to N-1 of `N`, or A to B of `A-B`."""
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal()):
+        return range(count(text))
+    if not int(first) <= int(last) < 2**31:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no range of seeds: write the first and the last, as in 100-111"
+        )
+    return range(int(first), int(last) + 1)
+
+
 def seed_number(text: str) -> int:
     """A whole number from 0 that generators of random numbers take."""
     if not text.isdecimal() or not int(text) < 2**31:

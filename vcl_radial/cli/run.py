@@ -18,8 +18,8 @@ from vcl_radial.cli.arguments import (
     add_settings,
     add_tuned,
     command_line,
-    count,
     may_have_cuda,
+    seed_range,
 )
 from vcl_radial.cli.executors import add_executor, device_of, executor_of
 from vcl_radial.errors import UserError
@@ -49,11 +49,11 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--seeds",
-        metavar="N",
-        type=count,
-        default=1,
-        help="number of seeds, 0 to N-1; a seed is also a split of a table or a game of a bandit "
-        "(default: 1)",
+        metavar="N|A-B",
+        type=seed_range,
+        default=range(1),
+        help="number of seeds, 0 to N-1, or the first and the last of them; a seed is also a split "
+        "of a table or a game of a bandit (default: 1)",
     )
     add_executor(parser)
     add_tuned(parser)
@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
     from vcl_radial.runs.folder import check_output
 
     settings = dict(catalogue.parse_setting(text) for text in options.settings)
-    seeds = range(options.seeds)
+    seeds = options.seeds
     runs = catalogue.plan(options.benchmark, options.methods, seeds, settings, options.tuned)
     check_options(track, options)
     track.check_runs(runs)
@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
             "run",
             options.benchmark,
             method=options.methods,
-            seeds=options.seeds if options.seeds > 1 else None,
+            seeds=_in_words(seeds) if seeds != range(1) else None,
             lanes=options.lanes,
             tuned=options.tuned,
             set=options.settings,
@@ -176,3 +176,8 @@ def _print_faults(ends: Sequence[Ended]) -> int:
     for fault, runs in faults.items():
         print(f"vcl-radial: {', '.join(run.label for run in runs)}: {fault}", file=sys.stderr)
     return sum(map(len, faults.values()))
+
+
+def _in_words(seeds: range) -> str:
+    """As `--seeds` takes them."""
+    return f"{seeds[0]}-{seeds[-1]}" if seeds[0] else str(len(seeds))

@@ -127,6 +127,8 @@ class Method:
         """The task that is learned, or was learned last."""
         self.movement: Sequence[LayerMovement] = ()
         """Of the last task's posterior against its prior, where the method has one."""
+        self.sampling: Tensor | None = None
+        """How far draws moved the last prediction, `[B]` in per cent; see `predict.sampling`."""
 
     # What most methods override.
 
@@ -274,7 +276,9 @@ class Method:
             differentiable: keep the graph, where gradients are wanted.
         """
         with self.using(self.predictor(number)), shared_inputs(self.network, x):
-            return self.likelihood.predictive(self.draws(x, task, differentiable=differentiable))
+            outputs = self.draws(x, task, differentiable=differentiable)
+            predicted, self.sampling = self.likelihood.prediction(outputs)
+            return predicted
 
     def predictor(self, number: int | None) -> nn.Module:
         """The network that predicts the points of a task of this number, where it is known."""
@@ -323,7 +327,7 @@ class Method:
     def __getstate__(self) -> dict[str, Any]:
         """What a copy has: not the data of the task at hand, nor what others have put in here."""
         state = {k: v for k, v in vars(self).items() if isinstance(v, nn.Module) or not callable(v)}
-        return state | {"task": replace(self.task, batches=_no_batches)}
+        return state | {"task": replace(self.task, batches=_no_batches), "sampling": None}
 
     # What methods read.
 

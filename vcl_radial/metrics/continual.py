@@ -251,6 +251,27 @@ def average_ece(tidy: pd.DataFrame) -> float | None:
     return float(_run_matrix(tidy, "ece")[-1].mean()) if _holds(tidy, "ece") else None
 
 
+def average_sampling(tidy: pd.DataFrame) -> float | None:
+    """How far a draw of the weights moves the final network's predictions, on average.
+
+        1/T Σ_j S[T, j]
+
+    where S is the metric `sampling`: the mean over the points of the standard deviation, over the
+    draws, of the probability of the predicted class (`vcl_radial.predict.sampling`). 0 of a point
+    estimate.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        Per cent, or None where the table has no `sampling`.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    return float(_run_matrix(tidy, "sampling")[-1].mean()) if _holds(tidy, "sampling") else None
+
+
 def summary(tidy: pd.DataFrame, *, multi_head: bool = False) -> dict[str, float | None]:
     """Every score of one run by its name; None where a score is not defined.
 
@@ -274,6 +295,7 @@ def summary(tidy: pd.DataFrame, *, multi_head: bool = False) -> dict[str, float 
         "recency_bias": recency_bias(tidy),
         "average_nll": average_nll(tidy),
         "average_ece": average_ece(tidy),
+        "average_sampling": average_sampling(tidy),
     }
 
 

@@ -74,6 +74,7 @@ class Track(ABC, Generic[R]):
         methods: what is run where neither the command nor the benchmark names any.
         variant_keys: keys of the data in which runs of one benchmark differ, such as its sets. A
             report has them together, and settings that were chosen for each seed as one method.
+        search_keys: keys of the data that make a search shorter: what it found runs without them.
         renamed: names of methods of before, and those of today.
         step: what a run is stored after, and may be given up after.
         objectives: of `score`; first the one that is searched for where none is named. It is in
@@ -91,6 +92,7 @@ class Track(ABC, Generic[R]):
     spec: ClassVar[type[RunSpec]]
     methods: ClassVar[Sequence[str]]
     variant_keys: ClassVar[Sequence[str]] = ()
+    search_keys: ClassVar[Sequence[str]] = ()
     renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
     step: ClassVar[str]
     objectives: ClassVar[Mapping[str, Objective]]

@@ -26,6 +26,9 @@ SCORES: Mapping[str, Score] = {
 class Scores(PluginMetric[float]):
     """Scores of the log-predictive on whole experiences: accuracy and ECE in per cent, NLL in nats.
 
+    Of a strategy whose method says how far draws of the weights moved its predictions, there is the
+    mean over the points too, as `sampling` in per cent.
+
     Args:
         scores: functions of log-probabilities `[B, C]` and labels `[B]`, by name.
     """
@@ -39,6 +42,7 @@ class Scores(PluginMetric[float]):
         """The log-probabilities of that experience."""
         self._outputs: list[Tensor] = []
         self._labels: list[Tensor] = []
+        self._sampling: list[Tensor] = []
 
     def result(self) -> float | None:
         """None: the values come as metric values after each experience."""
@@ -46,16 +50,19 @@ class Scores(PluginMetric[float]):
 
     def reset(self) -> None:
         """Forget the batches of the last experience."""
-        self._outputs, self._labels = [], []
+        self._outputs, self._labels, self._sampling = [], [], []
 
     def before_eval_exp(self, strategy: Any) -> None:
         """Start a new experience."""
         self.reset()
 
     def after_eval_iteration(self, strategy: Any) -> None:
-        """Keep a batch's log-probabilities and labels."""
+        """Keep a batch's log-probabilities and labels, and how far draws moved them."""
         self._outputs.append(strategy.mb_output)
         self._labels.append(strategy.mb_y)
+        spread = getattr(getattr(strategy, "method", None), "sampling", None)
+        if spread is not None:
+            self._sampling.append(spread)
 
     def after_eval_exp(self, strategy: Any) -> Sequence[MetricValue]:
         """Score the experience.
@@ -72,6 +79,8 @@ class Scores(PluginMetric[float]):
         self.values = {
             name: float(score(self.predictions, labels)) for name, score in self.scores.items()
         }
+        if self._sampling:
+            self.values["sampling"] = float(torch.cat(self._sampling).mean())
         self.reset()
         step = strategy.clock.train_iterations
         return [

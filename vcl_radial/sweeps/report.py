@@ -193,10 +193,11 @@ def _chosen_command(results: SweepResults, of_method: Sequence[Searched], path: 
         set_by_benchmark = catalogue.recipe_of(benchmark)
     except UserError:  # of the user's own, and elsewhere by now
         set_by_benchmark = {}
+    left_out = {f"{data}.{key}" for key in results.track.search_keys}
     settings = {
         key: value
         for key, value in results.table["fixed"].items()
-        if key.startswith(f"{data}.") or key in set_by_benchmark
+        if key not in left_out and (key.startswith(f"{data}.") or key in set_by_benchmark)
     }
     seeds = 1 + max(int(one.start["seed"]) for one in of_method)
     return _command(benchmark, path, settings, seeds)
@@ -246,9 +247,10 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
         for key, value in catalogue.recipe_of(one.benchmark).items():
             if run["recipe"].get(key) != value:
                 settings[key] = run["recipe"].get(key)
+        # A checksum is filled in by the command itself.
+        left_out = {"checksum", *track.search_keys}
         for key, value in run[track.spec.DATA].items():
-            # A checksum is filled in by the command itself.
-            if own is not None and own[track.spec.DATA].get(key) != value and key != "checksum":
+            if own is not None and own[track.spec.DATA].get(key) != value and key not in left_out:
                 settings[f"{track.spec.DATA}.{key}"] = value
     except UserError:
         pass  # a benchmark of the user's own that lies elsewhere by now

@@ -47,6 +47,22 @@ def test_left_out_settings_take_the_defaults_of_the_kind() -> None:
     assert torch.equal(permuted.inputs(9, "test"), called.inputs(9, "test"))
 
 
+@pytest.mark.parametrize("kind", ["split", "permuted"])
+@pytest.mark.parametrize("heads", ["multi", "single"])
+def test_a_stream_that_ends_early_begins_as_the_whole_one(kind: str, heads: str) -> None:
+    settings = {"kind": kind, "dataset": "digits", "tasks": 5, "heads": heads}
+    whole, short = build_stream(settings), build_stream({**settings, "first_tasks": 2})
+    assert (whole.n_tasks, short.n_tasks) == (5, 2)
+    assert (short.n_classes, short.multi_head) == (whole.n_classes, whole.multi_head)
+    assert short.task_names == whole.task_names[:2]
+    for task in range(2):
+        for part in ("train", "validation", "test"):
+            assert torch.equal(short.inputs(task, part), whole.inputs(task, part))
+            assert torch.equal(short.labels(task, part), whole.labels(task, part))
+    with pytest.raises(UserError, match="first_tasks = 6 is more than the 5 tasks"):
+        build_stream({**settings, "first_tasks": 6})
+
+
 def test_data_are_those_that_the_settings_are_of(idx_folder: Path) -> None:
     settings = {"kind": "split", "dataset": "idx-folder"}
     found = checksum("idx-folder", idx_folder)

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from vcl_radial.data.streams import ImageData, load_dataset, split_stream
+from vcl_radial.data.streams import ImageData, build_stream, known, load_dataset, split_stream
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.runs import catalogue
 
 
 def test_the_parts_of_all_tasks_are_disjoint_and_complete(tiny: ImageData) -> None:
@@ -101,6 +102,16 @@ def test_split_fashion_mnist_has_10800_1200_and_2000_images_per_task(real_data: 
     training = stream.x[:60_000]
     assert training.mean(dtype=torch.float64).item() == pytest.approx(0, abs=1e-5)
     assert training.square().mean(dtype=torch.float64).item() == pytest.approx(1, abs=1e-5)
+
+
+def test_split_notmnist_has_the_tasks_of_vcl(real_data: Path) -> None:
+    settings = catalogue.load("benchmark", "split-notmnist-multi-head").table["stream"]
+    stream = build_stream(settings, real_data)
+    assert stream.task_names == ("A, F", "B, G", "C, H", "D, I", "E, J")
+    assert [len(stream.labels(task, "test")) for task in range(5)] == [624] * 5
+    sizes = [len(rows) for rows in stream.train]
+    assert sizes == known.task_sizes(settings)
+    assert sum(sizes) + sum(map(len, stream.validation)) == 15_604
 
 
 @pytest.mark.parametrize(

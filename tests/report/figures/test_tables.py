@@ -44,9 +44,27 @@ def test_every_score_of_a_run_has_its_column(results):
     columns = summary_of(results).columns.tolist()
     scores = list(summary(results[(results["method"] == "radial-vcl") & (results["seed"] == 0)]))
     assert columns[:3] == ["benchmark", "method", "seeds"]
+    scores.remove("average_sampling")  # which a run from before this score was there does not know
     assert columns[3:-1:2] == scores
     assert columns[4::2] == [f"{score}_se" for score in scores]
     assert columns[-1] == "best"
+
+
+@pytest.mark.parametrize(("moved", "is_shown"), [((0.0, 0.0), False), ((0.0, 0.25), True)])
+def test_how_far_sampling_moves_predictions_is_shown_where_some_method_samples(
+    make_run, moved, is_shown
+):
+    runs = [make_run(f"method {i}", 0, [[50.0], [90.0]]) for i in range(2)]
+    spread = [
+        run[run["metric"] == "ece"].assign(metric="sampling", value=value)
+        for run, value in zip(runs, moved, strict=True)
+    ]
+    table = summary_of(pd.concat([*runs, *spread]))
+    assert table["average_sampling"].tolist() == list(moved)
+    text = to_markdown(table)
+    assert ("sampling (%)" in text) == is_shown
+    if is_shown:
+        assert [line.split(" | ")[-1] for line in text.splitlines()[2:4]] == ["0.000 |", "0.250 |"]
 
 
 def test_markdown_by_hand(results):

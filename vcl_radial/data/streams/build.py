@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from vcl_radial import outside
-from vcl_radial.data.streams.choices import check_keys
+from vcl_radial.data.streams.choices import check_first_tasks, check_keys
 from vcl_radial.data.streams.datasets import load_dataset
+from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.permuted import permuted_stream
 from vcl_radial.data.streams.split import split_stream
 from vcl_radial.data.streams.tensors import TensorStream
@@ -28,7 +29,8 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
         settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
             `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
             (not of permuted), `validation`, `split_seed`, `flatten`, with the defaults of
-            `split_stream` and `permuted_stream`; `image_size`, `test_share`, `test_seed` and
+            `split_stream` and `permuted_stream`; `first_tasks`, after which the stream ends, as
+            `TensorStream.first` has it; `image_size`, `test_share`, `test_seed` and
             `features`, which are those of `load_dataset`; and the `checksum` that the data have to
             have. A function from outside is called as these two are, with the keys that are set.
         data_dir: Where the data lie; see `load_dataset`.
@@ -55,8 +57,18 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
     options = {key: value for key, value in settings.items() if key not in read}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")
-    if not own:
-        return _BUILDERS[kind](data, **options)
+    first = options.pop("first_tasks", None)
+    stream = _own_stream(kind, data, options) if own else _BUILDERS[kind](data, **options)
+    check_first_tasks(first, stream.n_tasks)
+    return stream if first is None else stream.first(first)
+
+
+def _own_stream(kind: str, data: ImageData, options: Mapping[str, Any]) -> TensorStream:
+    """The stream of a function from outside.
+
+    Raises:
+        UserError: it gives none, or one whose scores would not mean what they say.
+    """
     stream = outside.call("kind", kind, data, **options)
     if not isinstance(stream, TensorStream):
         raise UserError(

@@ -11,7 +11,8 @@ from vcl_radial.data_files import STREAM_KEYS
 from vcl_radial.errors import UserError
 
 _COMMON = (
-    *("kind", "dataset", "tasks", "heads", "validation", "split_seed", "flatten", "checksum"),
+    *("kind", "dataset", "tasks", "first_tasks", "heads", "validation", "split_seed", "flatten"),
+    "checksum",
     *STREAM_KEYS,
 )
 _KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
@@ -108,6 +109,18 @@ def classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
             'use fewer tasks or heads = "single"'
         )
     return k
+
+
+def check_first_tasks(first_tasks: int | None, tasks: int) -> None:
+    """Raise a `UserError` unless a stream of so many tasks has so many first ones."""
+    if first_tasks is None:
+        return
+    check_count("first_tasks", first_tasks)
+    if first_tasks > tasks:
+        raise UserError(
+            f"first_tasks = {first_tasks} is more than the {tasks} tasks: use {tasks} at most, or "
+            "leave it out for all of them"
+        )
 
 
 def checked_order(class_order: Sequence[int] | None, n_classes: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Image data sets by name: Fashion-MNIST, MNIST, digits, and a user's own."""
+"""Image data sets by name: Fashion-MNIST, MNIST, notMNIST, digits, and a user's own."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from vcl_radial.data_files import (
     IDX_NAMES,
     PUBLISHED_FOLDERS,
     TEST_SHARE,
+    published_root,
     required_root,
     user_files,
     user_root,
@@ -61,6 +62,17 @@ _PUBLISHED = {
             "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         ),
     ),
+    # Letters in many fonts (Y. Bulatov), of the small set all images that can be read; a sixth of
+    # each letter is the test part.
+    "notmnist-small": _Published(
+        class_names=tuple("ABCDEFGHIJ"),
+        sha256=(
+            "59cb1fce127a04bb5170547772d980a47d0ba4983538fb45d2046d593ce0428e",
+            "ed5236ec0b5dc17075d0d8d49e991817df5f0b3e12014b328e774125d9f8de05",
+            "5c6076c0d6a574cb63ed4a37e25151e64ac1d254393911da07c174f1b2875ab3",
+            "b915faea319dfbafbd49d7cba2f7683dc23f02c7cc344f346d87955b767489d7",
+        ),
+    ),
 }
 
 
@@ -78,6 +90,7 @@ def load_dataset(
     Fashion-MNIST and MNIST are sought in `data_dir`, else in the folder that the environment
     variable `VCL_RADIAL_DATA` names, else in the cache folder, into which they are downloaded if
     they are not there. In the first two, nothing is written and nothing is downloaded instead.
+    notMNIST, which has no licence, is read from these two alone.
     Their files are checked against the published checksums. `digits` comes with scikit-learn.
     `idx-folder` is a user's own four IDX files, named as MNIST's, in `data_dir` or
     `VCL_RADIAL_DATA`; `image-folder` is a user's own image files there, `train/CLASS/*` and
@@ -86,8 +99,8 @@ def load_dataset(
 
     Args:
         name: The data set.
-        data_dir: The folder to read, which holds the files itself, in `raw/`, or (Fashion-MNIST
-            and MNIST) in `FashionMNIST/raw/` or `MNIST/raw/`.
+        data_dir: The folder to read, which holds the files itself, in `raw/`, or of a published
+            data set in its folder: `FashionMNIST/raw/`, `MNIST/raw/` or `notMNIST-small/raw/`.
         image_size: Of an image folder: pixels along both edges; None: as the files have them.
         test_share: Of an image folder without `train` and `test`: the share of each class's images
             that is the test part.
@@ -142,7 +155,7 @@ def _checksum(name: str, root: Path | None, **keys: Any) -> str:
 
 def _load_published(name: str, data_dir: Path | None) -> ImageData:
     published = _PUBLISHED[name]
-    root = user_root(data_dir)
+    root = published_root(name, data_dir)
     if root is None:
         files = cached_files(PUBLISHED_FOLDERS[name])
         mend = "delete it and run again, or copy the published file there"
@@ -200,6 +213,7 @@ def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
 _LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {
     "fashion-mnist": _load_published,
     "mnist": _load_published,
+    "notmnist-small": _load_published,
     "digits": _load_digits,
     "idx-folder": _load_idx_folder,
 }

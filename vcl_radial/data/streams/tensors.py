@@ -107,6 +107,23 @@ class TensorStream:
         views = 1 if self.permutations is None else len(self.permutations)
         return views * len(self.x)
 
+    def first(self, tasks: int) -> TensorStream:
+        """Return the stream that ends after so many tasks; what these have stays as it is.
+
+        Heads, labels, held-out rows and permutations are those of the whole stream: with one head,
+        there are outputs for the classes of the tasks left out too.
+        """
+        return dataclasses.replace(
+            self,
+            name=f"{self.name}, the first {tasks}",
+            train=self.train[:tasks],
+            validation=self.validation[:tasks],
+            test=self.test[:tasks],
+            task_names=self.task_names[:tasks],
+            task_classes=self.task_classes[:tasks],
+            permutations=None if self.permutations is None else self.permutations[:tasks],
+        )
+
     def task_label(self, task: int) -> int:
         """Return the head that `task` is trained and tested with."""
         return task if self.multi_head else 0

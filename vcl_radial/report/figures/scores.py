@@ -60,6 +60,12 @@ SCORES = {
     "average_ece": Score(
         "ECE (%) ↓", 2, "lower", "expected calibration error of the final network, over all tasks"
     ),
+    "average_sampling": Score(
+        "sampling (%)",
+        3,
+        None,
+        "standard deviation of the predicted class's probability over draws of the weights",
+    ),
     "training_seconds": Score("training (s) ↓", 1, "lower", "seconds of training, on one device"),
     "evaluation_seconds": Score(
         "evaluation (s) ↓", 1, "lower", "seconds of evaluation, on one device"
@@ -83,3 +89,6 @@ SCORES = {
 """The scores of `metrics.summary`, then what a run costs, in the order of tables."""
 
 COSTS = ("training_seconds", "evaluation_seconds", "parameters", "carried_bytes")
+
+ASIDE = ("average_sampling", *COSTS)
+"""Scores that say nothing of how good predictions are."""

@@ -10,7 +10,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error, summary
 from vcl_radial.report.figures.marks import best_methods, legend
 from vcl_radial.report.figures.over_seeds import check_columns
-from vcl_radial.report.figures.scores import COSTS, SCORES
+from vcl_radial.report.figures.scores import ASIDE, COSTS, SCORES
 from vcl_radial.runs.sections import Cell, Column, Table, number, size
 
 
@@ -28,7 +28,7 @@ def seed_table(
     Returns:
         One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and
         with costs those columns. Methods come in the order in which they first appear.
-        Undefined scores are nan.
+        Undefined scores are nan; `average_sampling` has no column where no run knows it.
 
     Raises:
         DataError: A table is damaged or a run is not finished; the message names the run.
@@ -45,6 +45,8 @@ def seed_table(
                 raise DataError(f"{benchmark}, {method}, seed {seed}: {error}") from error
     scores = [name for name in SCORES if name not in COSTS]
     table = pd.DataFrame(rows, columns=[*keys, *scores]).astype(dict.fromkeys(scores, float))
+    if table["average_sampling"].isna().all():
+        table = table.drop(columns="average_sampling")
     if costs is None:
         return table
     known = [name for name in COSTS if name in costs]
@@ -90,7 +92,7 @@ def board(table: pd.DataFrame) -> Table:
     """
     words = ["benchmark"] if table["benchmark"].nunique() > 1 else []
     words.append("method")
-    names = [name for name in SCORES if name in table and not table[name].isna().all()]
+    names = shown(table)
     rows: list[list[Cell | str]] = [
         [
             *(str(row[name]) for name in words),
@@ -112,10 +114,20 @@ def board(table: pd.DataFrame) -> Table:
     return Table(columns, rows, notes=[line] if line else [], sorted_by=by)
 
 
+def shown(table: pd.DataFrame) -> list[str]:
+    """The scores that a table of `seed_table` or `summary_table` shows.
+
+    Those that some row has; and how far sampling moves predictions where it moves any.
+    """
+    names = [name for name in SCORES if name in table and not table[name].isna().all()]
+    still = "average_sampling" in names and not table["average_sampling"].gt(0).any()
+    return [name for name in names if not still or name != "average_sampling"]
+
+
 def column(name: str) -> Column:
     """The column of one of `SCORES`."""
     score = SCORES[name]
-    return Column(score.heading, False, score.meaning, score.better, aside=name in COSTS)
+    return Column(score.heading, False, score.meaning, score.better, aside=name in ASIDE)
 
 
 def cell_of(name: str, mean: float, error: float = math.nan) -> Cell:

@@ -259,7 +259,7 @@ class LaneRuns:
         for task in evaluated_tasks(self.stream, done):
             labels = self.stream.labels(task, self._part)
             for lane in lanes:
-                predictions = self._predictions(lane, task)
+                predictions, spread = self._predictions(lane, task)
                 if torch.isnan(predictions).any():
                     lane.fault = Diverged(
                         "predictions are not numbers: the weights diverged in training; try a "
@@ -267,6 +267,7 @@ class LaneRuns:
                     )
                     continue
                 scores = {name: float(score(predictions, labels)) for name, score in SCORES.items()}
+                scores["sampling"] = float(spread.mean())
                 if newest is not None:
                     scores["predicted_as_newest"] = share_predicted_as(newest, predictions)
                 lane.rows += [(done, task + 1, name, value) for name, value in scores.items()]
@@ -279,8 +280,16 @@ class LaneRuns:
         return self.evaluate_on
 
     @torch.no_grad()
-    def _predictions(self, lane: Lane, task: int) -> Tensor:
-        """The log-predictive of a lane on a task, `[n, C]` in nats, as a run by itself gives it."""
-        label = self.stream.task_label(task)
-        batches = torch.split(self.stream.inputs(task, self._part), EVAL_BATCH)
-        return torch.cat([lane.model.method.predict(batch, label) for batch in batches])
+    def _predictions(self, lane: Lane, task: int) -> tuple[Tensor, Tensor]:
+        """What a lane says of a task, as a run by itself says it.
+
+        The log-predictive `[n, C]` in nats, and how far draws move it, `[n]` in per cent.
+        """
+        label, method = self.stream.task_label(task), lane.model.method
+        parts = []
+        for batch in torch.split(self.stream.inputs(task, self._part), EVAL_BATCH):
+            prediction = method.predict(batch, label)
+            assert method.sampling is not None
+            parts.append((prediction, method.sampling))
+        predictions, spread = map(torch.cat, zip(*parts, strict=True))
+        return predictions, spread

@@ -117,13 +117,12 @@ def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
 
 def _single_runs(runs: Sequence[FinishedRun], by_seed: pd.DataFrame) -> Table:
     """Every score of every run, without empty columns, and where it lies."""
-    from vcl_radial.report.figures.scores import SCORES
-    from vcl_radial.report.figures.tables import column, printed
+    from vcl_radial.report.figures.tables import column, printed, shown
 
     folders: Mapping[tuple[str, int], str] = {
         (run.method, run.spec.seed): "/".join(run.path.parts[-3:]) for run in runs
     }
-    scores = [n for n in SCORES if n in by_seed and not by_seed[n].isna().all()]
+    scores = shown(by_seed)
     rows = [
         [
             run["method"],

@@ -33,6 +33,7 @@ class StreamSettings(Settings):
     """The task sequence.
 
     Attributes:
+        first_tasks: after how many of the tasks the stream ends; by default after all.
         image_size: pixels along both edges of the images of an image folder; by default as they
             are.
         test_share: of each class's images, where an image folder has no test part.
@@ -46,9 +47,13 @@ class StreamSettings(Settings):
     kind: Annotated[str, one_of("split", "permuted", what="function")] = "split"
     dataset: Annotated[
         str,
-        one_of("fashion-mnist", "mnist", "digits", "idx-folder", "image-folder", what="function"),
+        one_of(
+            *("fashion-mnist", "mnist", "notmnist-small", "digits", "idx-folder", "image-folder"),
+            what="function",
+        ),
     ]
     tasks: Count = 5
+    first_tasks: Count | None = None
     heads: Literal["multi", "single"] = "multi"
     class_order: list[int] | None = None
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.1
@@ -72,7 +77,8 @@ class StreamSettings(Settings):
         # Results from before there were these keys are those of other data sets still.
         content: dict[str, Any] = serialise(self)
         left_out = set() if self.dataset == IMAGE_FOLDER else set(IMAGE_KEYS)
-        left_out |= {key for key in ("data_name", "features") if getattr(self, key) is None}
+        of_some = ("first_tasks", "data_name", "features")
+        left_out |= {key for key in of_some if getattr(self, key) is None}
         return {key: v for key, v in content.items() if key not in left_out}
 
     @property
@@ -81,6 +87,11 @@ class StreamSettings(Settings):
         keys = IMAGE_KEYS if self.dataset == IMAGE_FOLDER else ()
         features = {} if self.features is None else {"features": self.features}
         return {key: getattr(self, key) for key in keys} | features
+
+    @property
+    def trained_tasks(self) -> int:
+        """How many tasks are trained."""
+        return self.first_tasks or self.tasks
 
     @property
     def multi_head(self) -> bool:

@@ -13,7 +13,12 @@ from typing import Any, ClassVar
 from pydantic import model_validator
 
 from vcl_radial import outside
-from vcl_radial.data.streams.choices import checked_order, classes_per_task, default_tasks
+from vcl_radial.data.streams.choices import (
+    check_first_tasks,
+    checked_order,
+    classes_per_task,
+    default_tasks,
+)
 from vcl_radial.data.streams.known import rows_of
 from vcl_radial.data_files import (
     FOLDER_DATASETS,
@@ -75,14 +80,16 @@ class Run(RunSpec):
             UserError: the folder is not laid out as it has to be, or the tasks do not fit it.
         """
         classes, stream = len(image_files(root).class_names), self.stream
-        if "tasks" not in stream.model_fields_set:
-            return default_tasks(classes, stream.heads)
+        chosen = "tasks" in stream.model_fields_set
+        tasks = stream.tasks if chosen else default_tasks(classes, stream.heads)
         try:
-            classes_per_task(classes, stream.tasks, stream.heads == "multi")
-            checked_order(stream.class_order, classes)
+            if chosen:
+                classes_per_task(classes, tasks, stream.heads == "multi")
+                checked_order(stream.class_order, classes)
+            check_first_tasks(stream.first_tasks, tasks)
         except UserError as error:  # begins with the key
             raise UserError(f"{self.benchmark}: stream.{error}") from None
-        return stream.tasks
+        return tasks
 
     def from_outside(self) -> list[Callable[..., Any]]:
         """Strategy, posterior, network and stream, where they are not the suite's own.

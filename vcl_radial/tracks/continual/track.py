@@ -32,6 +32,7 @@ class Continual(Track[Run]):
 
     spec = Run
     methods = ("radial-vcl", "gaussian-vcl")
+    search_keys = ("first_tasks",)
     step = "task"
     objectives: ClassVar = {
         "average_accuracy": Objective("maximize", "average accuracy (%)"),
@@ -132,7 +133,7 @@ class Continual(Track[Run]):
 
     def epochs(self, run: Run) -> int:
         """Of all tasks."""
-        return run.recipe.epochs_until(run.stream.tasks)
+        return run.recipe.epochs_until(run.stream.trained_tasks)
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
         """Runs of one stream and one shape."""

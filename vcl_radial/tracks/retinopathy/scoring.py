@@ -41,6 +41,7 @@ from vcl_radial.metrics.retention import (
     retained,
     retention_areas,
 )
+from vcl_radial.predict import sampling
 from vcl_radial.tracks.retinopathy.prediction import probability
 from vcl_radial.tracks.retinopathy.settings import VALIDATION
 
@@ -81,7 +82,7 @@ COLUMNS: Final = (
 
 PREDICTIONS: Final = (
     *("image", "patient", "part", "label", "probability", "entropy", "mutual_information"),
-    *("after", "eye", "level", "site", "artefact", "log_odds"),
+    *("after", "eye", "level", "site", "artefact", "log_odds", "sampling"),
 )
 
 
@@ -105,7 +106,8 @@ def prediction_table(
         The columns of `PREDICTIONS`. `label` is 1 for what an expert should see, 0 for what not,
         and -1 where no level is known: such a photograph is out of distribution. `probability` is
         that of label 1; log-odds, entropy and mutual information are in nats. Of a single draw the
-        mutual information is 0. The log-odds say what a probability next to 0 or 1 cannot: it is 1
+        mutual information is 0. `sampling` is `vcl_radial.predict.sampling`, in per cent. The
+        log-odds say what a probability next to 0 or 1 cannot: it is 1
         from log-odds of 37 on.
     """
     mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
@@ -116,6 +118,7 @@ def prediction_table(
     table["log_odds"] = (mean[:, 1] - mean[:, 0]).numpy()
     table["entropy"] = entropy(mean).numpy()
     table["mutual_information"] = mutual_information(log_draws).numpy()
+    table["sampling"] = sampling(log_draws.double(), mean).numpy()
     return table[list(PREDICTIONS)]
 
 
@@ -142,7 +145,7 @@ def score_table(
     | -------------------------------------- | --------------------------------------------------- |
     | auc, accuracy, balanced_accuracy       | of what is kept, at each share that is referred     |
     | auprc, nll, brier, ece,                | of all photographs; per cent, nats, -, per cent,    |
-    | calibration_error                      | per cent                                            |
+    | calibration_error, sampling            | per cent, per cent                                  |
     | accuracy_area, nll_area, auc_area,     | areas under the retention curves; per cent, nats    |
     | auprc_area, balanced_accuracy_area, ...|                                                     |
     | ood_auc, ood_auprc                     | of uncertainty for being of this part, and not of   |
@@ -265,7 +268,12 @@ def _of_labelled(labelled: pd.DataFrame, names: Sequence[str], resamples: int, s
     ece = expected_calibration_error(_log_probabilities(log_odds), torch.tensor(classes))
     lines.append({"metric": "ece", "value": ece})
     error = calibration_curve(classes, said).error
-    return [*lines, {"metric": "calibration_error", "value": error}]
+    moved = float(labelled["sampling"].mean())
+    return [
+        *lines,
+        {"metric": "calibration_error", "value": error},
+        {"metric": "sampling", "value": moved},
+    ]
 
 
 def _under_referral(

@@ -34,8 +34,12 @@ RETINA: Final = {
 
 BALANCED: Final = {
     f"balanced_{metric}": RETINA[metric] for metric in RETINA if metric.endswith("_area")
-} | {"brier": ("Brier", 3), "calibration_error": ("calibration error", 1)}
-"""The same with classes that count alike, and two more scores of all photographs."""
+} | {
+    "brier": ("Brier", 3),
+    "calibration_error": ("calibration error", 1),
+    "sampling": ("sampling (%)", 3),
+}
+"""The same with classes that count alike, and more scores of all photographs."""
 
 UNCERTAINTY_NAMES: Final = {"mutual_information": "MI", "entropy": "entropy"}
 
@@ -213,7 +217,12 @@ def scores_table(
     *,
     patients: bool = True,
 ) -> Table:
-    """Scores of a part by their headings, `RETINA` or `BALANCED`; areas by the uncertainty."""
+    """Scores of a part by their headings, `RETINA` or `BALANCED`; areas by the uncertainty.
+
+    How far sampling moves predictions has a column where it moves some.
+    """
+    if not (of_part[of_part["metric"] == "sampling"]["mean"] > 0).any():
+        scores = {metric: score for metric, score in scores.items() if metric != "sampling"}
     rows = []
     for method, runs in methods.items():
         of_method = of_part[of_part["method"] == method]
@@ -228,6 +237,8 @@ def scores_table(
 
 
 def _score_column(heading: str) -> Column:
+    if heading.startswith("sampling"):  # which is neither good nor bad
+        return Column(heading)
     lower = any(word in heading for word in ("NLL", "ECE", "Brier", "error"))
     return Column(f"{heading} {'↓' if lower else '↑'}", better="lower" if lower else "higher")
 
