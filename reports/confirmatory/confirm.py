@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+
+from vcl_radial.metrics import holm
 
 COMPARISONS = (
     ("radial-vcl", "gaussian-vcl"),
@@ -56,7 +58,7 @@ PRIMARY = FAMILIES["primary"]
 
 LEVEL, POWER = 0.05, 0.8
 EXPLORATORY = {
-    "many heads": "split-fashion-multi-head-second",
+    "many heads": "split-fashion-multi-head",
     "one head": "split-fashion-single-head",
 }
 """The reports of `split-fashion-tuned` that tell the spread of radial minus Gaussian."""
@@ -87,18 +89,6 @@ def detectable(seeds: int, level: float) -> float:
 def seeds_for(effect: float, level: float) -> int:
     """The smallest number of seeds that detects an effect with power 0.8."""
     return next(n for n in range(3, 10_000) if power(effect, n, level) >= POWER)
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """P-values corrected for all of them: max over j <= i of (m - j + 1) p_(j), 1 at most.
-
-    Holm, "A simple sequentially rejective multiple test procedure" (1979).
-    """
-    order = np.argsort(p)
-    steps = np.asarray(p)[order] * np.arange(len(p), 0, -1)
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1)
-    return [float(value) for value in corrected]
 
 
 def accuracies(runs: pd.DataFrame, method: str, seeds: range, chance: float) -> pd.Series:

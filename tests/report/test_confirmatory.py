@@ -31,11 +31,6 @@ def test_what_is_detectable_and_the_seeds_for_it_belong_together(confirm):
     assert confirm.detectable(16, 0.01) > confirm.detectable(16, 0.05)
 
 
-def test_holm_by_hand(confirm):
-    assert confirm.holm([0.03, 0.01, 0.04, 0.5]) == pytest.approx([0.09, 0.04, 0.09, 0.5])
-    assert confirm.holm([0.9, 0.8]) == [1, 1]
-
-
 def runs_of(confirm, **values):
     """`runs.csv` of all methods, of which some are not at 90 + seed / 100 per cent."""
     methods = {name for pair in confirm.COMPARISONS for name in pair}
