@@ -25,10 +25,11 @@ No eigenvalues are taken, whose gradient is infinite where two are equal, as all
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.linalg import solve_triangular
 
 from vcl_radial.errors import UserError
@@ -134,8 +135,25 @@ class Correlated(Posterior):
 
 def gram(factor: Tensor) -> Tensor:
     """U U' in float64, shape [..., R, R]: its rounding must not make M indefinite."""
-    factor = factor.double()
-    return factor @ factor.mT
+    products: Tensor = _Gram.apply(factor)
+    return products
+
+
+class _Gram(torch.autograd.Function):
+    """U U' in float64, with a gradient in the dtype of U: it makes no M, and D x R^2 are many."""
+
+    @staticmethod
+    def forward(ctx: Any, factor: Tensor) -> Tensor:
+        ctx.save_for_backward(factor)
+        wide = factor.double()
+        return wide @ wide.mT
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (factor,) = ctx.saved_tensors
+        gradient: Tensor = (grad + grad.mT).to(factor) @ factor
+        return gradient
 
 
 def no_factor(mean: Tensor) -> Tensor:
