@@ -144,6 +144,7 @@ def test_what_cannot_be_a_lane_has_no_shape():
     assert shape(Recipe(strategy="joint", posterior="none")) is None
     assert shape(Recipe(posterior="rdp", grouping="row")) is None
     assert shape(Recipe(posterior="low-rank")) is None
+    assert shape(Recipe(posterior="radial-low-rank")) is None
     assert shape(recipe(hidden=[4])) != shape(recipe())
     with pytest.raises(ValueError, match="one shape"):
         LaneRuns(MULTI_HEAD, [recipe(), recipe(hidden=[4])], [0, 1])

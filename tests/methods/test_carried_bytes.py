@@ -39,7 +39,10 @@ def test_heads_of_earlier_tasks_are_carried():
     assert total == weights(net)
 
 
-@pytest.mark.parametrize("posterior", ["gaussian", "radial", "low-rank", RDPSettings("row", 0.05)])
+@pytest.mark.parametrize(
+    "posterior",
+    ["gaussian", "radial", "low-rank", "radial-low-rank", RDPSettings("row", 0.05)],
+)
 def test_a_prior_that_was_the_posterior_is_carried_with_it(posterior):
     net = single(posterior)
     assert carried("rdp_vcl" if isinstance(posterior, RDPSettings) else "vcl", net) == weights(net)

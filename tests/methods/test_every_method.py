@@ -48,6 +48,7 @@ VARIANTS = {
     "replay balanced": {"buffer_size": 60, "selection": "class-balanced"},
     "si by sgd": {"optimizer": SGD},
     "vcl low rank": {"posterior": PosteriorSettings("low-rank", rank=3)},
+    "vcl radial low rank": {"posterior": PosteriorSettings("radial-low-rank", rank=3)},
     "ml_init_vcl low rank": {"ml_epochs": 2, "posterior": PosteriorSettings("low-rank", rank=3)},
     "gvcl gaussian": {"strength": 5.0, "posterior": "gaussian"},
     "badam linearised": {"lr": 1e-2, "prior_scale": 0.1, "linearised": True},
@@ -178,7 +179,9 @@ def test_training_is_the_same_with_the_penaltys_value_and_without(case):
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
-@pytest.mark.parametrize("posterior", ["none", "gaussian", "radial", "low-rank", "rdp"])
+@pytest.mark.parametrize(
+    "posterior", ["none", "gaussian", "radial", "low-rank", "radial-low-rank", "rdp"]
+)
 def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, posterior):
     words = refusal(name, {"none": None, "rdp": RDPSettings("row")}.get(posterior, posterior))
     assert words is None or re.fullmatch(".*(posterior = '|network = 'mlp').*", words)

@@ -12,10 +12,11 @@ from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import BayesianLinear, ClosedFormGradients, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.low_rank import LowRankBlock
 from vcl_radial.nn.weights import held_scales
-from vcl_radial.posteriors import LowRank, Posterior
+from vcl_radial.posteriors import Posterior
 from vcl_radial.schedules import SCHEDULES
 
 D, ROWS, NOISE = 4, 25, 1.0
+FAMILIES = pytest.mark.parametrize("family", ["low-rank", "radial-low-rank"])
 
 
 class CorrelatedRows:
@@ -100,8 +101,9 @@ def test_of_a_linear_model_two_tasks_end_near_the_batch_posterior_and_nearer_tha
     assert mean_field > 1
 
 
-def test_draws_without_gradient_share_a_root_and_are_those_of_the_posterior():
-    net = network(PosteriorSettings("low-rank", rank=2))
+@FAMILIES
+def test_draws_without_gradient_share_a_root_and_are_those_of_the_posterior(family):
+    net = network(PosteriorSettings(family, rank=2))
     block = posterior_blocks(net, [])[0]
     x = torch.randn(3, 64)
     with torch.no_grad():
@@ -114,26 +116,29 @@ def test_draws_without_gradient_share_a_root_and_are_those_of_the_posterior():
         assert block.posterior is not block.posterior
 
 
-def test_a_block_starts_beside_the_mean_field_one_and_has_no_more_rows_than_weights():
+@pytest.mark.parametrize(
+    "families", [("low-rank", "gaussian"), ("radial-low-rank", "radial")], ids=str
+)
+def test_a_block_starts_beside_the_mean_field_one_and_has_no_more_rows_than_weights(families):
     low, plain = (
-        network(PosteriorSettings(family, "unit", initial_noise=0.1, rank=5))
-        for family in ("low-rank", "gaussian")
+        network(PosteriorSettings(family, "unit", initial_noise=0.1, rank=5)) for family in families
     )
     for one, other in zip(posterior_blocks(low, [0]), posterior_blocks(plain, [0]), strict=True):
         assert type(one) is LowRankBlock
         assert torch.equal(one.mean, other.mean)
         torch.testing.assert_close(one.weight_noise(), other.weight_noise(), rtol=0.01, atol=0)
         assert one.factor.shape == (len(one.mean), 5, one.mean.shape[1])
-    few = BayesianLinear(2, 1, posterior=PosteriorSettings("low-rank", "tensor"))
+    few = BayesianLinear(2, 1, posterior=PosteriorSettings(families[0], "tensor"))
     assert [b.factor.shape for b in posterior_blocks(few, [])] == [(1, 2, 2), (1, 1, 1)]
 
 
-def test_all_three_parts_are_carried_and_autograd_serves():
-    net = network("low-rank", hidden=(8,))
+@FAMILIES
+def test_all_three_parts_are_carried_and_autograd_serves(family):
+    net = network(family, hidden=(8,))
     assert not ClosedFormGradients.serves(net)
     Learner("vcl", net, lr=1e-2).train(0)
     block = posterior_blocks(net, [])[0]
-    assert type(block.prior) is LowRank
+    assert type(block.prior) is block.family
     for name in ("mean", "factor"):
         assert torch.equal(getattr(block, f"prior_{name}"), getattr(block, name))
     assert torch.equal(block.prior_scale, block.scale())

@@ -171,7 +171,7 @@ def test_a_body_that_is_held_rests_exactly_and_the_new_head_learns():
 
 
 def test_a_posterior_without_a_closed_form_and_another_optimiser_are_refused():
-    for posterior in (RDPSettings("row"), "low-rank"):
+    for posterior in (RDPSettings("row"), "low-rank", "radial-low-rank"):
         with pytest.raises(UserError, match="posterior = 'radial'"):
             Learner(ProximalVCL, network(posterior, hidden=(8,)))
     with pytest.raises(UserError, match="Adam or SGD, not of RMSprop"):

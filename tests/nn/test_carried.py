@@ -13,7 +13,7 @@ from vcl_radial.nn.rdp import RDPSettings
 POSTERIORS = {
     **{
         f"{family} {grouping}": PosteriorSettings(family, grouping, initial_noise=0.03)
-        for family in ("gaussian", "radial", "low-rank")
+        for family in ("gaussian", "radial", "low-rank", "radial-low-rank")
         for grouping in GROUPINGS
     },
     **{f"rdp {grouping}": RDPSettings(grouping, 0.03) for grouping in OF_RDP},
@@ -78,7 +78,10 @@ def test_a_carried_prior_stays_where_it_was_and_comes_back_with_the_state(make):
     assert all(torch.equal(buffer, carried[name]) for name, buffer in first.named_buffers())
     state = first.state_dict()
     second.load_state_dict(state)
-    assert second.weights.kl().item() == first.weights.kl().item() > 0
+    torch.manual_seed(1)  # of a divergence that is estimated
+    kl = first.weights.kl().item()
+    torch.manual_seed(1)
+    assert second.weights.kl().item() == kl > 0
     assert all(map(torch.equal, drawn(second), drawn(first)))
     plain = (torch.Tensor, type(None), bool, int, float, str, dict)
     assert all(isinstance(part, plain) for part in state.values())

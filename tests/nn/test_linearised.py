@@ -105,7 +105,7 @@ def test_without_gradient_nothing_is_kept_and_draws_are_draws_again(network_of):
 
 def test_what_cannot_be_linearised_is_named(network_of):
     x = points()
-    for posterior in (RDPSettings(), PosteriorSettings("low-rank")):
+    for posterior in (RDPSettings(), *map(PosteriorSettings, ("low-rank", "radial-low-rank"))):
         other = MLP(4, 3, hidden=(5,), multi_head=False, posterior=posterior)
         with pytest.raises(UserError, match=r"'body\.0\.weights' is not of one"):
             output_moments(other, lambda other=other: other(x.float(), 0))

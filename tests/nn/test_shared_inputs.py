@@ -103,6 +103,6 @@ def test_families_of_other_noise_draw_their_weights():
         def noise(self, n, generator=None):
             return super().noise(n, generator) ** 3
 
-    low_rank = PosteriorSettings("low-rank")
-    for settings in (PosteriorSettings(Heavy), low_rank, RDPSettings("row", 0.05)):
+    low_rank = map(PosteriorSettings, ("low-rank", "radial-low-rank"))
+    for settings in (PosteriorSettings(Heavy), *low_rank, RDPSettings("row", 0.05)):
         assert not FirstLayer.serves(BayesianLinear(3, 2, True, settings).weights)

@@ -186,9 +186,10 @@ def test_lanes_of_an_rdp_have_one_prior():
         Lanes(networks, 0)
 
 
-def test_lanes_of_low_rank_are_refused():
-    networks = [mlp(lane, posterior=PosteriorSettings("low-rank")) for lane in range(2)]
-    with pytest.raises(UserError, match="'low-rank' has no lanes: train its networks one by one"):
+@pytest.mark.parametrize("family", ["low-rank", "radial-low-rank"])
+def test_lanes_of_low_rank_are_refused(family):
+    networks = [mlp(lane, posterior=PosteriorSettings(family)) for lane in range(2)]
+    with pytest.raises(UserError, match=f"'{family}'.* no lanes: train its networks one by one"):
         Lanes(networks, 0)
 
 

@@ -53,7 +53,9 @@ def test_convolutions_are_vgg_16s():
     torch.testing.assert_close(features, torch.cat([last.mean((2, 3)), last.amax((2, 3))], 1))
 
 
-@pytest.mark.parametrize("family", ["gaussian", "radial", "radial-eq44", "low-rank", "rdp"])
+@pytest.mark.parametrize(
+    "family", ["gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp"]
+)
 def test_any_family_has_a_posterior_over_every_weight(family):
     bayesian, point = network(posterior=family), network(posterior=None)
     layers = list(variational_weights(bayesian, []))

@@ -81,5 +81,6 @@ def test_a_run_is_a_lane_if_lanes_have_its_posterior_and_know_its_options():
     assert not Recipe(strategy="badam", posterior="none", options=options).lane
     assert not Recipe(strategy="vcl", posterior="radial-eq44").lane
     assert not Recipe(strategy="vcl", posterior="low-rank").lane
+    assert not Recipe(strategy="vcl", posterior="radial-low-rank").lane
     assert not Recipe(strategy="naive", posterior="none").lane
     assert not Recipe(strategy="vcl", posterior="radial", network="own:Network").lane

@@ -36,6 +36,7 @@ RECIPES = {
     "truncated": {"posterior": "gaussian", "truncation": 1.0, "learning_rate_decay": 0.9},
     "rdp": {"posterior": "rdp", "grouping": "row"},
     "low rank": {"posterior": "low-rank", "rank": 2},
+    "radial low rank": {"posterior": "radial-low-rank", "rank": 2},
     "dropout": {**DROPOUT, "optimizer": "sgd"},
     "points": {"posterior": "none"},
     "ensemble": ENSEMBLE,

@@ -56,13 +56,14 @@ def test_a_networks_posterior_is_the_recipes(family, start):
             torch.testing.assert_close(block.scale(), scale)
 
 
-def test_the_rank_is_the_recipes_and_names_no_other_posterior():
-    keys = {"strategy": "vcl", "posterior": "low-rank", "hidden": [8], "rank": 3}
+@pytest.mark.parametrize("family", ["low-rank", "radial-low-rank"])
+def test_the_rank_is_the_recipes_and_names_no_other_posterior(family):
+    keys = {"strategy": "vcl", "posterior": family, "hidden": [8], "rank": 3}
     recipe = Recipe(**keys)
     blocks = next(variational_weights(make_network(digits(), recipe), [])).posterior_blocks()
     assert [block.factor.shape for block in blocks] == [(1, 3, 64 * 8 + 8)]
     assert recipe.model_dump()["rank"] == 3
-    assert Recipe(posterior="low-rank").model_dump()["rank"] == 8
+    assert Recipe(posterior=family).model_dump()["rank"] == 8
     assert "rank" not in Recipe(posterior="gaussian").model_dump()  # as in results of before
 
 

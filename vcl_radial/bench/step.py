@@ -26,8 +26,16 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     GAUSSIAN: ("gaussian-vcl", {}),
     "radial-vcl": ("radial-vcl", {"grouping": "layer"}),
     "radial-vcl, unit groups": ("radial-vcl", {"grouping": "unit"}),
+    "low-rank-vcl, rank 8": (GAUSSIAN, {"posterior": "low-rank", "rank": 8}),
+    "radial-low-rank-vcl, rank 8": ("radial-vcl", {"posterior": "radial-low-rank", "rank": 8}),
 }
-"""Method and keys of what is measured."""
+"""Method and keys of what is measured; low rank in the recipes of mean-field, tuned ones too."""
+
+WIDE: dict[str, tuple[str, dict[str, Any]]] = {
+    "low-rank-vcl, rank 32": (GAUSSIAN, {"posterior": "low-rank", "rank": 32}),
+    "radial-low-rank-vcl, rank 32": ("radial-vcl", {"posterior": "radial-low-rank", "rank": 32}),
+}
+"""Those whose step costs many times the others': in the largest batches alone, which are few."""
 
 _ADAM = {"optimizer": "adam"}
 """The tuned VCL has Adam and the tuned `naive` AMSGrad; a step is compared with one of its kind."""
@@ -37,8 +45,9 @@ def measure(setting: Setting) -> Result:
     """Seconds per step, their ratios, and what a task costs beside its epochs."""
     rows: list[Row] = []
     for batch in setting.sizes.step_batches:
-        rows += _rows({"batch_size": batch}, setting)
-    rows += _rows(_ADAM, setting, tuned=True)
+        wide = WIDE if batch == max(setting.sizes.step_batches) else {}
+        rows += _rows({"batch_size": batch}, VARIANTS | wide, setting)
+    rows += _rows(_ADAM, VARIANTS, setting, tuned=True)
     return Result(
         rows,
         [
@@ -50,7 +59,13 @@ def measure(setting: Setting) -> Result:
     )
 
 
-def _rows(keys: Mapping[str, Any], setting: Setting, *, tuned: bool = False) -> list[Row]:
+def _rows(
+    keys: Mapping[str, Any],
+    variants: Mapping[str, tuple[str, dict[str, Any]]],
+    setting: Setting,
+    *,
+    tuned: bool = False,
+) -> list[Row]:
     """The table of one recipe; the floor is left out where it is a tuned one."""
     sizes, clock, repeats = setting.sizes, setting.clock, setting.repeats
     trainings = {
@@ -62,7 +77,7 @@ def _rows(keys: Mapping[str, Any], setting: Setting, *, tuned: bool = False) -> 
             clock,
             tuned=tuned,
         )
-        for name, (method, of_variant) in VARIANTS.items()
+        for name, (method, of_variant) in variants.items()
     }
     for training in trainings.values():
         training.fill(sizes.unit_seconds)
@@ -85,14 +100,14 @@ def _rows(keys: Mapping[str, Any], setting: Setting, *, tuned: bool = False) -> 
 
 
 def ratio_rows(section: str, size: str, seconds: Mapping[str, list[float]]) -> list[Row]:
-    """Seconds per step, their ratio to `naive`, and that of radial posteriors to the Gaussian."""
+    """Seconds per step, their ratio to `naive`, and that of posteriors to the Gaussian one."""
     rows = [row(section, name, size, SECONDS, of) for name, of in seconds.items()]
     to_naive, to_gaussian = ratios(seconds, REFERENCE), ratios(seconds, GAUSSIAN)
     rows += [row(section, name, size, RATIO, of) for name, of in to_naive.items()]
     return rows + [
         row(section, name, size, f"ratio to {GAUSSIAN}", of)
         for name, of in to_gaussian.items()
-        if name.startswith("radial")
+        if name.startswith(("radial", "low-rank"))
     ]
 
 

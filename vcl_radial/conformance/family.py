@@ -87,7 +87,7 @@ def entropy(family: type[Posterior]) -> str:
 
 def divergence(family: type[Posterior]) -> str:
     """KL(q || q) is 0 and minimal there; closed forms agree with what draws give."""
-    closed = []
+    closed, to_itself = [], False
     for q in _examples(family):
         for prior in (_near(q), _first_prior(q)):
             found = q.closed_kl(prior)
@@ -104,10 +104,11 @@ def divergence(family: type[Posterior]) -> str:
                     f"closed_kl() of {_of(q)} to a {_name(prior)} is {float(found[k]):.6g} nats, "
                     f"but draws give {float(mean[k]):.6g} +- {float(error[k]):.2g}"
                 )
-        _zero_at_itself(q)
+        to_itself = _zero_at_itself(q)
     if not closed:
         return "has no closed form: it is estimated from draws"
-    return f"is 0 and minimal at the prior; closed forms to {' and '.join(dict.fromkeys(closed))}"
+    at_prior = "is 0 and minimal at the prior" if to_itself else "to its own family it is estimated"
+    return f"{at_prior}; closed forms to {' and '.join(dict.fromkeys(closed))}"
 
 
 def gradients(family: type[Posterior]) -> str:
@@ -144,14 +145,15 @@ LOOKS: dict[str, Look] = {
 }
 
 
-def _zero_at_itself(q: Posterior) -> None:
+def _zero_at_itself(q: Posterior) -> bool:
+    """Whether the family has a closed form for a prior of its own, which is 0 and minimal there."""
     prior = q.to_prior()
     if prior.mean.requires_grad or prior.mean.data_ptr() == q.mean.data_ptr():
         raise Fault("to_prior() gives no copy of its own: clone mean and scale")
     mean, scale = (t.detach().clone().requires_grad_() for t in (q.mean, q.scale))
     value = type(q)(mean, scale).closed_kl(prior)
     if value is None:
-        return
+        return False
     off = float(value.detach().abs().max())
     if off > 1e-6 * (1 + q.group_size):
         raise Fault(f"KL(q || q) of {_of(q)} is {off:.3g} nats, not 0")
@@ -162,6 +164,7 @@ def _zero_at_itself(q: Posterior) -> None:
             f"KL(q || p) of {_of(q)} is not minimal at p = q: its slope there is {steepest:.3g} "
             "nats for each scale that mean or scale are moved by"
         )
+    return True
 
 
 def _examples(family: type[Posterior]) -> Iterator[Posterior]:

@@ -46,7 +46,7 @@ class GVCL(VCL):
 
     Raises:
         UserError: the strength is negative, or not 1 where weights have radius and direction (RDP)
-            or are correlated (low-rank).
+            or are correlated (low-rank, radial-low-rank).
     """
 
     def __init__(self, network: nn.Module, *, strength: float = 1.0, **settings: Any) -> None:
@@ -57,8 +57,8 @@ class GVCL(VCL):
         if strength != 1 and not all(m.uncorrelated for m in weights):
             raise UserError(
                 f"options.strength = {strength} stretches the means of a Gaussian or radial "
-                "posterior, and posterior = 'rdp' or 'low-rank' is neither: set "
-                "options.strength = 1"
+                "posterior without correlations, and posterior = 'rdp', 'low-rank' or "
+                "'radial-low-rank' is none: set options.strength = 1"
             )
         self.strength = strength
         self.first_scales: dict[str, Tensor] = {}

@@ -59,7 +59,7 @@ class VCL(Method):
         if self.needs_posterior and next(posteriors, None) is None:
             raise UserError(
                 f"{type(self).__name__} carries a posterior forward, and the network has none: set "
-                "posterior = 'radial', 'gaussian', 'low-rank' or 'rdp'"
+                "posterior = 'radial', 'gaussian', 'low-rank', 'radial-low-rank' or 'rdp'"
             )
 
     def begin_task(self, task: Task) -> None:

@@ -65,7 +65,10 @@ class LaneBlock:
             UserError: their noise has more parameters than a scale.
         """
         if not blocks[0].family.uncorrelated:
-            raise UserError("posterior = 'low-rank' has no lanes: train its networks one by one")
+            raise UserError(
+                "posterior = 'low-rank' or 'radial-low-rank' has no lanes: train its networks one "
+                "by one"
+            )
         mean, rho, prior_mean, prior_scale = (
             _stack(blocks, name) for name in ("mean", "rho", "prior_mean", "prior_scale")
         )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.nn.weights import PosteriorBlock, softplus
-from vcl_radial.posteriors.low_rank import LowRank
+from vcl_radial.posteriors.correlated import Correlated
 
 if TYPE_CHECKING:
     from vcl_radial.nn.weights import PosteriorSettings
@@ -45,10 +45,10 @@ class LowRankBlock(PosteriorBlock):
         normal = torch.randn(shape, generator=torch.Generator().manual_seed(_SEED))
         self.factor = nn.Parameter(normal.mul_(START).to(mean))
         self.register_buffer("prior_factor", torch.zeros_like(self.factor))
-        self._held: LowRank | None = None
+        self._held: Correlated | None = None
 
     @property
-    def posterior(self) -> LowRank:
+    def posterior(self) -> Correlated:
         """The approximate posterior q(w)."""
         held = None if torch.is_grad_enabled() else self._held
         return self._of(self.mean, softplus(self.rho), self.factor) if held is None else held
@@ -79,6 +79,6 @@ class LowRankBlock(PosteriorBlock):
         super().consolidate()
         self.prior_factor.copy_(self.factor)
 
-    def _of(self, mean: Tensor, scale: Tensor, factor: Tensor) -> LowRank:
+    def _of(self, mean: Tensor, scale: Tensor, factor: Tensor) -> Correlated:
         of_group = factor * factor.shape[-1] ** -0.5
-        return cast(type[LowRank], self.family)(mean, scale, of_group)
+        return cast(type[Correlated], self.family)(mean, scale, of_group)

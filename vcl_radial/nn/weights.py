@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer, grouping
-from vcl_radial.posteriors import Gaussian, LowRank, Posterior, family
+from vcl_radial.posteriors import Gaussian, Posterior, family
+from vcl_radial.posteriors.correlated import Correlated
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,15 @@ class PosteriorSettings:
     Attributes:
         family: a name of `vcl_radial.posteriors.FAMILIES`, a class derived from `Posterior`, or
             such a class by "package.module:Class".
-        grouping: which weights share a radius, or a factor of "low-rank": "layer", "tensor" or
-            "unit".
+        grouping: which weights share a radius, or a factor of a low-rank family: "layer", "tensor"
+            or "unit".
         initial_rho: the scale starts at sigma = softplus(initial_rho), as in the papers.
         initial_noise: where given, it takes the place of `initial_rho`: the standard deviation
             tau of one weight's noise. A Gaussian then starts at sigma = tau and a radial
             posterior at sigma = tau sqrt(D), so that both start with equal functional noise.
         prior_scale: the first prior is N(0, prior_scale^2 I).
-        rank: R of the family "low-rank", at most D in a group of D weights; others have none.
+        rank: R of the families "low-rank" and "radial-low-rank", at most D in a group of D
+            weights; others have none.
     """
 
     family: str | type[Posterior] = "radial"
@@ -57,7 +59,7 @@ class PosteriorSettings:
 
     def make_block(self, mean: Tensor) -> PosteriorBlock:
         """The posterior over groups `[groups, D]` with these means."""
-        if not issubclass(family(self.family), LowRank):
+        if not issubclass(family(self.family), Correlated):
             return PosteriorBlock(mean, self)
         from vcl_radial.nn.low_rank import LowRankBlock  # which derives from PosteriorBlock
 

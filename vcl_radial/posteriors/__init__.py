@@ -7,6 +7,7 @@ from vcl_radial.posteriors.low_rank import LowRank, low_rank_kl
 from vcl_radial.posteriors.radial import Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
 from vcl_radial.posteriors.radial_kl import radial_kl
+from vcl_radial.posteriors.radial_low_rank import RadialLowRank
 
 __all__ = [
     "FAMILIES",
@@ -16,6 +17,7 @@ __all__ = [
     "Prior",
     "Radial",
     "RadialEq44",
+    "RadialLowRank",
     "family",
     "low_rank_kl",
     "radial_kl",

@@ -12,12 +12,14 @@ from vcl_radial.posteriors.gaussian import Gaussian
 from vcl_radial.posteriors.low_rank import LowRank
 from vcl_radial.posteriors.radial import Radial
 from vcl_radial.posteriors.radial_eq44 import RadialEq44
+from vcl_radial.posteriors.radial_low_rank import RadialLowRank
 
 FAMILIES: Mapping[str, type[Posterior]] = {
     "gaussian": Gaussian,
     "radial": Radial,
     "radial-eq44": RadialEq44,
     "low-rank": LowRank,
+    "radial-low-rank": RadialLowRank,
 }
 """The families by the name that a method's TOML gives them."""
 

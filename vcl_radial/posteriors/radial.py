@@ -43,11 +43,7 @@ class Radial(Posterior):
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times u * r, one direction and one radius for each group, shape [n, ..., D]."""
-        direction = self._randn((n, *self.mean.shape), generator)
-        radius = self._randn((n, *self.mean.shape[:-1], 1), generator)
-        norm: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
-        # At D = 1 a draw of exactly 0 does happen in float32, and must not become 0 / 0.
-        return direction.mul_(radius / norm.clamp_(min=torch.finfo(norm.dtype).tiny))
+        return radial_noise(self, n, generator)
 
     def log_prob(self, w: Tensor) -> Tensor:
         """Log density in nats over the last axis; at the mean it is +inf for D > 1.
@@ -57,7 +53,7 @@ class Radial(Posterior):
         """
         D = self.group_size
         norm: Tensor = torch.linalg.vector_norm(self._standardise(w), dim=-1, dtype=torch.float64)
-        log_q = -norm.square() / 2 - self._sum_log_scale() + _log_normaliser(D)
+        log_q = -norm.square() / 2 - self._sum_log_scale() + log_normaliser(D)
         if D > 1:  # 0 * log 0 is 0, and so is its gradient
             log_q = log_q - (D - 1) * norm.log()
         return log_q.to(w.dtype)
@@ -68,7 +64,7 @@ class Radial(Posterior):
         H = sum log scale + 1/2 - (D - 1)(gamma + log 2)/2 - log sqrt(2/pi) + log S_D
         """
         D = self.group_size
-        constant = 0.5 + (D - 1) * EXPECTED_LOG_RADIUS - _log_normaliser(D)
+        constant = 0.5 + (D - 1) * EXPECTED_LOG_RADIUS - log_normaliser(D)
         return (self._sum_log_scale() + constant).to(self.scale.dtype)
 
     @classmethod
@@ -94,7 +90,7 @@ class Radial(Posterior):
         a, s = self._in_units_of(prior)
         squares = a.square().sum(-1, dtype=torch.float64) + s.square().mean(-1, dtype=torch.float64)
         constant = D / 2 * math.log(2 * math.pi) - 0.5 - (D - 1) * EXPECTED_LOG_RADIUS
-        constant += _log_normaliser(D)
+        constant += log_normaliser(D)
         return (squares / 2 - s.log().sum(-1, dtype=torch.float64) + constant).to(a.dtype)
 
     def _kl_to_radial(self, prior: Radial) -> Tensor:
@@ -103,12 +99,21 @@ class Radial(Posterior):
         return radial_kl(a, s)
 
 
+def radial_noise(q: Posterior, n: int, generator: torch.Generator | None = None) -> Tensor:
+    """Draw n times u * r, one direction and one radius for each group, shape [n, ..., D]."""
+    direction = q._randn((n, *q.mean.shape), generator)
+    radius = q._randn((n, *q.mean.shape[:-1], 1), generator)
+    norm: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
+    # At D = 1 a draw of exactly 0 does happen in float32, and must not become 0 / 0.
+    return direction.mul_(radius / norm.clamp_(min=torch.finfo(norm.dtype).tiny))
+
+
 def quadratic_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """Gradients of -sum log s + (||a||^2 + mean(s^2)) / 2: a and s/D - 1/s."""
     return [(a, s.div(s.shape[-1]).sub_(s.reciprocal())) for a, s in pairs]
 
 
-def _log_normaliser(D: int) -> float:
+def log_normaliser(D: int) -> float:
     """Log sqrt(2/pi) - log S_D."""
     log_area = math.log(2) + D / 2 * math.log(math.pi) - math.lgamma(D / 2)
     return math.log(2 / math.pi) / 2 - log_area

@@ -34,6 +34,14 @@ def one_of(*known: str, what: str) -> AfterValidator:
     return AfterValidator(partial(_known_or_own, known=known, what=what))
 
 
+PosteriorName = Literal[
+    "gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp", "none"
+]
+"""The suite's own families, and "none" for point estimates."""
+
+CORRELATED = ("low-rank", "radial-low-rank")
+"""Those whose noise has correlations: they take a `rank`, and have no lanes."""
+
 RANK = 8
 
 
@@ -43,9 +51,9 @@ class RecipeSettings(Settings):
     Attributes:
         posterior: of all weights; "none" for point estimates.
         grouping: which weights share a radius, or are correlated.
-        rank: of the precision of posterior = "low-rank", beside its diagonal. It is a key of the
-            weights, not one of `options`, which are the method's: any method that carries a
-            posterior takes it.
+        rank: of the precision of posterior = "low-rank" or "radial-low-rank", beside its diagonal.
+            It is a key of the weights, not one of `options`, which are the method's: any method
+            that carries a posterior takes it.
         initial_rho: the scale starts at sigma = softplus(initial_rho).
         initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
         prior_scale: the first prior is N(0, prior_scale^2 I).
@@ -73,7 +81,7 @@ class RecipeSettings(Settings):
     def later_keys(self) -> dict[str, Any]:
         """Keys that earlier versions had not, with the values that their results stand for."""
         later: dict[str, Any] = {"network": None}
-        if self.posterior != "low-rank":
+        if self.posterior not in CORRELATED:
             later["rank"] = RANK
         # The directions of an RDP had a uniform prior; other posteriors have none.
         later["prior_length"] = 0.0 if self.posterior == "rdp" else self.prior_length

@@ -38,6 +38,7 @@ from vcl_radial.tracks.continual.training import (
     share_predicted_as,
     task_seed,
 )
+from vcl_radial.tracks.recipe import CORRELATED
 
 STRATEGIES = ("vcl", "naive")
 """Methods whose training a lane can do."""
@@ -62,7 +63,7 @@ def shape(recipe: Recipe) -> str | None:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
-    alone = recipe.posterior in ("low-rank", "rdp") or is_named(recipe.posterior)
+    alone = recipe.posterior in (*CORRELATED, "rdp") or is_named(recipe.posterior)
     if alone or recipe.network is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)

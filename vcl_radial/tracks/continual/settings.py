@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -16,7 +16,7 @@ from pydantic import (
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
 from vcl_radial.runs.settings import Count, Positive, Settings
-from vcl_radial.tracks.recipe import RecipeSettings, one_of
+from vcl_radial.tracks.recipe import PosteriorName, RecipeSettings, one_of
 
 IMAGE_FOLDER = "image-folder"
 
@@ -108,9 +108,7 @@ class Recipe(RecipeSettings):
     """
 
     strategy: str = "vcl"
-    posterior: Annotated[
-        str, one_of("gaussian", "radial", "radial-eq44", "low-rank", "rdp", "none", what="Class")
-    ] = "radial"
+    posterior: Annotated[str, one_of(*get_args(PosteriorName), what="Class")] = "radial"
     network: Annotated[
         Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
     ] = None

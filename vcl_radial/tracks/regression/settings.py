@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, PosteriorName, StepRecipe
 from vcl_radial.tracks.regression import lanes
 from vcl_radial.tracks.regression.lanes import Lane
 
@@ -88,7 +88,7 @@ class Recipe(StepRecipe, MethodRecipe):
         eval_samples: weight samples of a prediction.
     """
 
-    posterior: Literal["gaussian", "radial", "radial-eq44", "low-rank", "rdp", "none"] = "radial"
+    posterior: PosteriorName = "radial"
     prior_length: Annotated[float, Field(ge=0, lt=1)] = 0.5
     noise_shape: Positive = 1.0
     noise_rate: Positive = 1e-3
