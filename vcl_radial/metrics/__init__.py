@@ -3,23 +3,23 @@
 from typing import TYPE_CHECKING
 
 from vcl_radial.lazy import attributes
-from vcl_radial.metrics.continual import (
-    accuracy_matrix,
-    average_accuracy,
-    average_ece,
-    average_nll,
-    average_sampling,
-    backward_transfer,
-    forgetting,
-    forward_transfer,
-    learning_accuracy,
-    minimum_accuracy,
-    recency_bias,
-    summary,
-)
 from vcl_radial.metrics.seeds import holm, mean_and_standard_error, sign_flip_test, sign_test
 
 if TYPE_CHECKING:
+    from vcl_radial.metrics.continual import (
+        accuracy_matrix,
+        average_accuracy,
+        average_ece,
+        average_nll,
+        average_sampling,
+        backward_transfer,
+        forgetting,
+        forward_transfer,
+        learning_accuracy,
+        minimum_accuracy,
+        recency_bias,
+        summary,
+    )
     from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
 
 __all__ = [
