@@ -15,7 +15,9 @@ precision P and mean m of `vcl_radial.methods.bayes_linear` becomes that of the 
 
     P <- W P W',    m <- (W P W')^-1 W P m
 
-which for a linear, invertible change of the features leaves all predictions as they were. Steps
+which for a linear, invertible change of the features leaves all predictions as they were. W is seen
+on inputs of the task at hand alone: where those of old tasks are others, as with permuted pixels,
+it may be another one for them, and the posterior is better left as it is. Steps
 train the body and one softmax layer, by the likelihood of the task at hand; predictions are those
 of the exact heads, that learn the task's points where it ends.
 
