@@ -60,6 +60,11 @@ class FirstTaskBody(Body):
         self.held.fill_(True)
         self.eval().requires_grad_(False)
 
+    def release(self) -> None:
+        """Let the weights be trained again."""
+        self.held.fill_(False)
+        self.requires_grad_(True)
+
     def train(self, mode: bool = True) -> Self:
         """Go to training, where the body is not held."""
         return super().train(mode and not self.held)

@@ -1,0 +1,157 @@
+"""Exact heads on a body that goes on learning: its ends, and posteriors that move with features."""
+
+import pytest
+import torch
+from scenarios import Learner, network
+
+from vcl_radial.errors import UserError
+from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma
+from vcl_radial.methods.learning_body import LearningBody, linear_change, moved
+
+
+def learner(kind=LearningBody, multi_head=False, epochs=2, **settings):
+    torch.manual_seed(1)
+    net = network(None, multi_head, hidden=(12,))
+    return Learner(kind, net, epochs=epochs, lr=1e-2, **settings)
+
+
+def learned(d=5, outputs=3, points=200):
+    """A posterior, and the features that it has learned."""
+    generator = torch.Generator().manual_seed(0)
+    phi = torch.randn(points, d, generator=generator, dtype=torch.float64)
+    y = torch.randn(points, outputs, generator=generator, dtype=torch.float64)
+    prior = NormalGamma.prior(d, 0.7, 1.0, 0.1, outputs=outputs)
+    return prior.update(lambda: [(phi, y)]), phi, y
+
+
+@pytest.mark.parametrize("multi_head", [False, True])
+@pytest.mark.parametrize(
+    ("settings", "features"), [({}, "first-task-body"), ({"from_start": True}, "body")]
+)
+def test_an_infinite_pull_is_a_body_that_is_held_bit_by_bit(multi_head, settings, features):
+    ours = learner(multi_head=multi_head, propagate=True, **settings).train(0, 1, 2)
+    held = learner(BayesLinear, multi_head, features=features).train(0, 1, 2)
+    for task in range(3):
+        assert torch.equal(ours.predictions(task), held.predictions(task))
+
+
+def test_a_large_pull_ends_near_the_held_body_and_a_small_one_does_not():
+    def body(**settings):
+        trained = learner(epochs=10, **settings).train(0)
+        before = [w.clone() for w in trained.method.body.body.parameters()]
+        trained.train(1)
+        after = trained.method.body.body.parameters()
+        pairs = zip(after, before, strict=True)
+        return sum((w - old).square().sum().item() for w, old in pairs)
+
+    assert body() == 0
+    free, weak, strong = body(pull=0.0), body(pull=10.0), body(pull=1e5)
+    assert free > weak > strong > 0
+    assert strong < 0.1 * free
+
+
+def test_from_the_start_the_first_task_is_pulled_to_the_weights_that_the_network_starts_with():
+    start = list(network(None, False, hidden=(12,)).body.parameters())
+
+    def distance(**settings):
+        trained = learner(epochs=10, **settings).train(0)
+        pairs = zip(trained.method.body.body.parameters(), start, strict=True)
+        return sum((w - old).square().sum().item() for w, old in pairs)
+
+    assert distance(pull=1e5, from_start=True) < 0.1 * distance(pull=1e5)
+
+
+@pytest.mark.parametrize("multi_head", [False, True])
+def test_features_that_stay_leave_all_posteriors_where_they_are(multi_head):
+    trained = learner(multi_head=multi_head, pull=1.0, propagate=True).train(0)
+    (head,) = [m for m in trained.network.modules() if hasattr(m, "sharpness")][:1]
+    before = head.posterior
+    trained.begin(0)
+    with torch.no_grad():
+        change = trained.method._change()
+    torch.testing.assert_close(change, torch.eye(len(change)).double(), rtol=0, atol=1e-12)
+    after = moved(before, change)
+    torch.testing.assert_close(after.mean, before.mean, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(after.precision, before.precision, rtol=1e-8, atol=1e-6)
+
+
+def test_a_linear_invertible_change_of_the_features_leaves_predictions_unchanged():
+    posterior, phi, _ = learned()
+    W = torch.randn(5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    changed = phi @ W.T
+    fitted = linear_change(phi.T @ phi, phi.T @ (changed - phi))
+    torch.testing.assert_close(fitted, W, rtol=1e-5, atol=1e-5)
+    for now, before in zip(
+        moved(posterior, fitted).predictive(changed), posterior.predictive(phi), strict=True
+    ):
+        torch.testing.assert_close(now, before, rtol=1e-4, atol=1e-6)
+
+
+def test_directions_without_points_stay_as_they_are():
+    _, phi, _ = learned()
+    phi = phi.clone()
+    phi[:, 3:] = 0
+    W = torch.eye(5, dtype=torch.float64)
+    W[:3, :3] = torch.tensor([[2.0, 1, 0], [0, 1, 1], [0, 0, 3]])
+    fitted = linear_change(phi.T @ phi, phi.T @ (phi @ W.T - phi))
+    torch.testing.assert_close(fitted, W, rtol=1e-5, atol=1e-5)
+
+
+def test_a_posterior_that_moved_learns_on_as_if_its_points_had_had_the_features_of_now():
+    """But for the prior, which has moved too: it is weak here."""
+    W = torch.randn(5, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    _, phi, y = learned()
+    old, new = phi[:120], phi[120:] @ W.T
+    weak = NormalGamma.prior(5, 1e3, 1.0, 0.1, outputs=3)
+    in_steps = moved(weak.update(lambda: [(old, y[:120])]), W).update(lambda: [(new, y[120:])])
+    together = weak.update(lambda: [(phi @ W.T, y)])
+    torch.testing.assert_close(in_steps.precision, together.precision, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(in_steps.mean, together.mean, rtol=1e-4, atol=1e-5)
+
+
+def test_a_change_that_loses_a_direction_leaves_a_posterior_that_predicts():
+    posterior, phi, _ = learned()
+    W = torch.eye(5, dtype=torch.float64)
+    W[4] = 0
+    location, scale, _ = moved(posterior, W).predictive(phi @ W.T)
+    assert location.isfinite().all()
+    assert scale.isfinite().all()
+
+
+def test_moved_statistics_keep_more_of_the_past_than_stale_ones():
+    """Where the body is pulled little, so that its features go far."""
+
+    def accuracy(**settings):
+        trained = learner(epochs=10, pull=10.0, **settings).train(0, 1)
+        hits = trained.predictions(0).argmax(1) == trained.targets(0)
+        return float(hits.float().mean())
+
+    assert accuracy(propagate=True) > accuracy() + 0.02
+
+
+@pytest.mark.parametrize("task", [0, 1])
+def test_it_goes_on_in_the_middle_of_a_task(task, tmp_path):
+    def half(learner, begin):
+        torch.manual_seed(3)
+        if begin:
+            learner.begin(task)
+        torch.manual_seed(4)
+        learner.loop.learn(learner.batches(), 0.0)
+
+    settings = {"pull": 100.0, "propagate": True}
+    whole = learner(**settings).train(*range(task))
+    half(whole, True)
+    torch.save(whole.loop.state_dict(), tmp_path / "state")
+    half(whole, False)
+    whole.loop.end()
+    again = learner(**settings)
+    again.begin(task)
+    again.loop.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+    half(again, False)
+    again.loop.end()
+    assert torch.equal(whole.predictions(task), again.predictions(task))
+
+
+def test_a_pull_below_0_is_refused():
+    with pytest.raises(UserError, match=r"options\.pull = -1\.0 must be at least 0"):
+        learner(pull=-1.0)

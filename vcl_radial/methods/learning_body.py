@@ -1,0 +1,176 @@
+"""An exact head on a body that goes on learning: the way from a frozen body to a free one.
+
+A body whose features phi_t move makes the statistics stale that an exact head has carried, as they
+are sums over features of before. Two things keep them valid. The body is pulled to what it was,
+
+    loss = mean NLL + pull / 2 ||w - w_{t-1}||^2 / N
+
+with w_{t-1} its weights where the last task ended (as `vcl_radial.methods.l2`, but for the heads),
+and the carried posterior is moved with the features: where the task ends,
+
+    phi_t ~ W phi,   W = I + sum (phi_t - phi) phi' (sum phi phi' + e I)^-1,   phi = phi_{t-1},
+
+over its points, so that directions that none of them has stay as they are, and the posterior with
+precision P and mean m of `vcl_radial.methods.bayes_linear` becomes that of the same functions,
+
+    P <- W P W',    m <- (W P W')^-1 W P m
+
+which for a linear, invertible change of the features leaves all predictions as they were. W is seen
+on inputs of the task at hand alone: where those of old tasks are others, as with permuted pixels,
+it may be another one for them, and the posterior is better left as it is. Steps
+train the body and one softmax layer, by the likelihood of the task at hand; predictions are those
+of the exact heads, that learn the task's points where it ends.
+
+| pull            | from_start | what it is                                                     |
+| --------------- | ---------- | -------------------------------------------------------------- |
+| left out        | true       | untrained: `bayes_linear` with `features = "body"`             |
+| left out        | false      | frozen after a task: the same with `"first-task-body"`         |
+| any number > 0  | either     | a body that is held to what it was, from the first task or not |
+| 0               | either     | free                                                           |
+
+It is of this suite; nobody's published row is reproduced by it.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.errors import UserError
+from vcl_radial.features import FirstTaskBody
+from vcl_radial.methods.bayes_linear import BayesLinear, ConjugateHead, NormalGamma
+from vcl_radial.methods.fixed_features import gram
+from vcl_radial.methods.tasks import Task
+
+RIDGE = 1e-6
+"""The e of W, in means of the diagonal that it is added to."""
+
+_FLOOR = 1e-10
+"""Of a moved precision, likewise: a change that loses a direction leaves a precision of 0 there."""
+
+
+class LearningBody(BayesLinear):
+    """Carry an exact posterior of the heads forward while the body under them goes on learning.
+
+    Args:
+        network: of point estimates, with linear heads.
+        pull: lambda of the body's distance from where the last task ended, in nats for the whole
+            task; where left out the body is held there, bit by bit.
+        from_start: whether the first task is held too, to the weights that the network starts with.
+        propagate: whether the carried posterior is moved with the features.
+        settings: those of `BayesLinear` but its features.
+
+    Raises:
+        UserError: as in `BayesLinear`, or a pull below 0.
+    """
+
+    trains_old_heads = True
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        pull: float | None = None,
+        from_start: bool = False,
+        propagate: bool = False,
+        **settings: Any,
+    ) -> None:
+        if pull is not None and not pull >= 0:
+            raise UserError(f"options.pull = {pull} must be at least 0")
+        self.pull, self.from_start, self.propagate = pull, from_start, propagate
+        super().__init__(network, features="first-task-body", **settings)
+        self.anchor = self._body_of_now()
+        """The body as it was where the last task ended."""
+        self.learned = False
+        """Whether a task has ended."""
+
+    @property
+    def body(self) -> FirstTaskBody:
+        """The features, which a task trains unless they are held."""
+        features = self.network.features
+        assert isinstance(features, FirstTaskBody)
+        return features
+
+    def begin_task(self, task: Task) -> None:
+        """Let the body learn the task, unless it is held."""
+        super().begin_task(task)
+        self.anchor.to(self.device)
+        if self.pull is not None:
+            self.body.release()
+        elif self.from_start:
+            self.body.hold()
+
+    def penalty(self) -> Tensor | float:
+        """Pull / 2 ||w - w_old||^2 of the body, in nats."""
+        if not self.pull or self.body.held or not (self.learned or self.from_start):
+            return 0.0
+        weights = self.body.body.parameters()
+        pairs = zip(weights, self.anchor.parameters(), strict=True)
+        return self.pull / 2 * torch.stack([(w - old).square().sum() for w, old in pairs]).sum()
+
+    @torch.no_grad()
+    def end_task(self, task: Task) -> None:
+        """Move what the heads have carried to the features of now, and learn the task's points."""
+        self.body.hold()
+        if self.learned and self.propagate and self.pull is not None:
+            change = self._change()
+            heads = [m for m in self.network.modules() if isinstance(m, ConjugateHead)]
+            for head in heads:
+                if head.mean.any():  # others have learned nothing yet
+                    head.take(moved(head.posterior, change))
+        super().end_task(task)
+        self.anchor = self._body_of_now()
+        self.learned = True
+
+    def state_dict(self) -> dict[str, Any]:
+        """The network, the body that it is pulled to, and whether a task has ended."""
+        mine = {"anchor": self.anchor.state_dict(), "learned": self.learned}
+        return super().state_dict() | mine
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.anchor.load_state_dict(state["anchor"])
+        self.learned = state["learned"]
+
+    def _body_of_now(self) -> nn.Module:
+        return copy.deepcopy(self.body.body).requires_grad_(False).eval()
+
+    def _change(self) -> Tensor:
+        """W of the task's points, `[D, D]` float64."""
+        size = self.body.size + 1
+        squared = torch.zeros(size, size, dtype=torch.float64, device=self.device)
+        cross = torch.zeros_like(squared)
+        for (x, *_), _ in self.points():
+            now, before = self.network.phi(x).double(), self.anchor(x).double()
+            before = torch.cat([before, torch.ones_like(before[:, :1])], dim=1)
+            squared += gram(before)
+            cross += before.T @ (now - before)
+        return linear_change(squared, cross)
+
+
+def linear_change(squared: Tensor, cross: Tensor) -> Tensor:
+    """W `[D, D]` with new features ~ W old ones, by ridge regression about the identity.
+
+    Args:
+        squared: sum phi phi' of the old features, `[D, D]` float64.
+        cross: sum phi (phi_new - phi)', `[D, D]`.
+    """
+    ridge = RIDGE * squared.diagonal().mean()
+    root = torch.linalg.cholesky(squared + ridge * torch.eye(len(squared)).to(squared))
+    change: Tensor = torch.eye(len(squared)).to(squared) + torch.cholesky_solve(cross, root).T
+    return change
+
+
+def moved(posterior: NormalGamma, change: Tensor) -> NormalGamma:
+    """The posterior of the same functions, of features that a matrix W `[D, D]` has changed."""
+    precision = gram((change @ posterior.root).T)
+    precision.diagonal().add_(_FLOOR * precision.diagonal().mean())
+    root = torch.linalg.cholesky(precision)
+    weighted = change @ (posterior.precision @ posterior.mean)
+    mean = torch.cholesky_solve(weighted, root).contiguous()
+    return replace(posterior, mean=mean, precision=precision)
