@@ -236,3 +236,29 @@ class Learner:
     def weights(self):
         """All of them in one vector."""
         return torch.cat([weight.flatten() for weight in self.parameters().values()])
+
+
+def in_the_middle(make, task, path):
+    """A learner of some tasks, and one that goes on from its state in the middle of the last one.
+
+    Args:
+        make: gives a new learner.
+        task: the last one.
+        path: of a file for the state.
+    """
+
+    def half(learner):
+        torch.manual_seed(4)
+        learner.loop.learn(learner.batches(), 0.0)
+
+    whole, again = make().train(*range(task)), make()
+    torch.manual_seed(3)
+    whole.begin(task)
+    half(whole)
+    torch.save(whole.loop.state_dict(), path)
+    again.begin(task)
+    again.loop.load_state_dict(torch.load(path, weights_only=True))
+    for learner in (whole, again):
+        half(learner)
+        learner.loop.end()
+    return whole, again

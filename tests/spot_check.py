@@ -89,9 +89,9 @@ def _confirmed(check: Check) -> bool:
     with tempfile.TemporaryDirectory(prefix="spot-check-") as scratch:
         command = check.command.format(out=scratch)
         print(f"{check.page}: vcl-radial {command}", flush=True)
-        words = [sys.executable, "-m", "vcl_radial", *command.split()]
+        arguments = [sys.executable, "-m", "vcl_radial", *command.split()]
         started = time.monotonic()
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"  failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
             return False

@@ -138,13 +138,13 @@ def _print_power() -> None:
         effects = [detectable(seeds, level) for level in (LEVEL, first)]
         print(f"{seeds} seeds detect {effects[0]:.2f} sd alone, {effects[1]:.2f} sd as the first")
     reports = Path(__file__).parent.parent / "split-fashion-tuned"
-    for words, name in EXPLORATORY.items():
+    for heads, name in EXPLORATORY.items():
         runs = pd.read_csv(reports / name / "runs.csv")
         of = runs.pivot_table(index="seed", columns="method", values="average_accuracy")
         d = (of["radial-vcl"] - of["gaussian-vcl"]).dropna()
         size, n = detectable(planned, first) * d.std(), seeds_for(abs(d.mean() / d.std()), first)
         print(
-            f"{words}: radial minus Gaussian {d.mean():+.3f}, sd {d.std():.3f} points over "
+            f"{heads}: radial minus Gaussian {d.mean():+.3f}, sd {d.std():.3f} points over "
             f"{len(d)} seeds; {planned} seeds detect {size:.2f} points, {n} the mean"
         )
 

@@ -18,13 +18,13 @@ MOST_BYTES = 15_000_000
 
 
 def test_every_page_is_as_its_template_and_its_rows_make_it():
-    places = (ROOT / "README.md.jinja", REPORTS)
-    templates = [path for place in places for path in pages.templates(place)]
+    paths = (ROOT / "README.md.jinja", REPORTS)
+    templates = [path for folder in paths for path in pages.templates(folder)]
     assert pages.differences(templates) == []
 
 
 @pytest.mark.parametrize(
-    "place",
+    "folder",
     [
         REPORTS / "split-fashion",
         pytest.param(REPORTS / "split-fashion-tuned", marks=pytest.mark.slow),
@@ -32,8 +32,8 @@ def test_every_page_is_as_its_template_and_its_rows_make_it():
     ],
     ids=lambda path: path.name,
 )
-def test_the_scores_of_runs_are_those_of_their_accuracies_on_every_task(place: Path):
-    for path in sorted(place.rglob("results.csv.gz")):
+def test_the_scores_of_runs_are_those_of_their_accuracies_on_every_task(folder: Path):
+    for path in sorted(folder.rglob("results.csv.gz")):
         results = pd.read_csv(path)
         multi_head = "multi-head" in results["benchmark"].iloc[0]
         made = seed_table(results, multi_head=multi_head).dropna(axis=1, how="all")
@@ -61,32 +61,32 @@ def test_the_page_of_the_price_is_made_of_its_table():
 def test_the_pages_of_papers_are_made_of_their_records(folder):
     from vcl_radial.papers import compute, page
 
-    place = REPORTS / folder
-    assert (place / "README.md").read_text(encoding="utf-8") == page.to_markdown(
-        compute.read(place)
+    folder = REPORTS / folder
+    assert (folder / "README.md").read_text(encoding="utf-8") == page.to_markdown(
+        compute.read(folder)
     )
 
 
 def test_the_page_of_speed_is_made_of_its_records():
     from vcl_radial.bench import measuring, page
 
-    place = REPORTS / "speed"
-    made = page.to_markdown(measuring.with_pictures(measuring.read(place)))
-    assert (place / "README.md").read_text(encoding="utf-8") == made
+    folder = REPORTS / "speed"
+    made = page.to_markdown(measuring.with_pictures(measuring.read(folder)))
+    assert (folder / "README.md").read_text(encoding="utf-8") == made
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "place",
+    "folder",
     sorted({path.parent for path in REPORTS.rglob(evidence.FILE)}),
     ids=lambda path: "/".join(path.parts[-2:]),
 )
-def test_reports_are_made_of_the_evidence_beside_them(place: Path, tmp_path: Path):
+def test_reports_are_made_of_the_evidence_beside_them(folder: Path, tmp_path: Path):
     # An empty folder of data, whatever is there: photographs are on the sheets alone.
-    write_report(place, tmp_path, first=MAIN_METHODS, data_dir=tmp_path)
-    made = tmp_path / place.name
+    write_report(folder, tmp_path, first=MAIN_METHODS, data_dir=tmp_path)
+    made = tmp_path / folder.name
     for name in ("runs.csv", "summary.md"):
-        assert _without_sheets(place / name) == _without_sheets(made / name)
+        assert _without_sheets(folder / name) == _without_sheets(made / name)
 
 
 def _without_sheets(path: Path) -> list[str]:

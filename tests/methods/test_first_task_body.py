@@ -1,10 +1,11 @@
 """Exact heads on the body of a network that learns the first task by steps and is held then."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
-from scenarios import Learner, network
+from scenarios import Learner, in_the_middle, network
 from torch.optim import Adam
 
 from vcl_radial.conformance import recipe_for, repeating
@@ -117,23 +118,7 @@ def test_steps_draw_random_numbers_where_they_train_a_body():
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_it_goes_on_in_the_middle_of_a_task(task, tmp_path):
-    def half(learner, begin):
-        torch.manual_seed(3)
-        if begin:
-            learner.begin(task)
-        torch.manual_seed(4)
-        learner.loop.learn(learner.batches(), 0.0)
-
-    whole = learner(False).train(*range(task))
-    half(whole, True)
-    torch.save(whole.loop.state_dict(), tmp_path / "state")
-    half(whole, False)
-    whole.loop.end()
-    again = learner(False)
-    again.begin(task)
-    again.loop.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
-    half(again, False)
-    again.loop.end()
+    whole, again = in_the_middle(partial(learner, False), task, tmp_path / "state")
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name]), name
     whole.train(task + 1)

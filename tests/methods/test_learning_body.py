@@ -1,8 +1,10 @@
 """Exact heads on a body that goes on learning: its ends, and posteriors that move with features."""
 
+from functools import partial
+
 import pytest
 import torch
-from scenarios import Learner, network
+from scenarios import Learner, in_the_middle, network
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma
@@ -131,24 +133,8 @@ def test_moved_statistics_keep_more_of_the_past_than_stale_ones():
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_it_goes_on_in_the_middle_of_a_task(task, tmp_path):
-    def half(learner, begin):
-        torch.manual_seed(3)
-        if begin:
-            learner.begin(task)
-        torch.manual_seed(4)
-        learner.loop.learn(learner.batches(), 0.0)
-
-    settings = {"pull": 100.0, "propagate": True}
-    whole = learner(**settings).train(*range(task))
-    half(whole, True)
-    torch.save(whole.loop.state_dict(), tmp_path / "state")
-    half(whole, False)
-    whole.loop.end()
-    again = learner(**settings)
-    again.begin(task)
-    again.loop.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
-    half(again, False)
-    again.loop.end()
+    make = partial(learner, pull=100.0, propagate=True)
+    whole, again = in_the_middle(make, task, tmp_path / "state")
     assert torch.equal(whole.predictions(task), again.predictions(task))
 
 

@@ -61,6 +61,7 @@ def test_a_difference_is_that_of_pairs_whatever_their_order(template):
     turned = rows.difference("auc", "gaussian", "radial")
     assert turned.mean == pytest.approx(-difference.mean)
     assert turned.p == difference.p
+    assert sorted((-difference).values) == sorted(turned.values)
 
 
 def test_long_tables_become_wide_ones_with_every_value(tmp_path: Path):
@@ -88,7 +89,7 @@ def test_a_page_says_what_its_runs_and_records_say_of_a_claim(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "reason"),
     [
         ("{{ csv('no.csv').count() }}", "no.csv: cannot be read"),
         ("{{ record('no.json').claims }}", "no.json: cannot be read"),
@@ -101,12 +102,12 @@ def test_a_page_says_what_its_runs_and_records_say_of_a_claim(tmp_path: Path):
         ("{{ csv('runs.csv').table.__class__.__base__.__subclasses__() }}", "unsafe"),
     ],
 )
-def test_what_the_files_do_not_hold_is_named_with_the_line(template, capsys, line, words):
+def test_what_the_files_do_not_hold_is_named_with_the_line(template, capsys, line, reason):
     template.write_text(f"# A page\n\n{line}\n")
     assert main(["pages", str(template.parent)]) == 1
     error = capsys.readouterr().err
     assert f"{template}:3: " in error
-    assert words in error
+    assert reason in error
     assert error.count("\n") == 1
     assert not (template.parent / "README.md").exists()
 

@@ -128,9 +128,9 @@ def test_a_key_has_other_choices_for_other_values_of_another_key(kind) -> None:
 
 def test_a_grid_has_the_choices_of_each_case() -> None:
     (plan,) = plans_of(kind="grid", trials=None, fixed={"epochs": 1}, search=STEPS)
-    found = [tuple(parameters.values()) for parameters in drawn_of_grid(plan)]
+    drawn = [tuple(parameters.values()) for parameters in drawn_of_grid(plan)]
     sgd, adam = [1e-2, 1e-3, 1e-4], [1e-3, 1e-5]
-    assert found == [("adam", step) for step in adam] + [("sgd", step) for step in sgd]
+    assert drawn == [("adam", step) for step in adam] + [("sgd", step) for step in sgd]
 
 
 def drawn_of_grid(plan) -> list[dict]:

@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
         "spreads and paired differences are computed from the CSV files beside it.",
     )
     parser.add_argument(
-        "places",
+        "paths",
         metavar="FOLDER|FILE",
         nargs="+",
         type=Path,
@@ -36,11 +36,11 @@ def add(commands: Commands) -> None:
 def _pages(options: argparse.Namespace) -> int:
     from vcl_radial.report import pages
 
-    paths = [path for place in options.places for path in pages.templates(place)]
+    templates = [template for path in options.paths for template in pages.templates(path)]
     if options.check:
-        lines = pages.differences(paths)
-        print("\n".join(lines) if lines else f"{len(paths)} pages are as their files make them")
+        lines = pages.differences(templates)
+        print("\n".join(lines) if lines else f"{len(templates)} pages are as their files make them")
         return FAILED if lines else DONE
-    changed = pages.write(paths)
-    print("\n".join(map(str, changed)) if changed else f"{len(paths)} pages are up to date")
+    changed = pages.write(templates)
+    print("\n".join(map(str, changed)) if changed else f"{len(templates)} pages are up to date")
     return DONE

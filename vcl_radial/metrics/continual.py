@@ -233,7 +233,7 @@ def average_nll(tidy: pd.DataFrame) -> float | None:
     Raises:
         DataError: The table is damaged, or the run is not finished.
     """
-    return float(_run_matrix(tidy, "nll")[-1].mean()) if _holds(tidy, "nll") else None
+    return _final_mean(tidy, "nll")
 
 
 def average_ece(tidy: pd.DataFrame) -> float | None:
@@ -248,7 +248,7 @@ def average_ece(tidy: pd.DataFrame) -> float | None:
     Raises:
         DataError: The table is damaged, or the run is not finished.
     """
-    return float(_run_matrix(tidy, "ece")[-1].mean()) if _holds(tidy, "ece") else None
+    return _final_mean(tidy, "ece")
 
 
 def average_sampling(tidy: pd.DataFrame) -> float | None:
@@ -269,7 +269,7 @@ def average_sampling(tidy: pd.DataFrame) -> float | None:
     Raises:
         DataError: The table is damaged, or the run is not finished.
     """
-    return float(_run_matrix(tidy, "sampling")[-1].mean()) if _holds(tidy, "sampling") else None
+    return _final_mean(tidy, "sampling")
 
 
 def summary(tidy: pd.DataFrame, *, multi_head: bool = False) -> dict[str, float | None]:
@@ -297,6 +297,11 @@ def summary(tidy: pd.DataFrame, *, multi_head: bool = False) -> dict[str, float 
         "average_ece": average_ece(tidy),
         "average_sampling": average_sampling(tidy),
     }
+
+
+def _final_mean(tidy: pd.DataFrame, metric: str) -> float | None:
+    """1/T Σ_j of a metric of the final network; None where the table has none of it."""
+    return float(_run_matrix(tidy, metric)[-1].mean()) if _holds(tidy, metric) else None
 
 
 def _holds(tidy: pd.DataFrame, metric: str) -> bool:

@@ -36,18 +36,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def templates(place: Path) -> list[Path]:
+def templates(path: Path) -> list[Path]:
     """A template, or all in a folder and below it.
 
     Raises:
         UserError: there is none.
     """
-    if place.is_file() and place.name.endswith(f".md{ENDING}"):
-        return [place]
-    paths = sorted(place.rglob(f"*.md{ENDING}"))
-    if not paths:
-        raise UserError(f"{place}: holds no template; one is named as its page, with {ENDING}")
-    return paths
+    if path.is_file() and path.name.endswith(f".md{ENDING}"):
+        return [path]
+    below = sorted(path.rglob(f"*.md{ENDING}"))
+    if not below:
+        raise UserError(f"{path}: holds no template; one is named as its page, with {ENDING}")
+    return below
 
 
 def page_of(template: Path) -> Path:
@@ -89,12 +89,9 @@ def render(template: Path) -> str:
     environment.globals.update(FUNCTIONS, csv=csv, record=record)
     try:
         return environment.get_template(template.name).render()
-    except VclRadialError as error:
-        words = str(error)
-        raise UserError(f"{template}{_line(error, template.name)}: {words}") from None
-    except (TemplateError, TypeError, ValueError, LookupError, UnicodeError) as error:
-        words = " ".join(f"{error}".split())
-        raise UserError(f"{template}{_line(error, template.name)}: {words}") from None
+    except (VclRadialError, TemplateError, TypeError, ValueError, LookupError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{template}{_line(error, template.name)}: {reason}") from None
 
 
 def write(paths: Sequence[Path]) -> list[Path]:

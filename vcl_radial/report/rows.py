@@ -182,6 +182,10 @@ class Difference:
         """Of a published claim that the first is above the second."""
         return verdicts.of_difference(self.values)
 
+    def __neg__(self) -> Difference:
+        """Second minus first: its verdict is of the claim that the second is above."""
+        return Difference([-value for value in self.values], self.digits)
+
     @property
     def pairs(self) -> int:
         """Their number."""

@@ -231,8 +231,8 @@ def _above(first: Mapping[int, Sequence[float]], second: Mapping[int, Sequence[f
     """Whether the first is above the second at every claimed share, in pairs of seeds."""
     seeds = sorted(first.keys() & second.keys())
     return together(
-        of_difference([first[seed][place] - second[seed][place] for seed in seeds])
-        for place in range(len(_CLAIMED_SHARES))
+        of_difference([first[seed][k] - second[seed][k] for seed in seeds])
+        for k in range(len(_CLAIMED_SHARES))
     )
 
 
