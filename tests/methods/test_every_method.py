@@ -33,7 +33,7 @@ QUICK = {
     "badam": {"lr": 1e-2, "prior_scale": 0.1},
     "laplace_linearised": {"lr": 1e-2, "evidence": False},
     "deep_ensemble": {"members": 2},
-    "learning_body": {"lr": 1e-2, "pull": 100.0, "propagate": True},
+    "learning_body": {"lr": 1e-2, "learner": "l2", "penalty_weight": 100.0, "propagate": True},
     **{name: {"lr": 0.1} for name in ("vogn", "ivon")},  # in units of the curvature
     **{name: {"penalty_weight": strength} for name, strength in QUADRATIC.items()},
 }

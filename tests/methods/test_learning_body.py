@@ -9,12 +9,17 @@ from scenarios import Learner, in_the_middle, network
 from vcl_radial.errors import UserError
 from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma
 from vcl_radial.methods.learning_body import LearningBody, linear_change, moved
+from vcl_radial.nn import PosteriorSettings, posterior_blocks
 
 
 def learner(kind=LearningBody, multi_head=False, epochs=2, **settings):
     torch.manual_seed(1)
     net = network(None, multi_head, hidden=(12,))
     return Learner(kind, net, epochs=epochs, lr=1e-2, **settings)
+
+
+def pulled(weight):
+    return {"learner": "l2", "penalty_weight": weight}
 
 
 def learned(d=5, outputs=3, points=200):
@@ -47,7 +52,7 @@ def test_a_large_pull_ends_near_the_held_body_and_a_small_one_does_not():
         return sum((w - old).square().sum().item() for w, old in pairs)
 
     assert body() == 0
-    free, weak, strong = body(pull=0.0), body(pull=10.0), body(pull=1e5)
+    free, weak, strong = body(learner="naive"), body(**pulled(10.0)), body(**pulled(1e5))
     assert free > weak > strong > 0
     assert strong < 0.1 * free
 
@@ -60,12 +65,12 @@ def test_from_the_start_the_first_task_is_pulled_to_the_weights_that_the_network
         pairs = zip(trained.method.body.body.parameters(), start, strict=True)
         return sum((w - old).square().sum().item() for w, old in pairs)
 
-    assert distance(pull=1e5, from_start=True) < 0.1 * distance(pull=1e5)
+    assert distance(**pulled(1e5), from_start=True) < 0.1 * distance(**pulled(1e5))
 
 
 @pytest.mark.parametrize("multi_head", [False, True])
 def test_features_that_stay_leave_all_posteriors_where_they_are(multi_head):
-    trained = learner(multi_head=multi_head, pull=1.0, propagate=True).train(0)
+    trained = learner(multi_head=multi_head, **pulled(1.0), propagate=True).train(0)
     (head,) = [m for m in trained.network.modules() if hasattr(m, "sharpness")][:1]
     before = head.posterior
     trained.begin(0)
@@ -124,7 +129,7 @@ def test_moved_statistics_keep_more_of_the_past_than_stale_ones():
     """Where the body is pulled little, so that its features go far."""
 
     def accuracy(**settings):
-        trained = learner(epochs=10, pull=10.0, **settings).train(0, 1)
+        trained = learner(epochs=10, **pulled(10.0), **settings).train(0, 1)
         hits = trained.predictions(0).argmax(1) == trained.targets(0)
         return float(hits.float().mean())
 
@@ -133,11 +138,85 @@ def test_moved_statistics_keep_more_of_the_past_than_stale_ones():
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_it_goes_on_in_the_middle_of_a_task(task, tmp_path):
-    make = partial(learner, pull=100.0, propagate=True)
+    make = partial(learner, **pulled(100.0), propagate=True)
     whole, again = in_the_middle(make, task, tmp_path / "state")
     assert torch.equal(whole.predictions(task), again.predictions(task))
 
 
-def test_a_pull_below_0_is_refused():
-    with pytest.raises(UserError, match=r"options\.pull = -1\.0 must be at least 0"):
-        learner(pull=-1.0)
+POSTERIORS = {
+    "gaussian": {},
+    "radial": {},
+    "low-rank": {"rank": 2},
+    "radial-low-rank": {"rank": 2},
+}
+
+
+def variational(family, **settings):
+    posterior = PosteriorSettings(family, initial_noise=1e-2, **POSTERIORS[family])
+    torch.manual_seed(1)
+    return Learner(
+        LearningBody,
+        network(posterior, False, hidden=(12,)),
+        epochs=2,
+        lr=1e-2,
+        learner="vcl",
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("family", POSTERIORS)
+def test_features_are_those_of_weights_without_noise(family):
+    trained = variational(family).train(0, 1)
+    x, network = trained.points(1).x, trained.method.body.body
+    with torch.no_grad():
+        phi = trained.network.phi(x)[:, :-1]
+        assert not torch.equal(phi, network(x))
+        for block in posterior_blocks(network, []):
+            block.rho.fill_(-40.0)
+            if hasattr(block, "factor"):
+                block.factor.zero_()
+        torch.testing.assert_close(network(x), phi, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("family", POSTERIORS)
+def test_the_posterior_of_the_body_is_carried_as_the_next_prior(family):
+    trained = variational(family).train(0)
+    blocks = list(posterior_blocks(trained.method._trainer.network, [0]))
+    assert blocks
+    for block in blocks:
+        assert torch.equal(block.prior_mean, block.mean)
+        torch.testing.assert_close(block.kl(), torch.zeros(()), rtol=0, atol=1e-3)
+    trained.begin(1)
+    with torch.no_grad():
+        assert abs(float(trained.method.penalty())) < 1e-2
+
+
+@pytest.mark.parametrize("name", ["laplace_kronecker", "ewc"])
+def test_a_strong_penalty_of_the_learner_holds_the_body(name):
+    def distance(weight):
+        trained = learner(epochs=10, learner=name, penalty_weight=weight).train(0)
+        before = [w.clone() for w in trained.method.body.body.parameters()]
+        trained.train(1)
+        after = trained.method.body.body.parameters()
+        pairs = zip(after, before, strict=True)
+        return sum((w - old).square().sum().item() for w, old in pairs)
+
+    assert distance(1e4) < 0.7 * distance(1e-4)
+
+
+@pytest.mark.parametrize("name", ["vcl", "laplace_kronecker", "si", "replay"])
+def test_with_a_learner_it_goes_on_in_the_middle_of_a_task(name, tmp_path):
+    make = partial(learner, learner=name) if name != "vcl" else partial(variational, "radial")
+    whole, again = in_the_middle(make, 1, tmp_path / "state")
+    assert torch.equal(whole.predictions(1), again.predictions(1))
+
+
+@pytest.mark.parametrize("name", ["joint", "bayes_linear"])
+def test_a_learner_that_trains_no_network_task_by_task_is_refused(name):
+    with pytest.raises(UserError, match=rf"options\.learner = '{name}' does not train a network"):
+        learner(learner=name)
+
+
+def test_a_learner_that_cannot_hold_the_first_task_is_refused():
+    with pytest.raises(UserError, match=r"options\.from_start: learner = 'ewc' cannot hold"):
+        learner(learner="ewc", from_start=True)

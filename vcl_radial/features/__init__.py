@@ -5,9 +5,9 @@ that learns the first task itself.
 """
 
 from vcl_radial.features.base import Features
-from vcl_radial.features.body import Body, FirstTaskBody
+from vcl_radial.features.body import Body, BodyWithHead, FirstTaskBody
 from vcl_radial.features.inputs import Inputs
 from vcl_radial.features.patches import Patches
 from vcl_radial.features.random_relu import RandomReLU
 
-__all__ = ["Body", "Features", "FirstTaskBody", "Inputs", "Patches", "RandomReLU"]
+__all__ = ["Body", "BodyWithHead", "Features", "FirstTaskBody", "Inputs", "Patches", "RandomReLU"]

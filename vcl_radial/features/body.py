@@ -9,11 +9,16 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.features.base import Features
-from vcl_radial.nn import MultiHead, SingleHead
+from vcl_radial.nn import BayesianLinear, MultiHead, SingleHead, VariationalWeights
+from vcl_radial.nn.weights import at_means
+
+_LINEAR = nn.Linear | BayesianLinear
 
 
 class Body(Features):
     """What a network gives to its heads, under the weights that it has.
+
+    Weights with a posterior are at its mean.
 
     Args:
         network: whose heads are taken away.
@@ -31,8 +36,7 @@ class Body(Features):
 
     def forward(self, x: Tensor) -> Tensor:
         """`[B, D]`."""
-        features: Tensor = self.body(x)
-        return features
+        return at_mean(self.body, x)
 
 
 class FirstTaskBody(Body):
@@ -52,7 +56,7 @@ class FirstTaskBody(Body):
 
     def outputs(self, x: Tensor) -> Tensor:
         """What the head that was taken away says of inputs, `[B, C]`."""
-        outputs: Tensor = self.taken(self(x))
+        outputs: Tensor = self.taken(self.body(x))
         return outputs
 
     def hold(self) -> None:
@@ -74,17 +78,46 @@ class FirstTaskBody(Body):
         self.train(self.training).requires_grad_(not self.held)
 
 
-def _first_head(network: nn.Module) -> nn.Linear:
+def at_mean(body: nn.Module, x: Tensor) -> Tensor:
+    """What a body gives of inputs, at the mean of its weights where they have a posterior."""
+    features: Tensor
+    if not any(isinstance(module, VariationalWeights) for module in body.modules()):
+        features = body(x)
+        return features
+    # Layers take their means only where gradients are wanted.
+    with at_means(body), torch.enable_grad():
+        features = body(x)
+    return features.detach()
+
+
+def _first_head(network: nn.Module) -> nn.Linear | BayesianLinear:
     """The layer of a network with one head, or the first task's."""
     head: Any = getattr(network, "head", None)
-    if isinstance(head, SingleHead) and isinstance(head.output, nn.Linear):
+    if isinstance(head, SingleHead) and isinstance(head.output, _LINEAR):
         return head.output
-    if isinstance(head, MultiHead) and isinstance(layer := head.head(0), nn.Linear):
+    if isinstance(head, MultiHead) and isinstance(layer := head.head(0), _LINEAR):
         return layer
     raise UserError(
         "options.features: the network has no body with linear heads: choose 'inputs', "
         "'random-relu' or 'patches', or another network"
     )
+
+
+class BodyWithHead(nn.Module):
+    """A body under the head that was taken away from it: a network with one head, to be trained.
+
+    Args:
+        features: that share their weights with it.
+    """
+
+    def __init__(self, features: Body) -> None:
+        super().__init__()
+        self.body, self.head = features.body, SingleHead(lambda: features.taken)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`[B, C]`."""
+        outputs: Tensor = self.head(self.body(x), 0)
+        return outputs
 
 
 class _NoHead(nn.Module):

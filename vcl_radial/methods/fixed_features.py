@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,9 +17,17 @@ from torch.optim import Optimizer
 
 from vcl_radial.calibration import POINTS
 from vcl_radial.errors import UserError
-from vcl_radial.features import Body, Features, FirstTaskBody, Inputs, Patches, RandomReLU
+from vcl_radial.features import (
+    Body,
+    BodyWithHead,
+    Features,
+    FirstTaskBody,
+    Inputs,
+    Patches,
+    RandomReLU,
+)
 from vcl_radial.likelihoods import Gaussian
-from vcl_radial.methods.base import Method
+from vcl_radial.methods.base import MakeOptimizer, Method, WarmUp
 from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights, WithHeads
@@ -113,6 +122,8 @@ class FixedFeatureMethod(Method):
     """
 
     closed_form = True
+    takes_posterior: ClassVar[bool] = False
+    """Whether the network's weights may have a posterior."""
     network: FeatureModel
 
     def __init__(
@@ -126,7 +137,8 @@ class FixedFeatureMethod(Method):
         pool: int = 4,
         **settings: Any,
     ) -> None:
-        if any(isinstance(module, VariationalWeights) for module in network.modules()):
+        posterior = any(isinstance(module, VariationalWeights) for module in network.modules())
+        if posterior and not self.takes_posterior:
             raise UserError(
                 f"{type(self).__name__} has a posterior of its own over a linear model: set "
                 "posterior = 'none'"
@@ -150,6 +162,22 @@ class FixedFeatureMethod(Method):
         self.network = FeatureModel(
             phi, lambda: self.make_head(phi.size + 1, outputs), multi_head=multi_head
         )
+        self._trainer: Method | None = None
+        if isinstance(phi, FirstTaskBody):
+            self._trainer = self.make_trainer(BodyWithHead(phi))
+
+    def make_trainer(self, network: nn.Module) -> Method:
+        """What trains a body, under a head of its own: by default with the likelihood alone."""
+        return Method(network, likelihood=self.likelihood)
+
+    @property
+    def trainer(self) -> Method | None:
+        """What trains the features in the task at hand; None if they stay as they are."""
+        if self.network.trained is None or self._trainer is None:
+            return None
+        for setting in ("penalty_weight", "train_samples", "loss_value"):
+            setattr(self._trainer, setting, getattr(self, setting))
+        return self._trainer
 
     @abstractmethod
     def make_head(self, size: int, outputs: int) -> ExactHead[Any]:
@@ -166,44 +194,75 @@ class FixedFeatureMethod(Method):
         if not model.fitted:
             model.features.fit(lambda: (call[0] for call, _ in self.points()))
             model.fitted.fill_(True)
+        if (trainer := self.trainer) is not None:
+            trainer.gradients_are_read = self.gradients_are_read
+            trainer.begin_task(replace(task, heads=(0,)))
 
-    # Where no features are trained, a task is learned where it ends.
+    # Where no features are trained, a task is learned where it ends; else a step is the trainer's.
+
+    def penalty(self) -> Tensor | float:
+        """The trainer's, in nats."""
+        return 0.0 if (trainer := self.trainer) is None else trainer.penalty()
+
+    def extend(self, batch: Batch) -> Batch:
+        """The points of a step."""
+        return batch if (trainer := self.trainer) is None else trainer.extend(batch)
 
     def outputs(self, batch: Batch) -> Tensor:
         """Of a step: those of the features' own head in training, or 0."""
-        if self.network.trained is not None:
-            return super().outputs(batch)
-        return torch.zeros(len(batch.y), self._width, device=self.device)
+        if (trainer := self.trainer) is None:
+            return torch.zeros(len(batch.y), self._width, device=self.device)
+        return trainer.outputs(batch)
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
-        """The mean NLL where features are trained."""
-        if self.network.trained is not None:
-            return super().loss(batch, outputs)
-        return torch.zeros((), device=self.device)
+        """The trainer's, or 0."""
+        if (trainer := self.trainer) is None:
+            return torch.zeros((), device=self.device)
+        return trainer.loss(batch, outputs)
 
     def backward(self, loss: Tensor) -> Tensor:
         """The gradients of features that are trained."""
-        return loss if self.network.trained is None else super().backward(loss)
+        return loss if (trainer := self.trainer) is None else trainer.backward(loss)
 
     def step(self, optimizer: Optimizer) -> None:
         """Move the weights of features that are trained."""
-        if self.network.trained is not None:
-            super().step(optimizer)
+        if (trainer := self.trainer) is not None:
+            trainer.step(optimizer)
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
         """Make a step where features are trained."""
-        if self.network.trained is None:
+        if (trainer := self.trainer) is None:
             return torch.zeros(())
-        return super().learn(batch, optimizer)
+        return trainer.learn(batch, optimizer)
+
+    def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
+        """Of the features that are trained, with their head."""
+        if (trainer := self.trainer) is None:
+            return super().make_optimizer(make)
+        return trainer.make_optimizer(make)
+
+    def warm_up(self) -> WarmUp | None:
+        """The trainer's."""
+        return None if (trainer := self.trainer) is None else trainer.warm_up()
+
+    def forget_caches(self) -> None:
+        """The trainer's."""
+        if self._trainer is not None:
+            self._trainer.forget_caches()
 
     def settle(self, **of_draws: Any) -> None:
         """Nothing: the noise is part of the posterior."""
 
-    @torch.no_grad()
     def end_task(self, task: Task) -> None:
         """Add the task's points to the posteriors of its heads, and see how sharp they predict."""
-        if self.network.trained is not None:
-            self.network.trained.hold()
+        if (trainer := self.trainer) is not None and (body := self.network.trained) is not None:
+            trainer.end_task(trainer.task)
+            body.hold()
+        with torch.no_grad():
+            self.learn_heads(task)
+
+    def learn_heads(self, task: Task) -> None:
+        """The end of a task, where its features have been trained."""
         for label in self.heads:
             head, points = self.head(label), partial(self._of_head, label)
             self.learn_head(head, points)
@@ -212,6 +271,22 @@ class FixedFeatureMethod(Method):
                 for phi, y in points():
                     some = phi[::step], y[::step]
                     head.sharpness.observe(head.without_itself(*some), some[1])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The network and the likelihood, and what the trainer carries beside them."""
+        state = super().state_dict()
+        if self._trainer is not None:
+            carried = self._trainer.state_dict()
+            if more := {key: carried[key] for key in carried.keys() - state.keys()}:
+                state["trainer"] = more
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        if self._trainer is not None and "trainer" in state:
+            network = {"network": self._trainer.network.state_dict()}
+            self._trainer.load_state_dict(state | network | state["trainer"])
 
     def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
         """Outputs `[S, B, C]`; S = 1 of classes, in closed form, and while features are trained."""

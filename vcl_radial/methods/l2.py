@@ -12,16 +12,45 @@ Hsu et al. does, has lambda' = lambda / (2 N). Avalanche has no such plugin.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
+from torch import Tensor, nn
 
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.tasks import Task
+from vcl_radial.nn.heads import MultiHead, SingleHead
 
 
 class L2(QuadraticMethod):
-    """loss = mean NLL + penalty_weight / 2 ||w - w_old||^2 / N."""
+    """loss = mean NLL + penalty_weight / 2 ||w - w_old||^2 / N.
+
+    Args:
+        heads: whether the heads are pulled as the body is.
+        from_start: whether the first task is pulled, to the weights that the network starts with.
+        settings: those of `Method`.
+    """
+
+    def __init__(
+        self, network: nn.Module, *, heads: bool = True, from_start: bool = False, **settings: Any
+    ) -> None:
+        super().__init__(network, **settings)
+        self.pulls_heads, self.from_start = heads, from_start
+
+    def begin_task(self, task: Task) -> None:
+        """Anchor the first task where the network starts, if it is pulled."""
+        super().begin_task(task)
+        if self.from_start and not self.past.precision:
+            self._anchor(self.parameters_in_use())
 
     def end_task(self, task: Task) -> None:
         """Anchor the body and the trained heads where they are now."""
-        weights = self.trained_parameters()
+        self._anchor(self.trained_parameters())
+
+    def _anchor(self, weights: Mapping[str, Tensor]) -> None:
+        if not self.pulls_heads:
+            layers = (m for m in self.network.modules() if isinstance(m, MultiHead | SingleHead))
+            free = {id(parameter) for layer in layers for parameter in layer.parameters()}
+            weights = {name: w for name, w in weights.items() if id(w) not in free}
         self.past.replace(weights, {name: torch.ones_like(w) for name, w in weights.items()})

@@ -1,12 +1,14 @@
 """An exact head on a body that goes on learning: the way from a frozen body to a free one.
 
 A body whose features phi_t move makes the statistics stale that an exact head has carried, as they
-are sums over features of before. Two things keep them valid. The body is pulled to what it was,
+are sums over features of before. Two things keep them valid. A `learner` holds the body near what
+it was: any method that learns task by task, and carries a posterior, or what stands for one, of the
+body and of one softmax layer,
 
-    loss = mean NLL + pull / 2 ||w - w_{t-1}||^2 / N
+    loss = mean NLL + kl_weight * (what the learner's past asks of the weights) / N
 
-with w_{t-1} its weights where the last task ended (as `vcl_radial.methods.l2`, but for the heads),
-and the carried posterior is moved with the features: where the task ends,
+with features at the posterior's mean. And the carried posterior of the heads is moved with the
+features: where the task ends,
 
     phi_t ~ W phi,   W = I + sum (phi_t - phi) phi' (sum phi phi' + e I)^-1,   phi = phi_{t-1},
 
@@ -21,12 +23,15 @@ it may be another one for them, and the posterior is better left as it is. Steps
 train the body and one softmax layer, by the likelihood of the task at hand; predictions are those
 of the exact heads, that learn the task's points where it ends.
 
-| pull            | from_start | what it is                                                     |
-| --------------- | ---------- | -------------------------------------------------------------- |
-| left out        | true       | untrained: `bayes_linear` with `features = "body"`             |
-| left out        | false      | frozen after a task: the same with `"first-task-body"`         |
-| any number > 0  | either     | a body that is held to what it was, from the first task or not |
-| 0               | either     | free                                                           |
+| learner                     | the body                                                        |
+| --------------------------- | --------------------------------------------------------------- |
+| left out                    | frozen after a task: `bayes_linear` with `"first-task-body"`    |
+| left out, with `from_start` | untrained: the same with `features = "body"`                    |
+| `l2`                        | pulled to what it was, from the first task on or, with          |
+|                             | `from_start`, from the weights that the network starts with     |
+| `vcl`                       | carried as the recipe's `posterior`: radial, Gaussian, low rank |
+| `laplace_kronecker`, `ewc`  | and others: as in their files                                   |
+| `naive`                     | free                                                            |
 
 It is of this suite; nobody's published row is reproduced by it.
 """
@@ -42,8 +47,12 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.features import FirstTaskBody
+from vcl_radial.features.body import at_mean
+from vcl_radial.methods.base import Method
 from vcl_radial.methods.bayes_linear import BayesLinear, ConjugateHead, NormalGamma
-from vcl_radial.methods.fixed_features import gram
+from vcl_radial.methods.fixed_features import FixedFeatureMethod, gram
+from vcl_radial.methods.l2 import L2
+from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Task
 
 RIDGE = 1e-6
@@ -57,36 +66,50 @@ class LearningBody(BayesLinear):
     """Carry an exact posterior of the heads forward while the body under them goes on learning.
 
     Args:
-        network: of point estimates, with linear heads.
-        pull: lambda of the body's distance from where the last task ended, in nats for the whole
-            task; where left out the body is held there, bit by bit.
+        network: with linear heads; of point estimates, but for a learner with a posterior.
+        learner: the name of the method that trains the body, which has the `penalty_weight`; left
+            out, the body is held bit by bit after the first task.
         from_start: whether the first task is held too, to the weights that the network starts with.
         propagate: whether the carried posterior is moved with the features.
         settings: those of `BayesLinear` but its features.
 
     Raises:
-        UserError: as in `BayesLinear`, or a pull below 0.
+        UserError: as in `BayesLinear` and the learner, a learner that does not train a network
+            task by task, or one that cannot hold the first task.
     """
 
     trains_old_heads = True
+    takes_posterior = True
 
     def __init__(
         self,
         network: nn.Module,
         *,
-        pull: float | None = None,
+        learner: str | None = None,
         from_start: bool = False,
         propagate: bool = False,
         **settings: Any,
     ) -> None:
-        if pull is not None and not pull >= 0:
-            raise UserError(f"options.pull = {pull} must be at least 0")
-        self.pull, self.from_start, self.propagate = pull, from_start, propagate
+        if from_start and learner not in (None, "l2"):
+            raise UserError(
+                f"options.from_start: learner = {learner!r} cannot hold the first task: leave it "
+                'out, or take learner = "l2"'
+            )
+        self.learner, self.from_start, self.propagate = learner, from_start, propagate
         super().__init__(network, features="first-task-body", **settings)
         self.anchor = self._body_of_now()
         """The body as it was where the last task ended."""
         self.learned = False
         """Whether a task has ended."""
+
+    def make_trainer(self, network: nn.Module) -> Method:
+        """The learner."""
+        if self.learner is None:
+            return super().make_trainer(network)
+        if self.learner == "l2":
+            return L2(network, heads=False, from_start=self.from_start, likelihood=self.likelihood)
+        trainer: Method = _learner(self.learner)(network, likelihood=self.likelihood)
+        return trainer
 
     @property
     def body(self) -> FirstTaskBody:
@@ -97,37 +120,27 @@ class LearningBody(BayesLinear):
 
     def begin_task(self, task: Task) -> None:
         """Let the body learn the task, unless it is held."""
-        super().begin_task(task)
         self.anchor.to(self.device)
-        if self.pull is not None:
+        if self.learner is not None:
             self.body.release()
         elif self.from_start:
             self.body.hold()
+        super().begin_task(task)
 
-    def penalty(self) -> Tensor | float:
-        """Pull / 2 ||w - w_old||^2 of the body, in nats."""
-        if not self.pull or self.body.held or not (self.learned or self.from_start):
-            return 0.0
-        weights = self.body.body.parameters()
-        pairs = zip(weights, self.anchor.parameters(), strict=True)
-        return self.pull / 2 * torch.stack([(w - old).square().sum() for w, old in pairs]).sum()
-
-    @torch.no_grad()
-    def end_task(self, task: Task) -> None:
+    def learn_heads(self, task: Task) -> None:
         """Move what the heads have carried to the features of now, and learn the task's points."""
-        self.body.hold()
-        if self.learned and self.propagate and self.pull is not None:
+        if self.learned and self.propagate and self.learner is not None:
             change = self._change()
             heads = [m for m in self.network.modules() if isinstance(m, ConjugateHead)]
             for head in heads:
                 if head.mean.any():  # others have learned nothing yet
                     head.take(moved(head.posterior, change))
-        super().end_task(task)
+        super().learn_heads(task)
         self.anchor = self._body_of_now()
         self.learned = True
 
     def state_dict(self) -> dict[str, Any]:
-        """The network, the body that it is pulled to, and whether a task has ended."""
+        """The network, what holds the body, and whether a task has ended."""
         mine = {"anchor": self.anchor.state_dict(), "learned": self.learned}
         return super().state_dict() | mine
 
@@ -146,11 +159,26 @@ class LearningBody(BayesLinear):
         squared = torch.zeros(size, size, dtype=torch.float64, device=self.device)
         cross = torch.zeros_like(squared)
         for (x, *_), _ in self.points():
-            now, before = self.network.phi(x).double(), self.anchor(x).double()
+            now, before = self.network.phi(x).double(), at_mean(self.anchor, x).double()
             before = torch.cat([before, torch.ones_like(before[:, :1])], dim=1)
             squared += gram(before)
             cross += before.T @ (now - before)
         return linear_change(squared, cross)
+
+
+def _learner(name: str) -> Any:
+    """The class of a method that trains a network task by task.
+
+    Raises:
+        UserError: it is none.
+    """
+    cls = find_method(name)
+    if not issubclass(cls, Method) or issubclass(cls, FixedFeatureMethod) or cls.needs_whole_stream:
+        raise UserError(
+            f"options.learner = {name!r} does not train a network task by task: take 'vcl', "
+            "'laplace_kronecker', 'ewc' or another that does"
+        )
+    return cls
 
 
 def linear_change(squared: Tensor, cross: Tensor) -> Tensor:

@@ -37,6 +37,7 @@ class BayesianLinear(nn.Module):
         posterior: LayerSettings | None = None,
     ) -> None:
         super().__init__()
+        self.in_features, self.out_features = in_features, out_features
         self.weights = (posterior or PosteriorSettings()).make_weights(
             he_normal(out_features, in_features), torch.zeros(out_features) if bias else None
         )

@@ -213,6 +213,14 @@ def drawn_by(
 
 
 @contextmanager
+def at_means(network: nn.Module) -> Iterator[None]:
+    """Inside, where gradients are wanted, layers use their means in place of draws."""
+    layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
+    with drawn_by(layers, lambda layer: layer.mean):
+        yield
+
+
+@contextmanager
 def held_scales(network: nn.Module) -> Iterator[None]:
     """Inside, where nobody changes the weights, draws without gradient share their scales."""
     blocks = [module for module in network.modules() if isinstance(module, PosteriorBlock)]
