@@ -231,9 +231,7 @@ class FixedFeatureMethod(Method):
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
         """Make a step where features are trained."""
-        if (trainer := self.trainer) is None:
-            return torch.zeros(())
-        return trainer.learn(batch, optimizer)
+        return torch.zeros(()) if self.trainer is None else super().learn(batch, optimizer)
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
         """Of the features that are trained, with their head."""

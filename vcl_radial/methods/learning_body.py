@@ -108,8 +108,17 @@ class LearningBody(BayesLinear):
             return super().make_trainer(network)
         if self.learner == "l2":
             return L2(network, heads=False, from_start=self.from_start, likelihood=self.likelihood)
-        trainer: Method = _learner(self.learner)(network, likelihood=self.likelihood)
-        return trainer
+        cls = find_method(self.learner)
+        if issubclass(cls, Method) and not (
+            issubclass(cls, FixedFeatureMethod) or cls.needs_whole_stream
+        ):
+            trainer: Method = cls(network, likelihood=self.likelihood)
+            if trainer.network is network:
+                return trainer
+        raise UserError(
+            f"options.learner = {self.learner!r} does not train one network task by task: take "
+            "'vcl', 'laplace_kronecker', 'ewc' or another that does"
+        )
 
     @property
     def body(self) -> FirstTaskBody:
@@ -164,21 +173,6 @@ class LearningBody(BayesLinear):
             squared += gram(before)
             cross += before.T @ (now - before)
         return linear_change(squared, cross)
-
-
-def _learner(name: str) -> Any:
-    """The class of a method that trains a network task by task.
-
-    Raises:
-        UserError: it is none.
-    """
-    cls = find_method(name)
-    if not issubclass(cls, Method) or issubclass(cls, FixedFeatureMethod) or cls.needs_whole_stream:
-        raise UserError(
-            f"options.learner = {name!r} does not train a network task by task: take 'vcl', "
-            "'laplace_kronecker', 'ewc' or another that does"
-        )
-    return cls
 
 
 def linear_change(squared: Tensor, cross: Tensor) -> Tensor:
