@@ -8,13 +8,16 @@ code 1 if a number is further off than the file allows. About ten minutes, with 
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -41,6 +44,7 @@ class Check:
         scores: the columns that are compared.
         within: how far they may be apart, in their unit.
         where: the rows that are compared, of both files.
+        where_kept: of the committed file alone, where it names them otherwise or has more.
     """
 
     page: str
@@ -50,6 +54,7 @@ class Check:
     scores: list[str]
     within: float
     where: dict[str, str | int] = field(default_factory=dict)
+    where_kept: dict[str, str | int] = field(default_factory=dict)
 
     def largest(self, out: Path) -> float:
         """The largest difference of a score.
@@ -57,15 +62,23 @@ class Check:
         Raises:
             DataError: a file or a row is missing.
         """
-        made, kept = self._rows(out / self.made), self._rows(LIST.parent / self.kept)
+        made = self._rows(out / self.made, self.where)
+        kept = self._rows(LIST.parent / self.kept, self.where | self.where_kept)
         if made.count() != kept.count():
             raise DataError(f"{self.kept}: {kept.count()} rows, and {made.count()} were made")
         pairs = (zip(made.values(s), kept.values(s), strict=True) for s in self.scores)
-        return max((abs(new - old) for of_score in pairs for new, old in of_score), default=0.0)
+        return max((_apart(*both) for of_score in pairs for both in of_score), default=0.0)
 
-    def _rows(self, path: Path) -> Rows:
+    def _rows(self, path: Path, where: dict[str, str | int]) -> Rows:
         rows = Rows.read(path)
-        return rows.where(**self.where) if self.where else rows
+        return rows.where(**where) if where else rows
+
+
+def _apart(new: float, old: float) -> float:
+    """How far two numbers are apart; a score that is not defined is so in both, or they are."""
+    if math.isnan(new) or math.isnan(old):
+        return 0.0 if math.isnan(new) and math.isnan(old) else math.inf
+    return abs(new - old)
 
 
 def main() -> int:
@@ -77,14 +90,16 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := [page for page in options.pages if page not in pages]:
         parser.error(f"{unknown[0]!r} is none of {', '.join(pages)}")
+    # Before the table is written, which a checkout that holds it would call a change.
+    described = environment.describe("cpu", 1)
     failed = False
     for check in checks:
         if not options.pages or check.page in options.pages:
-            failed |= not _confirmed(check)
+            failed |= not _confirmed(check, described)
     return int(failed)
 
 
-def _confirmed(check: Check) -> bool:
+def _confirmed(check: Check, described: Mapping[str, Any]) -> bool:
     """Run a check and put its line into the table, unless its command failed."""
     with tempfile.TemporaryDirectory(prefix="spot-check-") as scratch:
         command = check.command.format(out=scratch)
@@ -103,12 +118,11 @@ def _confirmed(check: Check) -> bool:
     within = apart <= check.within
     print(f"  {apart:.3g} apart, {check.within:g} allowed; {time.monotonic() - started:.0f} s")
     if within:
-        _add(check, apart)
+        _add(check, apart, described)
     return within
 
 
-def _add(check: Check, apart: float) -> None:
-    described = environment.describe("cpu", 1)
+def _add(check: Check, apart: float, described: Mapping[str, Any]) -> None:
     line = {
         "page": check.page,
         "command": check.command.replace(" --out {out}", "").replace(" --to {out}", ""),

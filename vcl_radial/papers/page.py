@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.papers.analysis import Record
 from vcl_radial.papers.catalogue import Page, pages
 from vcl_radial.report import markdown
 from vcl_radial.report.provenance import origin
-from vcl_radial.runs.sections import Block, Claim, Figure, Report, Section, Text, claims_table
+from vcl_radial.runs.sections import (
+    Block,
+    Claim,
+    Column,
+    Figure,
+    Report,
+    Section,
+    Table,
+    Text,
+    claims_table,
+)
 
 
 def to_text(claims: Sequence[Claim]) -> str:
@@ -33,12 +45,25 @@ def to_markdown(records: Mapping[str, Record]) -> str:
             if name in records
         ]
         if sections:
-            parts.append(markdown.page(_report(page, sections)))
+            shown = {name: records[name] for name in page.figures if name in records}
+            parts.append(markdown.page(_report(page, sections, shown)))
     return "\n".join(parts)
 
 
-def _report(page: Page, sections: Sequence[Section]) -> Report:
-    return Report(page.title, [Section("", [Text(page.introduction)]), *sections])
+def _report(page: Page, sections: Sequence[Section], records: Mapping[str, Record]) -> Report:
+    overview = [_overview(page, records)] if len(records) > 1 else []
+    return Report(page.title, [Section("", [Text(page.introduction), *overview]), *sections])
+
+
+def _overview(page: Page, records: Mapping[str, Record]) -> Table:
+    """How many claims of each figure have each verdict."""
+    rows = []
+    for name, record in records.items():
+        verdicts = Counter(claim.verdict for claim in record.claims)
+        counts = [str(verdicts[verdict] or "–") for verdict in Verdict]
+        rows.append([name, page.figures[name], *counts])
+    of_claims = [Column(verdict.value) for verdict in Verdict]
+    return Table([Column("figure", words=True), Column("shows", words=True), *of_claims], rows)
 
 
 def _blocks(name: str, record: Record) -> list[Block]:
