@@ -186,35 +186,47 @@ def _add_by_layer(
         for layer, x, _ in calls
     ):
         return False
-    # A network may compute in bfloat16; the sums are of its weights' type.
-    inputs = [x.detach().to(cast(_Layer, layer).weight.dtype) for layer, x, _ in calls]
-    inputs = [
-        x if isinstance(layer, nn.Conv2d) else power(x)
-        for (layer, _, _), x in zip(calls, inputs, strict=True)
-    ]
     outputs = [output for _, _, output in calls]
-    for v in directions(logits.detach(), labels):
-        gradients = torch.autograd.grad(logits, outputs, v, retain_graph=True)
-        for (layer, _, _), x, gradient in zip(calls, inputs, gradients, strict=True):
-            d = gradient.to(x.dtype)
-            weight, bias = layers[cast(_Layer, layer)]
-            if isinstance(layer, nn.Conv2d):
-                if weight:
-                    _add_convolution(layer, total[weight], x, d, power)
-            elif weight:
-                total[weight].addmm_(power(d).T, x)
+    pushed_back = [
+        torch.autograd.grad(logits, outputs, v, retain_graph=True)
+        for v in directions(logits.detach(), labels)
+    ]
+    for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
+        # A network may compute in bfloat16; the sums are of its weights' type.
+        kind = cast(_Layer, layer).weight.dtype
+        a, d = x.detach().to(kind), torch.stack(gradients, dim=1).to(kind)
+        weight, bias = layers[cast(_Layer, layer)]
+        if isinstance(layer, nn.Conv2d):
+            if weight:
+                _add_convolution(layer, total[weight], a, d, power)
             if bias:
-                total[bias].add_(power(d.sum((2, 3)) if d.dim() == 4 else d).sum(0))
+                total[bias].add_(power(d.sum((3, 4))).sum((0, 1)))
+            continue
+        powers = power(d).sum(1)
+        if weight:
+            total[weight].addmm_(powers.T, power(a))
+        if bias:
+            total[bias].add_(powers.sum(0))
     return True
 
 
 def _add_convolution(layer: nn.Conv2d, total: Tensor, x: Tensor, d: Tensor, power: _Power) -> None:
-    """Add those of the kernels `[O, C, h, w]`, for as many points at a time as fit."""
-    per_point = layer.weight[0].numel() * (d[0, 0].numel() + layer.out_channels)
+    """Add those of the kernels `[O, C, h, w]`, for as many points at a time as fit.
+
+    Args:
+        layer: with these kernels.
+        total: that is added to.
+        x: inputs `[B, C, H, W]`.
+        d: gradients at the outputs, `[B, V, O, H', W']` for V directions.
+        power: of the gradients of points.
+    """
+    per_point = layer.weight[0].numel() * (d[0, 0, 0].numel() + d.shape[1] * layer.out_channels)
     rows = max(1, LARGEST_CHUNK // per_point)
     for inputs, gradients in zip(torch.split(x, rows), torch.split(d, rows), strict=True):
-        of_points = gradients.flatten(2) @ patches(layer, inputs).mT
-        total.add_(power(of_points).sum(0).view_as(total))
+        # One product for all directions: the patches are made once.
+        of_points = gradients.flatten(3).flatten(1, 2) @ patches(layer, inputs).mT
+        of_kernels = power(of_points).sum(0).unflatten(0, d.shape[1:3]).sum(0)
+        total.add_(of_kernels.view_as(total))
 
 
 def patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
