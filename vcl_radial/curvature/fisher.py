@@ -194,17 +194,17 @@ def _add_by_layer(
     for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
         # A network may compute in bfloat16; the sums are of its weights' type.
         kind = cast(_Layer, layer).weight.dtype
-        a, d = x.detach().to(kind), torch.stack(gradients, dim=1).to(kind)
+        a, d = x.detach(), torch.stack(gradients, dim=1)
         weight, bias = layers[cast(_Layer, layer)]
         if isinstance(layer, nn.Conv2d):
             if weight:
-                _add_convolution(layer, total[weight], a, d, power)
+                _add_convolution(layer, total[weight], a.to(d.dtype), d, power)
             if bias:
-                total[bias].add_(power(d.sum((3, 4))).sum((0, 1)))
+                total[bias].add_(power(d.to(kind).sum((3, 4))).sum((0, 1)))
             continue
-        powers = power(d).sum(1)
+        powers = power(d.to(kind)).sum(1)
         if weight:
-            total[weight].addmm_(powers.T, power(a))
+            total[weight].addmm_(powers.T, power(a.to(kind)))
         if bias:
             total[bias].add_(powers.sum(0))
     return True
@@ -225,7 +225,7 @@ def _add_convolution(layer: nn.Conv2d, total: Tensor, x: Tensor, d: Tensor, powe
     for inputs, gradients in zip(torch.split(x, rows), torch.split(d, rows), strict=True):
         # One product for all directions: the patches are made once.
         of_points = gradients.flatten(3).flatten(1, 2) @ patches(layer, inputs).mT
-        of_kernels = power(of_points).sum(0).unflatten(0, d.shape[1:3]).sum(0)
+        of_kernels = power(of_points.to(total.dtype)).sum(0).unflatten(0, d.shape[1:3]).sum(0)
         total.add_(of_kernels.view_as(total))
 
 
