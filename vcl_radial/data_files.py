@@ -6,12 +6,10 @@ it imports PyTorch. The files are only read; downloads go to the cache folder (`
 
 from __future__ import annotations
 
-import csv
 import gzip
 import hashlib
 import os
 import random
-import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import NoReturn
 
-from vcl_radial.errors import DataError, UserError, nearest
+from vcl_radial.errors import DataError, UserError
 
 DATA_VARIABLE = "VCL_RADIAL_DATA"
 IDX_NAMES = (
@@ -78,62 +76,6 @@ class ImageFiles:
         return sum(map(len, self.train)) + sum(map(len, self.test))
 
 
-def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
-    """See that a file has the arrays `train` `[N, D]` and `test` `[M, D]`, by their headers.
-
-    Args:
-        path: of an .npz file.
-        rows: N and M, where they are known.
-
-    Raises:
-        DataError: it is not there, is no .npz file, or its arrays are not of these shapes.
-    """
-    try:
-        with zipfile.ZipFile(path) as file:
-            names = {name.removesuffix(".npy") for name in file.namelist()}
-            if missing := sorted({"train", "test"} - names):
-                raise DataError(
-                    f"{path}: has no array {missing[0]!r}; write it with "
-                    "numpy.savez(FILE, train=..., test=...)"
-                )
-            widths = [
-                _width(path, file, name, count)
-                for name, count in zip(("train", "test"), rows or (None, None), strict=True)
-            ]
-    except OSError as error:
-        raise DataError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    except zipfile.BadZipFile:
-        raise DataError(f"{path}: is no .npz file; write it with numpy.savez") from None
-    if widths[0] != widths[1]:
-        raise DataError(
-            f"{path}: rows of train have {widths[0]} numbers and rows of test {widths[1]}; write "
-            "features of one network"
-        )
-
-
-def _width(path: Path, file: zipfile.ZipFile, name: str, count: int | None) -> int:
-    """D of an array of a feature file, of `count` rows where that is known.
-
-    Raises:
-        DataError: it is of another shape, or not of real numbers.
-    """
-    from numpy.lib import format as npy
-
-    try:
-        with file.open(f"{name}.npy") as array:
-            read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-            shape, _, dtype = read[npy.read_magic(array)](array)
-    except (KeyError, ValueError, EOFError, zlib.error, zipfile.BadZipFile):
-        raise DataError(f"{path}: {name} cannot be read; write the file again") from None
-    if dtype.kind not in "fiub":
-        raise DataError(f"{path}: {name} has to hold real numbers, and is of type {dtype}")
-    if len(shape) != 2 or 0 in shape or count not in (None, shape[0]):
-        raise DataError(
-            f"{path}: {name} must be [{count or 'N'}, D], a row for each image, and is {[*shape]}"
-        )
-    return int(shape[1])
-
-
 def check_data(
     dataset: str, data_dir: Path | None, *, test_share: float = TEST_SHARE, seed: int = 0
 ) -> None:
@@ -158,70 +100,6 @@ def check_data(
         image_files(required_root(dataset, data_dir), test_share=test_share, seed=seed)
     elif dataset in PUBLISHED_FOLDERS and (root := published_root(dataset, data_dir)):
         user_files(root, PUBLISHED_FOLDERS[dataset])
-
-
-def file_path(name: str, beside: Path | None = None) -> Path:
-    """The file that a benchmark names: the CSV file of `table`, or that of `features`.
-
-    A relative path is one from the folder of the benchmark's TOML file if there is such a file,
-    else one from the current folder, as on the command line.
-
-    Args:
-        name: as it is written there.
-        beside: the TOML file; None of a benchmark that is shipped.
-    """
-    path = expanded(Path(name))
-    if beside is not None and (there := beside.parent / path).is_file():
-        return there
-    return path
-
-
-def table_header(path: Path) -> tuple[list[str], str]:
-    """The names of a CSV file's columns, and what separates them: a comma, semicolon or tab.
-
-    Raises:
-        DataError: the file is missing, damaged, or no text in UTF-8.
-    """
-    open_text = gzip.open if path.suffix == ".gz" else open
-    try:
-        with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; set table to a CSV file") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise DataError(
-            f"{path}: is no CSV file in UTF-8 ({reason}); save it as one, or set table to another"
-        ) from None
-    separator = max(",;\t", key=line.count)
-    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])], separator
-
-
-def check_table(path: Path, target: str) -> None:
-    """See that a CSV file has a column of targets and others to predict it from.
-
-    Only the header is read, so that a command can say so at once; see `data.tables.load_table`.
-
-    Raises:
-        DataError: it has not; names the file, and the nearest column.
-    """
-    columns, _ = table_header(path)
-    if not any(columns):
-        raise DataError(f"{path}: is empty; set table to a CSV file whose first row names columns")
-    if "" in columns:
-        raise DataError(
-            f"{path}: column {columns.index('') + 1} has no name; name it if it is an input, else "
-            "delete it"
-        )
-    if twice := sorted({name for name in columns if columns.count(name) > 1}):
-        raise DataError(f"{path}: has two columns {twice[0]!r}; rename or delete one")
-    if target not in columns:
-        raise DataError(
-            f"{path}: has no column {target!r}, the target; did you mean "
-            f"{nearest(target, columns)!r}? columns: {', '.join(columns)}"
-        )
-    if len(columns) == 1:
-        raise DataError(f"{path}: has one column only, {target!r}; add columns to predict it from")
 
 
 def files_checksum(paths: Sequence[Path]) -> str:

@@ -225,8 +225,8 @@ def _add_convolution(layer: nn.Conv2d, total: Tensor, x: Tensor, d: Tensor, powe
     for inputs, gradients in zip(torch.split(x, rows), torch.split(d, rows), strict=True):
         # One product for all directions: the patches are made once.
         of_points = gradients.flatten(3).flatten(1, 2) @ patches(layer, inputs).mT
-        of_kernels = power(of_points.to(total.dtype)).sum(0).unflatten(0, d.shape[1:3]).sum(0)
-        total.add_(of_kernels.view_as(total))
+        powers = power(of_points.to(total.dtype)).sum(0)
+        total.add_(powers.view(d.shape[1], *total.shape).sum(0))
 
 
 def patches(layer: nn.Conv2d, x: Tensor) -> Tensor:

@@ -21,8 +21,8 @@ from torch import Tensor
 from vcl_radial.data.frames import read_frame
 from vcl_radial.data.streams.choices import check_count
 from vcl_radial.data.streams.tensors import tensors_checksum
-from vcl_radial.data_files import check_table, table_header
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.named_files import check_table, table_header
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,7 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
     file whose name ends in `.gz` is decompressed.
 
     Args:
-        path: the file; `data_files.file_path` finds what a benchmark names.
+        path: the file; `named_files.file_path` finds what a benchmark names.
         target: the column to be predicted.
         splits: how many; see `random_splits`.
 

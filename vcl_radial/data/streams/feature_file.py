@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from vcl_radial.data.streams.image_data import ImageData
-from vcl_radial.data_files import check_feature_file
 from vcl_radial.errors import DataError
+from vcl_radial.named_files import check_feature_file
 
 
 def with_features(data: ImageData, path: Path) -> ImageData:

@@ -23,13 +23,13 @@ from vcl_radial.data.streams.known import rows_of
 from vcl_radial.data_files import (
     FOLDER_DATASETS,
     check_data,
-    check_feature_file,
     folder_name,
     image_files,
     required_root,
 )
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
+from vcl_radial.named_files import check_feature_file
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
 

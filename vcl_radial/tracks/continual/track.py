@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.data_files import file_path, image_files, required_root
+from vcl_radial.data_files import image_files, required_root
+from vcl_radial.named_files import file_path
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
