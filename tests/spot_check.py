@@ -66,6 +66,10 @@ class Check:
         kept = self._rows(LIST.parent / self.kept, self.where | self.where_kept)
         if made.count() != kept.count():
             raise DataError(f"{self.kept}: {kept.count()} rows, and {made.count()} were made")
+        shared = [c for c in kept.table if c in made.table and c not in self.scores]
+        # Files of before may have their rows in another order.
+        by = [c for c in shared if set(kept.distinct(c)) == set(made.distinct(c))]
+        made, kept = (Rows(r.table.sort_values(by, kind="stable"), r.name) for r in (made, kept))
         pairs = (zip(made.values(s), kept.values(s), strict=True) for s in self.scores)
         return max((_apart(*both) for of_score in pairs for both in of_score), default=0.0)
 
