@@ -191,6 +191,22 @@ def test_the_posterior_of_the_body_is_carried_as_the_next_prior(family):
         assert abs(float(trained.method.penalty())) < 1e-2
 
 
+def test_from_the_start_the_first_prior_of_vcl_is_where_its_posterior_starts():
+    def distance(**settings):
+        trained = variational("gaussian", **settings)
+        blocks = list(posterior_blocks(trained.method.body.body, []))
+        start = [block.mean.detach().clone() for block in blocks]
+        trained.begin(0)
+        with torch.no_grad():
+            kl = sum(float(block.kl()) for block in blocks)
+        assert (abs(kl) < 1e-4) == bool(settings)
+        trained.train(0)
+        pairs = zip(start, blocks, strict=True)
+        return sum((mean - block.mean).square().sum().item() for mean, block in pairs)
+
+    assert distance(from_start=True) < 0.3 * distance()
+
+
 @pytest.mark.parametrize("name", ["laplace_kronecker", "ewc"])
 def test_a_strong_penalty_of_the_learner_holds_the_body(name):
     def distance(weight):

@@ -29,7 +29,8 @@ of the exact heads, that learn the task's points where it ends.
 | left out, with `from_start` | untrained: the same with `features = "body"`                    |
 | `l2`                        | pulled to what it was, from the first task on or, with          |
 |                             | `from_start`, from the weights that the network starts with     |
-| `vcl`                       | carried as the recipe's `posterior`: radial, Gaussian, low rank |
+| `vcl`                       | carried as the recipe's `posterior`: radial, Gaussian, low      |
+|                             | rank; with `from_start` the first prior is where that starts    |
 | `laplace_kronecker`, `ewc`  | and others: as in their files                                   |
 | `naive`                     | free                                                            |
 
@@ -54,6 +55,7 @@ from vcl_radial.methods.fixed_features import FixedFeatureMethod, gram
 from vcl_radial.methods.l2 import L2
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Task
+from vcl_radial.nn import consolidate
 
 RIDGE = 1e-6
 """The e of W, in means of the diagonal that it is added to."""
@@ -69,7 +71,8 @@ class LearningBody(BayesLinear):
         network: with linear heads; of point estimates, but for a learner with a posterior.
         learner: the name of the method that trains the body, which has the `penalty_weight`; left
             out, the body is held bit by bit after the first task.
-        from_start: whether the first task is held too, to the weights that the network starts with.
+        from_start: whether the first task is held too, to the weights that the network starts with:
+            the first prior of "vcl" is then the posterior that it starts with.
         propagate: whether the carried posterior is moved with the features.
         settings: those of `BayesLinear` but its features.
 
@@ -90,10 +93,10 @@ class LearningBody(BayesLinear):
         propagate: bool = False,
         **settings: Any,
     ) -> None:
-        if from_start and learner not in (None, "l2"):
+        if from_start and learner not in (None, "l2", "vcl"):
             raise UserError(
                 f"options.from_start: learner = {learner!r} cannot hold the first task: leave it "
-                'out, or take learner = "l2"'
+                'out, or take learner = "l2" or "vcl"'
             )
         self.learner, self.from_start, self.propagate = learner, from_start, propagate
         super().__init__(network, features="first-task-body", **settings)
@@ -134,6 +137,8 @@ class LearningBody(BayesLinear):
             self.body.release()
         elif self.from_start:
             self.body.hold()
+        if self.from_start and self.learner == "vcl" and not self.learned:
+            consolidate(self.body.body, [])
         super().begin_task(task)
 
     def learn_heads(self, task: Task) -> None:
