@@ -227,10 +227,15 @@ def test_with_a_learner_it_goes_on_in_the_middle_of_a_task(name, tmp_path):
     assert torch.equal(whole.predictions(1), again.predictions(1))
 
 
-@pytest.mark.parametrize("name", ["joint", "bayes_linear", "deep_ensemble"])
+@pytest.mark.parametrize("name", ["joint", "bayes_linear", "deep_ensemble", "coreset_vcl"])
 def test_a_learner_that_trains_no_single_network_task_by_task_is_refused(name):
     with pytest.raises(UserError, match=rf"options\.learner = '{name}' does not train one network"):
         learner(learner=name)
+
+
+def test_a_posterior_without_a_learner_is_refused():
+    with pytest.raises(UserError, match="set posterior = 'none'"):
+        LearningBody(network("radial", False, hidden=(12,)))
 
 
 def test_a_learner_that_cannot_hold_the_first_task_is_refused():

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -122,7 +122,7 @@ class FixedFeatureMethod(Method):
     """
 
     closed_form = True
-    takes_posterior: ClassVar[bool] = False
+    takes_posterior = False
     """Whether the network's weights may have a posterior."""
     network: FeatureModel
 

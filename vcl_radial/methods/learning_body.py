@@ -82,7 +82,6 @@ class LearningBody(BayesLinear):
     """
 
     trains_old_heads = True
-    takes_posterior = True
 
     def __init__(
         self,
@@ -99,6 +98,7 @@ class LearningBody(BayesLinear):
                 'out, or take learner = "l2" or "vcl"'
             )
         self.learner, self.from_start, self.propagate = learner, from_start, propagate
+        self.takes_posterior = learner is not None
         super().__init__(network, features="first-task-body", **settings)
         self.anchor = self._body_of_now()
         """The body as it was where the last task ended."""
@@ -112,9 +112,7 @@ class LearningBody(BayesLinear):
         if self.learner == "l2":
             return L2(network, heads=False, from_start=self.from_start, likelihood=self.likelihood)
         cls = find_method(self.learner)
-        if issubclass(cls, Method) and not (
-            issubclass(cls, FixedFeatureMethod) or cls.needs_whole_stream
-        ):
+        if _trains_one_network(cls):
             trainer: Method = cls(network, likelihood=self.likelihood)
             if trainer.network is network:
                 return trainer
@@ -178,6 +176,16 @@ class LearningBody(BayesLinear):
             squared += gram(before)
             cross += before.T @ (now - before)
         return linear_change(squared, cross)
+
+
+def _trains_one_network(cls: type[Any]) -> bool:
+    """Whether a method learns task by task, and predicts with what its steps have trained."""
+    return (
+        issubclass(cls, Method)
+        and not issubclass(cls, FixedFeatureMethod)
+        and not cls.needs_whole_stream
+        and (cls.select, cls.predictor) == (Method.select, Method.predictor)
+    )
 
 
 def linear_change(squared: Tensor, cross: Tensor) -> Tensor:
