@@ -235,9 +235,10 @@ class FixedFeatureMethod(Method):
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
         """Of the features that are trained, with their head."""
-        if (trainer := self.trainer) is None:
+        # One for all tasks: whether a body is held is known only from a state that is loaded later.
+        if self._trainer is None or type(self._trainer) is Method:
             return super().make_optimizer(make)
-        return trainer.make_optimizer(make)
+        return self._trainer.make_optimizer(make)
 
     def warm_up(self) -> WarmUp | None:
         """The trainer's."""
