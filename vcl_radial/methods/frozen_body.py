@@ -17,6 +17,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn.heads import MultiHead, SingleHead
+from vcl_radial.nn.parameters import parameters_of_heads
 
 
 class FrozenBody(Method):
@@ -61,7 +62,7 @@ class FrozenBody(Method):
             raise UserError("frozen_body trains heads: give it a network with a MultiHead")
         if self.frozen:
             return
-        free = {id(parameter) for head in heads for parameter in head.parameters()}
+        free = parameters_of_heads(self.network)
         body = (weight for weight in self.network.parameters() if id(weight) not in free)
         self._fixed = [weight for weight in body if weight.requires_grad]
         for parameter in self._fixed:

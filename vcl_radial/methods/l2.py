@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.tasks import Task
-from vcl_radial.nn.heads import MultiHead, SingleHead
+from vcl_radial.nn.parameters import parameters_of_heads
 
 
 class L2(QuadraticMethod):
@@ -50,7 +50,6 @@ class L2(QuadraticMethod):
 
     def _anchor(self, weights: Mapping[str, Tensor]) -> None:
         if not self.pulls_heads:
-            layers = (m for m in self.network.modules() if isinstance(m, MultiHead | SingleHead))
-            free = {id(parameter) for layer in layers for parameter in layer.parameters()}
+            free = parameters_of_heads(self.network)
             weights = {name: w for name, w in weights.items() if id(w) not in free}
         self.past.replace(weights, {name: torch.ones_like(w) for name, w in weights.items()})

@@ -97,11 +97,11 @@ class LearningBody(BayesLinear):
                 f"options.from_start: learner = {learner!r} cannot hold the first task: leave it "
                 'out, or take learner = "l2" or "vcl"'
             )
-        self.learner, self.from_start, self.propagate = learner, from_start, propagate
+        self.learner, self.from_start = learner, from_start
         self.takes_posterior = learner is not None
         super().__init__(network, features="first-task-body", **settings)
-        self.anchor = self._body_of_now()
-        """The body as it was where the last task ended."""
+        self.anchor = self._body_of_now() if propagate else None
+        """The body as it was where the last task ended, from which the posterior is moved."""
         self.learned = False
         """Whether a task has ended."""
 
@@ -130,7 +130,8 @@ class LearningBody(BayesLinear):
 
     def begin_task(self, task: Task) -> None:
         """Let the body learn the task, unless it is held."""
-        self.anchor.to(self.device)
+        if self.anchor is not None:
+            self.anchor.to(self.device)
         if self.learner is not None:
             self.body.release()
         elif self.from_start:
@@ -141,37 +142,41 @@ class LearningBody(BayesLinear):
 
     def learn_heads(self, task: Task) -> None:
         """Move what the heads have carried to the features of now, and learn the task's points."""
-        if self.learned and self.propagate and self.learner is not None:
-            change = self._change()
+        if self.learned and self.anchor is not None and self.learner is not None:
+            change = self._change(self.anchor)
             heads = [m for m in self.network.modules() if isinstance(m, ConjugateHead)]
             for head in heads:
                 if head.mean.any():  # others have learned nothing yet
                     head.take(moved(head.posterior, change))
         super().learn_heads(task)
-        self.anchor = self._body_of_now()
+        if self.anchor is not None:
+            self.anchor = self._body_of_now()
         self.learned = True
 
     def state_dict(self) -> dict[str, Any]:
         """The network, what holds the body, and whether a task has ended."""
-        mine = {"anchor": self.anchor.state_dict(), "learned": self.learned}
+        mine: dict[str, Any] = {"learned": self.learned}
+        if self.anchor is not None:
+            mine["anchor"] = self.anchor.state_dict()
         return super().state_dict() | mine
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
         super().load_state_dict(state)
-        self.anchor.load_state_dict(state["anchor"])
+        if self.anchor is not None:
+            self.anchor.load_state_dict(state["anchor"])
         self.learned = state["learned"]
 
     def _body_of_now(self) -> nn.Module:
         return copy.deepcopy(self.body.body).requires_grad_(False).eval()
 
-    def _change(self) -> Tensor:
-        """W of the task's points, `[D, D]` float64."""
+    def _change(self, anchor: nn.Module) -> Tensor:
+        """W of the task's points since the body was an earlier one, `[D, D]` float64."""
         size = self.body.size + 1
         squared = torch.zeros(size, size, dtype=torch.float64, device=self.device)
         cross = torch.zeros_like(squared)
         for (x, *_), _ in self.points():
-            now, before = self.network.phi(x).double(), at_mean(self.anchor, x).double()
+            now, before = self.network.phi(x).double(), at_mean(anchor, x).double()
             before = torch.cat([before, torch.ones_like(before[:, :1])], dim=1)
             squared += gram(before)
             cross += before.T @ (now - before)

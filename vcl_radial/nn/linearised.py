@@ -14,7 +14,6 @@ no Jacobian is held.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -24,7 +23,7 @@ from torch.func import functional_call, jvp
 from vcl_radial.errors import UserError
 from vcl_radial.nn.calls import recorded_calls
 from vcl_radial.nn.linear import BayesianLinear
-from vcl_radial.nn.weights import VariationalWeights, drawn_by
+from vcl_radial.nn.weights import VariationalWeights, at_means
 
 
 def linearised(network: nn.Module, moves: Mapping[str, Tensor], *inputs: Any) -> Tensor:
@@ -66,7 +65,7 @@ def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
     """
     differentiable = torch.is_grad_enabled()
     layers = _layers(network)
-    with torch.enable_grad(), _at_means(layers), recorded_calls(layers) as calls:
+    with torch.enable_grad(), at_means(network), recorded_calls(layers) as calls:
         mean = call()
         if len({layer for layer, _, _ in calls}) < len(calls) or any(
             output.dim() != 2 for _, _, output in calls
@@ -121,8 +120,3 @@ def _layers(network: nn.Module) -> list[BayesianLinear]:
             "a network of point estimates has no noise to linearise: give it a posterior"
         )
     return layers
-
-
-def _at_means(layers: list[BayesianLinear]) -> AbstractContextManager[None]:
-    """Let layers use their means in place of draws."""
-    return drawn_by([layer.weights for layer in layers], lambda weights: weights.mean)

@@ -6,7 +6,17 @@ from collections.abc import Collection
 
 from torch import nn
 
-from vcl_radial.nn.heads import MultiHead
+from vcl_radial.nn.heads import MultiHead, SingleHead
+
+
+def parameters_of_heads(network: nn.Module) -> set[int]:
+    """The identities (`id`) of all parameters that belong to heads."""
+    return {
+        id(parameter)
+        for module in network.modules()
+        if isinstance(module, MultiHead | SingleHead)
+        for parameter in module.parameters()
+    }
 
 
 def parameters_in_use(network: nn.Module, tasks: Collection[int]) -> dict[str, nn.Parameter]:
