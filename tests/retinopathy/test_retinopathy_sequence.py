@@ -241,6 +241,11 @@ def test_the_report_of_a_sequence_shows_what_is_left_of_each_site(tmp_path):
     assert [rows[method]["carried"].text for method in counts] == ["9.68 kB", "–"]
     assert rows["joint"]["forgetting ↓"].text == "–"
     assert " ± " not in rows["joint"]["camera-a"].text
+    of_sequences = pd.read_csv(io.StringIO(part.files["sequences.csv"])).set_index("method")
+    radial = of_sequences.loc["radial-vcl"]
+    assert radial["mean_auc"].tolist() == pytest.approx([np.mean(of_run) for of_run in auc])
+    assert radial["forgetting"].tolist() == pytest.approx([points / 2 for points in lost])
+    assert np.isnan(of_sequences.loc["joint", "forgetting"])
     matrices = pd.read_csv(io.StringIO(part.files["matrices.csv"]))
     assert matrices.groupby("method").size().to_dict() == {"joint": 4, "radial-vcl": 12}
     pictures = {block.name: block for block in part.blocks if isinstance(block, Figure)}

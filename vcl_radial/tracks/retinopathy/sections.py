@@ -231,12 +231,14 @@ def _in_sequence(
     results = comparisons.by_site(scores, sites, benchmark)
     draw = partial(figures.accuracy_curves, results, metric="AUC")
     curve = Figure("in-sequence", draw, "Mean AUC of the sites seen so far, after each site")
-    files = {"matrices.csv": matrix_table(figures.all_over_seeds(results, metric="AUC"))}
+    of_sequences = comparisons.by_sequence(results, of_runs, sites)
+    matrices = matrix_table(figures.all_over_seeds(results, metric="AUC"))
+    files = {"matrices.csv": matrices, "sequences.csv": of_sequences}
     return Section(
         "Sites in sequence",
         [
             Text(words),
-            comparisons.in_sequence(results, of_runs, sites),
+            comparisons.in_sequence(of_sequences, sites),
             *heatmaps(results, sites, "AUC"),
             curve,
         ],

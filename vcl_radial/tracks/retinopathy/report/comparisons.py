@@ -10,7 +10,6 @@ import pandas as pd
 
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.metrics import forgetting, mean_and_standard_error
-from vcl_radial.report.figures import all_over_seeds
 from vcl_radial.report.figures.differences import paired
 from vcl_radial.report.figures.scores import SCORES
 from vcl_radial.report.figures.tables import cell_of, column
@@ -214,32 +213,50 @@ def with_carried(of_runs: pd.DataFrame, methods: Methods) -> pd.DataFrame:
     return of_runs.assign(carried_bytes=pd.Series(counts, of_runs.index, dtype=float))
 
 
-def in_sequence(results: pd.DataFrame, of_runs: pd.DataFrame, sites: Sequence[str]) -> Table:
-    """What is left of the sites after the last: their mean AUC, forgetting, and the AUC of each.
+def by_sequence(results: pd.DataFrame, of_runs: pd.DataFrame, sites: Sequence[str]) -> pd.DataFrame:
+    """What is left of the sites after the last, of each run.
 
     Args:
         results: what `by_site` gave.
-        of_runs: what `with_carried` gave; without the column the table has none.
+        of_runs: what `with_carried` gave.
+        sites: in the order of training.
+
+    Returns:
+        `method, seed`, the AUC of each site by its name, their mean `mean_auc` and `forgetting`
+        (the points that earlier sites fell from their best, none of a run with a single row), and
+        `carried_bytes` where `of_runs` has them.
+    """
+    rows = []
+    for (method, seed), run in results.groupby(["method", "seed"], sort=False):
+        final = run[run["task_trained"] == len(sites)].set_index("task_evaluated")["value"]
+        of_sites = {site: final.get(number) for number, site in enumerate(sites, start=1)}
+        lost = forgetting(run, "AUC")
+        mean = final.mean()
+        rows.append(
+            {"method": method, "seed": seed, **of_sites, "mean_auc": mean, "forgetting": lost}
+        )
+    table = pd.DataFrame(rows).astype({"forgetting": float})
+    if "carried_bytes" not in of_runs:
+        return table
+    carried = of_runs.groupby(["method", "seed"])["carried_bytes"].first()
+    return table.join(carried, on=["method", "seed"])
+
+
+def in_sequence(runs: pd.DataFrame, sites: Sequence[str]) -> Table:
+    """What is left of the sites after the last: their mean AUC, forgetting, and the AUC of each.
+
+    Args:
+        runs: what `by_sequence` gave; without carried bytes the table has none.
         sites: in the order of training.
     """
-    carried = "carried_bytes" in of_runs
+    carried = "carried_bytes" in runs
     rows: list[list[Cell | str]] = []
-    for summary in all_over_seeds(results, metric="AUC"):
-        of_method = results[results["method"] == summary.method]
-        runs = [run for _, run in of_method.groupby("seed")]
-        of_sites = zip(summary.mean[-1], summary.error[-1], strict=True)
-        lost = [points for run in runs if (points := forgetting(run, "AUC")) is not None]
-        rows.append(
-            [
-                summary.method,
-                mean_cell(summary.seen_mean[-1], summary.seen_error[-1], 1),
-                mean_cell(*mean_and_standard_error(lost), 1),
-                *(mean_cell(mean, error, 1) for mean, error in of_sites),
-                str(len(runs)),
-            ]
-        )
+    for method, of_method in runs.groupby("method", sort=False):
+        scores = [of_method[name].dropna() for name in ("mean_auc", "forgetting", *sites)]
+        cells = [mean_cell(*mean_and_standard_error(score), 1) for score in scores]
+        rows.append([str(method), *cells, str(len(of_method))])
         if carried:
-            counts = of_runs[of_runs["method"] == summary.method]["carried_bytes"].dropna()
+            counts = of_method["carried_bytes"].dropna()
             rows[-1].append(cell_of("carried_bytes", counts.mean()))
     heads: list[Column | str] = [
         Column("method", words=True),

@@ -22,6 +22,7 @@ from vcl_radial.report.figures.style import (
     FAINT,
     PALE,
     QUIET_INK,
+    SMALL_SIZE,
     LineLook,
     house_style,
     line_looks,
@@ -114,7 +115,16 @@ def calibration_curves(
             axes.plot([0, 100], [0, 100], color=QUIET_INK, linewidth=0.7, linestyle=(0, (4, 3)))
             predicted, observed = 100 * own["predicted"], 100 * own["observed"]
             _line(axes, predicted.to_numpy(), observed.to_numpy(), looks[method], markers=True)
-            panel_title(axes, f"{method}: {known[method]:.1f} % off", _size(len(methods))[0])
+            panel_title(axes, method, _size(len(methods))[0])
+            axes.text(
+                0.04,
+                0.97,
+                f"{known[method]:.1f} % off",
+                transform=axes.transAxes,
+                va="top",
+                fontsize=SMALL_SIZE,
+                color=QUIET_INK,
+            )
             axes.set_xlim(0, 100)
             axes.set_ylim(0, 100)
             axes.set_xticks([0, 25, 50, 75, 100])
