@@ -4,9 +4,14 @@ import pytest
 import torch
 
 from vcl_radial.errors import UserError
-from vcl_radial.features import Inputs, Patches, RandomReLU
+from vcl_radial.features import Inputs, Patches, RandomReLU, Tangent
+from vcl_radial.nn import MLP
 
 MAPS = [lambda: RandomReLU(144, 30), lambda: Patches((1, 12, 12), 8, 3, 2)]
+
+
+def tangent(directions=5):
+    return Tangent(MLP(144, 2, hidden=[7, 6], posterior=None), directions)
 
 
 def images(n=40, side=12, channels=1):
@@ -27,7 +32,7 @@ def test_they_are_as_many_as_they_say_before_and_after_they_are_fitted(make):
     assert features(x).shape == (40, features.size)
 
 
-@pytest.mark.parametrize("make", MAPS)
+@pytest.mark.parametrize("make", [*MAPS, tangent])
 def test_a_seed_and_the_inputs_make_the_map_and_batches_do_not(make):
     x, maps = images(), []
     for batch in (7, 40):

@@ -277,7 +277,13 @@ def test_the_first_prior_is_the_one_that_makes_the_first_targets_most_likely():
     torch.testing.assert_close(posterior(again).precision, 2 * gram + alpha * torch.eye(5))
 
 
-@pytest.mark.parametrize("settings", [{"features": "random-relu", "units": 30, "evidence": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"features": "random-relu", "units": 30, "evidence": True},
+        {"features": "tangent", "directions": 5, "evidence": True},
+    ],
+)
 def test_features_are_fitted_to_the_first_task_and_stay(settings, tmp_path):
     x, y = classes()
     learner = learn(of_classes(**settings), x, y, torch.arange(30))

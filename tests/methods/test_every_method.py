@@ -54,6 +54,7 @@ VARIANTS = {
     "gvcl gaussian": {"strength": 5.0, "posterior": "gaussian"},
     "badam linearised": {"lr": 1e-2, "prior_scale": 0.1, "linearised": True},
     "bayes_linear random": {"features": "random-relu", "units": 50, "evidence": True},
+    "bayes_linear tangent": {"features": "tangent", "directions": 5, "evidence": True},
     "bayes_discriminant random": {"features": "random-relu", "units": 50},
     "laplace_linearised diagonal": {"lr": 1e-2, "structure": "diagonal"},
     "laplace_linearised last-layer": {"lr": 1e-2, "structure": "last-layer"},

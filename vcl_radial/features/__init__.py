@@ -9,5 +9,15 @@ from vcl_radial.features.body import Body, BodyWithHead, FirstTaskBody
 from vcl_radial.features.inputs import Inputs
 from vcl_radial.features.patches import Patches
 from vcl_radial.features.random_relu import RandomReLU
+from vcl_radial.features.tangent import Tangent
 
-__all__ = ["Body", "BodyWithHead", "Features", "FirstTaskBody", "Inputs", "Patches", "RandomReLU"]
+__all__ = [
+    "Body",
+    "BodyWithHead",
+    "Features",
+    "FirstTaskBody",
+    "Inputs",
+    "Patches",
+    "RandomReLU",
+    "Tangent",
+]

@@ -25,6 +25,7 @@ from vcl_radial.features import (
     Inputs,
     Patches,
     RandomReLU,
+    Tangent,
 )
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import MakeOptimizer, Method, WarmUp
@@ -40,7 +41,7 @@ _BOUNDS = -12.0, 16.0
 
 _BODIES = {"body": Body, "first-task-body": FirstTaskBody}
 
-FEATURES = ("inputs", "random-relu", "patches", *_BODIES)
+FEATURES = ("inputs", "random-relu", "patches", "tangent", *_BODIES)
 """The values of `options.features`."""
 
 PointsOf = Callable[[], Iterator[tuple[Tensor, Tensor]]]
@@ -109,11 +110,12 @@ class FixedFeatureMethod(Method):
         features: "inputs" for those of the network, flattened; "body" for what the network gives to
             its heads, under the weights that it starts with; "first-task-body" for the same under
             those that it has learned the first task with, step by step and by the likelihood alone;
-            "random-relu" and "patches" as in `vcl_radial.features`.
+            "random-relu", "patches" and "tangent" as in `vcl_radial.features`.
         units: of "random-relu".
         filters: of "patches".
         patch: of "patches", their side.
         pool: of "patches", cells along a side.
+        directions: of "tangent", in every layer.
         settings: those of `Method`.
 
     Raises:
@@ -135,6 +137,7 @@ class FixedFeatureMethod(Method):
         filters: int = 400,
         patch: int = 6,
         pool: int = 4,
+        directions: int = 1500,
         **settings: Any,
     ) -> None:
         posterior = any(isinstance(module, VariationalWeights) for module in network.modules())
@@ -151,6 +154,8 @@ class FixedFeatureMethod(Method):
             phi: Features = RandomReLU(math.prod(_shape(network)), units)
         elif features == "patches":
             phi = Patches(_shape(network), filters, patch, pool)
+        elif features == "tangent":
+            phi = Tangent(network, directions)
         elif features == "inputs":
             phi = Inputs(math.prod(_shape(network)))
         elif features in _BODIES:
