@@ -129,7 +129,7 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
         # A package's recipe is one of the method that it is offered for.
         table.setdefault("strategy", name)
         if track != DEFAULT_TRACK:
-            keys = {"description", *_recipe_keys(track)} & {*_WHAT_A_METHOD_IS}
+            keys = {"tuned"} | {"description", *_recipe_keys(track)} & {*_WHAT_A_METHOD_IS}
             table = {key: value for key, value in table.items() if key in keys}
     return Entry(path.stem, path, table)
 
