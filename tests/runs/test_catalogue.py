@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,15 @@ def test_a_file_of_ones_own_without_tuned_tables_is_taken_as_it_stands(tmp_path:
     method = tmp_path / "mine.toml"
     method.write_text("epochs = 3\n")
     assert plan(DIGITS, [str(method)], [0], tuned=True) == plan(DIGITS, [str(method)], [0])
+
+
+def test_a_method_of_another_track_has_what_was_tuned_for_this_one_in_its_own_file():
+    (run,) = plan("retinopathy-hospitals", ["laplace-kronecker"], [0], tuned=True)
+    with catalogue.folder("method").joinpath("laplace-kronecker.toml").open("rb") as file:
+        table = tomllib.load(file)
+    options = table["tuned"]["retinopathy-hospitals"]["options"]
+    assert options != table["options"]
+    assert run.recipe.options == table["options"] | options
 
 
 def test_a_misspelt_key_among_the_tuned_ones_is_named(tmp_path: Path):

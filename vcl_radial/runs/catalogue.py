@@ -35,6 +35,7 @@ RENAMED = {
 
 _WHAT_A_METHOD_IS = (
     "description",
+    "tuned",
     "strategy",
     "posterior",
     "grouping",
@@ -98,8 +99,8 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
 
     A name is that of a shipped one, or for a method that of an installed package's, whose recipe
     lies beside its class, and has its strategy unless it says so itself. A method that has no TOML
-    in a track is that of the default track, trained by the track's own defaults. Modules that a
-    user's own file names are sought beside it.
+    in a track is that of the default track, trained by the track's own defaults and by what was
+    tuned for the track's benchmarks. Modules that a user's own file names are sought beside it.
 
     Args:
         kind: of the TOML.
@@ -129,7 +130,7 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
         # A package's recipe is one of the method that it is offered for.
         table.setdefault("strategy", name)
         if track != DEFAULT_TRACK:
-            keys = {"tuned"} | {"description", *_recipe_keys(track)} & {*_WHAT_A_METHOD_IS}
+            keys = {"description", "tuned", *_recipe_keys(track)} & {*_WHAT_A_METHOD_IS}
             table = {key: value for key, value in table.items() if key in keys}
     return Entry(path.stem, path, table)
 
