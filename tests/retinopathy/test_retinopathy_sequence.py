@@ -22,7 +22,7 @@ from vcl_radial.tracks.retinopathy.execute import together
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.report.comparisons import by_site
-from vcl_radial.tracks.retinopathy.sections import sections
+from vcl_radial.tracks.retinopathy.sections import evidence, sections
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 from vcl_radial.tracks.retinopathy.training import Training
 
@@ -296,3 +296,12 @@ def test_parts_that_cannot_be_cut_are_refused():
         parts_of(data, DataSettings(parts="site"))
     with pytest.raises(DataError, match="a patient is at two sites"):
         parts_of(with_sites(data, lambda row: row.eye), DataSettings(parts="site"))
+
+
+def test_committed_predictions_of_sites_are_those_after_the_last(tmp_path):
+    sites = ("camera-a", "camera-b")
+    retinopathy_helpers.finished_run(tmp_path, "radial-vcl", 0, sites=sites)
+    runs, _ = gather(tmp_path)
+    kept = pd.read_csv(io.StringIO(evidence(runs)["predictions.csv"]))
+    assert set(kept["after"]) == {"camera-b"}
+    assert set(kept["part"]) == set(sites)

@@ -105,6 +105,8 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
 def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
     """`predictions.csv` of all runs that have theirs: what was predicted of which patient.
 
+    Of sites in sequence they are those after the last one, as all of them are many.
+
     Patients of a part in which all have numbers keep them. Others are numbered, as their names may
     be those of photographs that must not be passed on: "n1", "n2", ... in the order of their names.
 
@@ -118,10 +120,10 @@ def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
     having = [run for run in runs if (run.path / _PREDICTIONS).exists()]
     if not having:
         return {}
-    tables = [
-        read_table(run.path, "predictions").assign(method=run.method, seed=run.spec.seed)
-        for run in having
-    ]
+    tables = []
+    for run in having:
+        of_run = read_table(run.path, "predictions").assign(method=run.method, seed=run.spec.seed)
+        tables.append(of_run[of_run["after"] == run.environment["sites"][-1]])
     table = pd.concat(tables, ignore_index=True)
     # Of a part, not of a patient: the name of a photograph may happen to have no letter.
     numbered = table["patient"].str.fullmatch(r"\d+") & (table["patient"] != table["image"])
