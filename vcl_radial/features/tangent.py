@@ -82,24 +82,22 @@ class Tangent(Body):
 
     def _parts(self, x: Tensor) -> Iterator[Tensor]:
         """The parts: phi `[B, H]`, then t `[B, m]` of every layer."""
-        names: dict[nn.Module, str] = {layer: name for name, layer in self.layers.items()}
-        with torch.enable_grad(), recorded_calls(names) as calls:
+        layers = [*self.layers.values()]
+        with torch.enable_grad(), recorded_calls(layers) as calls:
             # The weights are held: the inputs let a graph be made.
             phi = self.body(x.detach().requires_grad_())
             said = (phi @ self.readout.to(phi)).sum()
-        if sorted(names[layer] for layer, *_ in calls) != sorted(names.values()):
+        called = {call.layer: call for call in calls}
+        if not len(calls) == len(called) == len(layers):
             raise UserError(
                 "options.features = 'tangent': the network's body must call every layer once in a "
                 "pass: choose 'body', or another network"
             )
-        outputs = {names[layer]: output for layer, _, output in calls}
-        inputs = {names[layer]: entered.detach() for layer, entered, _ in calls}
-        gradients = torch.autograd.grad(said, [*outputs.values()])
-        of_layers = dict(zip(outputs, gradients, strict=True))
+        gradients = torch.autograd.grad(said, [called[layer].output for layer in layers])
         yield phi.detach().to(self.readout)
-        for k, (name, layer) in enumerate(self.layers.items()):
+        for k, (layer, gradient) in enumerate(zip(layers, gradients, strict=True)):
             left, right = self.get_buffer(f"left_{k}"), self.get_buffer(f"right_{k}")
-            h, g = inputs[name].to(left), of_layers[name].to(left)
+            h, g = called[layer].inputs.detach().to(left), gradient.to(left)
             if layer.bias is not None:
                 right, bias = right[:, :-1], right[:, -1]
             if isinstance(layer, nn.Linear):
