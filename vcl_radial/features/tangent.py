@@ -86,14 +86,14 @@ class Tangent(Body):
         with torch.enable_grad(), recorded_calls(layers) as calls:
             # The weights are held: the inputs let a graph be made.
             phi = self.body(x.detach().requires_grad_())
-            said = (phi @ self.readout.to(phi)).sum()
+            projection = (phi @ self.readout.to(phi)).sum()
         called = {call.layer: call for call in calls}
         if not len(calls) == len(called) == len(layers):
             raise UserError(
                 "options.features = 'tangent': the network's body must call every layer once in a "
                 "pass: choose 'body', or another network"
             )
-        gradients = torch.autograd.grad(said, [called[layer].output for layer in layers])
+        gradients = torch.autograd.grad(projection, [called[layer].output for layer in layers])
         yield phi.detach().to(self.readout)
         for k, (layer, gradient) in enumerate(zip(layers, gradients, strict=True)):
             left, right = self.get_buffer(f"left_{k}"), self.get_buffer(f"right_{k}")
