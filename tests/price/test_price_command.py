@@ -13,13 +13,13 @@ def price(to, *arguments):
 
 def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys):
     assert price(tmp_path) == 0
-    first = (tmp_path / "results.csv").read_bytes()
+    first = (tmp_path / "results.csv.gz").read_bytes()
     assert "rank 2" in capsys.readouterr().out
     assert price(tmp_path) == 0
     assert "rank 2" not in capsys.readouterr().out
-    assert (tmp_path / "results.csv").read_bytes() == first
+    assert (tmp_path / "results.csv.gz").read_bytes() == first
     page = (tmp_path / "README.md").read_text()
-    table = pd.read_csv(tmp_path / "results.csv", keep_default_na=False)
+    table = pd.read_csv(tmp_path / "results.csv.gz", keep_default_na=False)
     for shape in set(table["shape"]):
         assert f"| {shape.replace('|', chr(92) + '|')} |" in page
     assert "`vcl-radial price diabetes-sequence --set options.units=12 --seeds 1`" in page
@@ -47,14 +47,14 @@ def test_a_table_of_the_users_own_is_measured_once(tmp_path, capsys):
 def test_more_seeds_are_added(tmp_path):
     assert price(tmp_path) == 0
     assert price(tmp_path, "--seeds", "2") == 0
-    assert set(pd.read_csv(tmp_path / "results.csv")["seed"]) == {0, 1}
+    assert set(pd.read_csv(tmp_path / "results.csv.gz")["seed"]) == {0, 1}
 
 
 def test_other_features_want_another_folder(tmp_path, capsys):
     assert price(tmp_path) == 0
     command = ["price", "diabetes-sequence", "--to", str(tmp_path), "--set", "options.units=9"]
     assert main(command) == 1
-    assert "results.csv: has diabetes-sequence" in capsys.readouterr().err
+    assert "results.csv.gz: has diabetes-sequence" in capsys.readouterr().err
 
 
 def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):
@@ -69,6 +69,6 @@ def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):
     trained = ["--set", "options.features=first-task-body"]
     assert main(["price", "diabetes-sequence", "--to", str(tmp_path / "to"), *trained]) == 1
     assert "is trained, and here nothing is" in capsys.readouterr().err
-    (tmp_path / "results.csv").write_text("stream,seed\nx,0\n")
+    (tmp_path / "results.csv.gz").write_text("stream,seed\nx,0\n")
     assert price(tmp_path) == 1
-    assert "results.csv: cannot be read" in capsys.readouterr().err
+    assert "results.csv.gz: cannot be read" in capsys.readouterr().err

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import time
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ BENCHMARKS = (
 SETTINGS = {"regression": {"options.features": "random-relu", "options.units": 200}}
 """Of the features, by track, where they are not those of the method's own file."""
 
-RESULTS = "results.csv"
+RESULTS = "results.csv.gz"
 """The table of a folder, `COLUMNS` and where every line comes from."""
 
 ORIGIN = ("command", "settings", "commit", "processor", "seconds")
@@ -100,7 +102,7 @@ def read(to: Path) -> pd.DataFrame:
         return table[[*COLUMNS, *ORIGIN]]
     except FileNotFoundError:
         return pd.DataFrame(columns=[*COLUMNS, *ORIGIN])
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise DataError(f"{path}: cannot be read ({error}); delete it, and measure again") from None
 
 
@@ -113,7 +115,8 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
         table.sort_values(["stream", "seed"], kind="stable").to_csv(
             text, index=False, na_rep="nan", float_format="%.6g"
         )
-        write_atomically(to / RESULTS, text.getvalue())
+        # Without a time, so that the same lines are the same bytes.
+        write_atomically(to / RESULTS, gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
