@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from vcl_radial import bench
+from vcl_radial import bench, processor
 from vcl_radial.bench import page, setting
 from vcl_radial.bench.data import fashion_or_noise
 from vcl_radial.bench.page import Measured
@@ -50,8 +50,7 @@ def measure_all(
     Raises:
         UserError: the data cannot be read or the result cannot be written.
     """
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    processor.prepare(threads=1)
     torch.manual_seed(0)
     sizes = setting.QUICK if quick else setting.FULL
     # Before anything is written: the page itself may lie in the checkout whose state this reports.

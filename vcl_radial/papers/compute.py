@@ -10,6 +10,7 @@ from types import ModuleType
 
 import torch
 
+from vcl_radial import processor
 from vcl_radial.errors import UserError
 from vcl_radial.papers import page
 from vcl_radial.papers.analysis import Analysis, Record, Setting
@@ -37,8 +38,7 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
         UserError: a figure has no settings, the data cannot be read or a result not written.
         Diverged: a loss is no longer a finite number.
     """
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    processor.prepare(threads=1)
     _check_settings(names, setting)
     # Before anything is written: the page itself may lie in the checkout whose state this reports.
     described = environment.describe("cpu", 1)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 from filelock import FileLock
 
+from vcl_radial import processor
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
@@ -60,8 +60,7 @@ def price_all(
         UserError: a name or key is unknown, or the folder has lines of other settings.
         DataError: a data file or the folder's table is missing or damaged.
     """
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    processor.prepare(threads=1)
     planned = [
         (spec, seed)
         for name in benchmarks

@@ -116,13 +116,10 @@ def execute_together(
 
 
 def _prepare(place: Place) -> None:
-    import torch
+    from vcl_radial import processor
 
     environment.loaded()  # the commit, before anybody makes another
-    # More threads than cores would fight; the count is part of what makes the bytes the same.
-    torch.set_num_threads(place.threads)
-    # A network trained to a loss near 0 meets denormal numbers, and they are slow.
-    torch.set_flush_denormal(True)
+    processor.prepare(place.threads)
     # An ended run is a cycle of few objects that holds all its data: not collected by itself, the
     # runs of a long search add up to gigabytes.
     gc.collect()

@@ -45,7 +45,9 @@ def predict(
     for batch in evaluation_batches(
         data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
     ):
-        outputs = method.draws(batch.x, samples=samples, seed=seed)
+        # In the order of a network's convolutions, once for all draws.
+        x = batch.x.contiguous(memory_format=torch.channels_last)
+        outputs = method.draws(x, samples=samples, seed=seed)
         parts.append(of_referable(outputs.float().log_softmax(-1)).cpu())
         on_batch()
     network.train(was_training)
