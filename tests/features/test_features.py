@@ -7,7 +7,11 @@ from vcl_radial.errors import UserError
 from vcl_radial.features import Inputs, Patches, RandomReLU, Tangent
 from vcl_radial.nn import MLP
 
-MAPS = [lambda: RandomReLU(144, 30), lambda: Patches((1, 12, 12), 8, 3, 2)]
+MAPS = [
+    lambda: RandomReLU(Inputs(144), 30),
+    lambda: Patches((1, 12, 12), 8, 3, 2),
+    lambda: RandomReLU(Patches((1, 12, 12), 8, 3, 2), 30),
+]
 
 
 def tangent(directions=5):
@@ -56,10 +60,20 @@ def test_a_map_does_not_see_the_light_and_contrast_of_all_images(make):
 def test_random_units_are_a_rectified_linear_map_of_standardised_inputs():
     torch.manual_seed(0)
     x = 3 + 2 * torch.randn(2_000, 50)
-    features = fitted(RandomReLU(50, 500), x)(x)
+    features = fitted(RandomReLU(Inputs(50), 500), x)(x)
     # W x / s is N(0, 1) over the units, b uniform: an even chance of either side of 0.
     assert (features > 0).float().mean() == pytest.approx(0.5, abs=0.03)
     assert features.square().mean() == pytest.approx((1 + 1 / 3) / 2, rel=0.1)
+
+
+def test_random_units_of_patches_are_those_of_the_pooled_responses_as_inputs():
+    x, patches = images(), Patches((1, 12, 12), 8, 3, 2)
+    torch.manual_seed(0)
+    composed = fitted(RandomReLU(patches, 30), x)
+    pooled = patches(x)
+    torch.manual_seed(0)
+    alone = fitted(RandomReLU(Inputs(patches.size), 30), pooled)
+    torch.testing.assert_close(composed(x), alone(pooled))
 
 
 def test_responses_are_those_of_whitened_patches():
@@ -107,7 +121,7 @@ def test_inputs_are_what_they_are():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RandomReLU(9, 0), r"options.units = 0 must be at least 1"),
+        (lambda: RandomReLU(Inputs(9), 0), r"options.units = 0 must be at least 1"),
         (lambda: Patches((1, 9, 9), 0), r"options.filters = 0 must be at least 1"),
         (lambda: Patches((1, 9, 9), patch=1), r"options.patch = 1 must be at least 2"),
         (lambda: Patches((1, 9, 9), pool=0), r"options.pool = 0 must be at least 1"),

@@ -158,6 +158,11 @@ def test_its_state_is_all_of_it(tmp_path):
         (MLP(4, 1, multi_head=False), {}, "set posterior = 'none'"),
         (torch.nn.Conv2d(1, 1, 3), {}, r"how many inputs the network has is not known"),
         (torch.nn.Linear(4, 1), {"features": "body"}, r"options.features: the network has no body"),
+        (
+            torch.nn.Linear(4, 1),
+            {"features": "random-relu", "of": "tangent"},
+            r"options.of = 'tangent' is not known: choose from inputs, body, patches",
+        ),
         (torch.nn.Linear(4, 1), {"prior_scale": 0.0}, "prior_scale = 0.0 must be above 0"),
     ],
 )

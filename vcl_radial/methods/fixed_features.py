@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,11 +38,6 @@ ROWS = 2_048
 
 
 _BOUNDS = -12.0, 16.0
-
-_BODIES = {"body": Body, "first-task-body": FirstTaskBody}
-
-FEATURES = ("inputs", "random-relu", "patches", "tangent", *_BODIES)
-"""The values of `options.features`."""
 
 PointsOf = Callable[[], Iterator[tuple[Tensor, Tensor]]]
 """Gives features `[n, D]` and targets `[n]`, some at a time, whenever it is called."""
@@ -112,6 +107,7 @@ class FixedFeatureMethod(Method):
             those that it has learned the first task with, step by step and by the likelihood alone;
             "random-relu", "patches" and "tangent" as in `vcl_radial.features`.
         units: of "random-relu".
+        of: the features that those units are of, "inputs", "body" or "patches".
         filters: of "patches".
         patch: of "patches", their side.
         pool: of "patches", cells along a side.
@@ -134,6 +130,7 @@ class FixedFeatureMethod(Method):
         *,
         features: str = "inputs",
         units: int = 2000,
+        of: str = "inputs",
         filters: int = 400,
         patch: int = 6,
         pool: int = 4,
@@ -150,20 +147,17 @@ class FixedFeatureMethod(Method):
         self.closed_form = features != "first-task-body"  # type: ignore[misc]
         self._width = outputs = _outputs(network)
         multi_head = self.with_task
-        if features == "random-relu":
-            phi: Features = RandomReLU(math.prod(_shape(network)), units)
-        elif features == "patches":
-            phi = Patches(_shape(network), filters, patch, pool)
-        elif features == "tangent":
-            phi = Tangent(network, directions)
-        elif features == "inputs":
-            phi = Inputs(math.prod(_shape(network)))
-        elif features in _BODIES:
-            phi = _BODIES[features](network)
-        else:
-            raise UserError(
-                f"options.features = {features!r} is not known: choose from {', '.join(FEATURES)}"
-            )
+        fixed: dict[str, Callable[[], Features]] = {
+            "inputs": lambda: Inputs(math.prod(_shape(network))),
+            "body": lambda: Body(network),
+            "patches": lambda: Patches(_shape(network), filters, patch, pool),
+        }
+        kinds = fixed | {
+            "random-relu": lambda: RandomReLU(_made("of", of, fixed), units),
+            "tangent": lambda: Tangent(network, directions),
+            "first-task-body": lambda: FirstTaskBody(network),
+        }
+        phi = _made("features", features, kinds)
         self.network = FeatureModel(
             phi, lambda: self.make_head(phi.size + 1, outputs), multi_head=multi_head
         )
@@ -336,6 +330,17 @@ def most_likely(evidence: Callable[[float], float]) -> float:
         lambda at: -evidence(at), bounds=_BOUNDS, method="bounded", options={"xatol": 0.1}
     )
     return float(best.x)
+
+
+def _made(option: str, name: str, kinds: Mapping[str, Callable[[], Features]]) -> Features:
+    """The features that an option names.
+
+    Raises:
+        UserError: there are none of this name, or not of this network.
+    """
+    if name not in kinds:
+        raise UserError(f"options.{option} = {name!r} is not known: choose from {', '.join(kinds)}")
+    return kinds[name]()
 
 
 def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
