@@ -66,6 +66,17 @@ def test_random_units_are_a_rectified_linear_map_of_standardised_inputs():
     assert features.square().mean() == pytest.approx((1 + 1 / 3) / 2, rel=0.1)
 
 
+def test_with_mirror_an_image_and_its_mirror_image_have_the_same_features():
+    x = images()
+    for mirror in (False, True):
+        torch.manual_seed(0)
+        features = fitted(Patches((1, 12, 12), 8, 3, 2, mirror), x)
+        assert torch.allclose(features(x), features(x.flip(-1)), atol=1e-6) == mirror
+    plain = Patches((1, 12, 12), 8, 3, 2)
+    plain.load_state_dict(features.state_dict())
+    torch.testing.assert_close(features(x), (plain(x) + plain(x.flip(-1))) / 2)
+
+
 def test_random_units_of_patches_are_those_of_the_pooled_responses_as_inputs():
     x, patches = images(), Patches((1, 12, 12), 8, 3, 2)
     torch.manual_seed(0)

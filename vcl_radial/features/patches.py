@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d, unfold
+from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, conv2d, unfold
 
 from vcl_radial.errors import UserError
 from vcl_radial.features.base import Features, InputsOf
@@ -18,7 +18,9 @@ IMAGES = 4_000
 PATCHES = 100_000
 """Patches that are whitened."""
 
-_CHUNK = 128
+_CHUNK = 32
+"""Images at a time, whose responses fit into the caches."""
+
 _CONTRAST = 0.3
 _RIDGE = 0.1
 _THRESHOLD = 0.5
@@ -30,13 +32,15 @@ class Patches(Features):
     u = V (p / std(p) - mean), of a patch p less its mean, with 0.3 added to its deviation; V is the
     inverse root of the covariance of such patches plus 0.1 (ZCA). The filters f are patches of the
     first task's images in these coordinates, of length 1, drawn at random without a look at labels.
-    A cell is one of `pool` x `pool` of the image.
+    A cell is one of `pool` x `pool` of the image. With `mirror`, phi is the mean over an image and
+    its mirror image, for classes that a mirror does not change.
 
     Args:
         shape: of an input: an image (C, H, W), or (n,) for a flat square of one colour or of three.
         filters: how many patches.
         patch: their side in pixels.
         pool: cells along a side.
+        mirror: whether left and right are the same.
 
     Raises:
         UserError: inputs are no images, or an option is out of its range.
@@ -49,7 +53,12 @@ class Patches(Features):
     seed: Tensor
 
     def __init__(
-        self, shape: Sequence[int], filters: int = 400, patch: int = 6, pool: int = 4
+        self,
+        shape: Sequence[int],
+        filters: int = 400,
+        patch: int = 6,
+        pool: int = 4,
+        mirror: bool = False,
     ) -> None:
         super().__init__()
         for name, value, least in (("filters", filters, 1), ("patch", patch, 2), ("pool", pool, 1)):
@@ -61,7 +70,7 @@ class Patches(Features):
                 f"options.patch = {patch} is too large for images of {side} pixels: choose a "
                 "smaller one"
             )
-        self.patch, self.pool = patch, pool
+        self.patch, self.pool, self.mirror = patch, pool, mirror
         self.size = filters * pool**2
         self.register_buffer("seed", torch.randint(2**31, ()))
         self.register_buffer("filters", torch.zeros(self.shape[0] * patch**2, filters))
@@ -76,7 +85,7 @@ class Patches(Features):
         images = images[torch.randperm(len(images), generator=draw)[:IMAGES]]
         shift, scale = images.mean(), images.std().clamp(min=1e-6)
         patches = unfold((images - shift) / scale, self.patch).transpose(1, 2).flatten(0, 1)
-        patches = _normalised(patches[torch.randperm(len(patches), generator=draw)[:PATCHES]], 1)
+        patches = _normalised(patches[torch.randperm(len(patches), generator=draw)[:PATCHES]])
         count = self.filters.shape[1]
         if len(patches) < count:
             raise UserError(
@@ -97,17 +106,26 @@ class Patches(Features):
 
     def forward(self, x: Tensor) -> Tensor:
         """`[B, filters * pool^2]`; 0 before the filters are known."""
-        # Some images at a time: their patches take much memory.
-        return torch.cat([self._features(part) for part in torch.split(x, _CHUNK)])
-
-    def _features(self, x: Tensor) -> Tensor:
         images = (x.float().reshape(-1, *self.shape) - self.shift) / self.scale
-        rows, columns = (side - self.patch + 1 for side in images.shape[2:])
-        patches = _normalised(unfold(images, self.patch), 1)
-        responses = torch.einsum("bpn,pf->bfn", patches, self.filters)
-        responses = (responses - (self.offset + _THRESHOLD)[:, None]).relu_()
-        pooled = adaptive_avg_pool2d(responses.view(*responses.shape[:2], rows, columns), self.pool)
-        return pooled.flatten(1).sqrt_()
+        return torch.cat([self._features(part) for part in torch.split(images, _CHUNK)])
+
+    def _features(self, images: Tensor) -> Tensor:
+        if self.mirror:
+            return (self._pooled(images) + self._pooled(images.flip(-1))) / 2
+        return self._pooled(images)
+
+    def _pooled(self, images: Tensor) -> Tensor:
+        # f'(p - mean p) / (sd p + c) of all patches p: a convolution, over the moments in a box.
+        colours, side = self.shape[0], self.patch
+        filters = self.filters.T.reshape(-1, colours, side, side)
+        filters = filters - filters.mean((1, 2, 3), keepdim=True)
+        mean = avg_pool2d(images.mean(1, keepdim=True), side, 1)
+        square = avg_pool2d(images.square().mean(1, keepdim=True), side, 1)
+        count = colours * side**2
+        variance = (square - mean.square()).clamp_(min=0) * (count / (count - 1))
+        responses = conv2d(images, filters).div_(variance.sqrt() + _CONTRAST)
+        responses = responses.sub_((self.offset + _THRESHOLD)[:, None, None]).relu_()
+        return adaptive_avg_pool2d(responses, self.pool).flatten(1).sqrt_()
 
 
 def _image(shape: Sequence[int]) -> tuple[int, int, int]:
@@ -124,7 +142,7 @@ def _image(shape: Sequence[int]) -> tuple[int, int, int]:
     )
 
 
-def _normalised(patches: Tensor, along: int) -> Tensor:
-    """Less their mean, over their standard deviation and a little, along an axis."""
-    centred = patches - patches.mean(along, keepdim=True)
-    return centred / (centred.std(along, keepdim=True) + _CONTRAST)
+def _normalised(patches: Tensor) -> Tensor:
+    """Less their mean, over their standard deviation and a little; `[n, values]`."""
+    centred = patches - patches.mean(1, keepdim=True)
+    return centred / (centred.std(1, keepdim=True) + _CONTRAST)

@@ -111,6 +111,7 @@ class FixedFeatureMethod(Method):
         filters: of "patches".
         patch: of "patches", their side.
         pool: of "patches", cells along a side.
+        mirror: of "patches", whether an image and its mirror image are the same.
         directions: of "tangent", in every layer.
         settings: those of `Method`.
 
@@ -134,6 +135,7 @@ class FixedFeatureMethod(Method):
         filters: int = 400,
         patch: int = 6,
         pool: int = 4,
+        mirror: bool = False,
         directions: int = 1500,
         **settings: Any,
     ) -> None:
@@ -150,7 +152,7 @@ class FixedFeatureMethod(Method):
         fixed: dict[str, Callable[[], Features]] = {
             "inputs": lambda: Inputs(math.prod(_shape(network))),
             "body": lambda: Body(network),
-            "patches": lambda: Patches(_shape(network), filters, patch, pool),
+            "patches": lambda: Patches(_shape(network), filters, patch, pool, mirror),
         }
         kinds = fixed | {
             "random-relu": lambda: RandomReLU(_made("of", of, fixed), units),
