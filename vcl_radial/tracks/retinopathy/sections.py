@@ -67,8 +67,9 @@ _BESIDE: Final = (
 _PREDICTIONS: Final = "predictions.csv"
 _EVIDENCE: Final = (
     *("method", "seed", "after", "part", "patient", "label"),
-    *("probability", "entropy", "mutual_information"),
+    *("probability", "mutual_information"),
 )
+"""The entropy follows from the probability."""
 
 _PAPERS_METHODS: Final = ("radial-vcl", "gaussian-vcl")
 """Of which the first is compared with the second, seed by seed."""
@@ -111,8 +112,8 @@ def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
     be those of photographs that must not be passed on: "n1", "n2", ... in the order of their names.
 
     Returns:
-        The columns `method, seed, after, part, patient, label, probability, entropy,
-        mutual_information`, in four digits.
+        The columns `method, seed, after, part, patient, label, probability, mutual_information`, in
+        four digits.
 
     Raises:
         DataError: predictions cannot be read.
