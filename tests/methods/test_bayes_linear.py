@@ -8,6 +8,7 @@ from sklearn.linear_model import Ridge
 
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Bernoulli, Gaussian
+from vcl_radial.methods import fixed_features
 from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma, Sums, prior_precision
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP
@@ -135,6 +136,21 @@ def test_its_noise_is_known_to_the_likelihood():
     learner = learn(method(), x.float(), y.float(), torch.arange(60))
     q = posterior(learner)
     torch.testing.assert_close(learner.likelihood.noise.mean.double(), q.shape / q.rate)
+
+
+def test_a_task_whose_features_are_too_many_to_hold_is_learned_as_another(monkeypatch):
+    x, y = problem()
+    learners, counts = [], []
+    for held in (fixed_features.HELD, 0):
+        monkeypatch.setattr(fixed_features, "HELD", held)
+        learner, seen = method(features="random-relu", units=7, evidence=True), []
+        learner.network.features.register_forward_hook(lambda _, x, phi, n=seen: n.append(len(phi)))
+        learners.append(learn(learner, x.float(), y.float(), torch.arange(60)))
+        counts.append(sum(seen))
+    first, second = map(posterior, learners)
+    assert counts[0] == 60 < counts[1]
+    for part in PARTS:
+        assert torch.equal(getattr(first, part), getattr(second, part))
 
 
 def test_its_state_is_all_of_it(tmp_path):

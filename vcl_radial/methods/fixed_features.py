@@ -34,7 +34,10 @@ from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights, WithHeads
 
 ROWS = 2_048
-"""Points whose features are held at a time, at least a batch."""
+"""Points whose features are joined at a time, at least a batch."""
+
+HELD = 2**30
+"""Bytes of a task's features that are held while it is learned; of more they are computed anew."""
 
 
 _BOUNDS = -12.0, 16.0
@@ -265,6 +268,8 @@ class FixedFeatureMethod(Method):
         """The end of a task, where its features have been trained."""
         for label in self.heads:
             head, points = self.head(label), partial(self._of_head, label)
+            if 4 * task.points * self.network.features.size <= HELD:
+                points = partial(iter, list(points()))
             self.learn_head(head, points)
             if head.sharpness is not None:
                 step = max(1, task.points // POINTS)
