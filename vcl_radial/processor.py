@@ -18,18 +18,17 @@ def prepare(threads: int) -> None:
     """Compute on so many threads, with denormal numbers as 0, and keep the memory that is freed.
 
     Activations are freed after every step and wanted again in the next. By default glibc gives
-    them back to the system, which then fills new pages with zeros: up to a tenth of the time of a
-    step on photographs. Here a process keeps up to 1 GiB that it has freed; blocks of 32 MiB and
-    more, such as data sets, are given back as before.
+    them back to the system, which then fills new pages with zeros. Here a process keeps up to 1 GiB
+    that it has freed; blocks of 32 MiB and more, such as data sets, are given back as before.
     """
     # More threads than cores would fight; the count is part of what makes the bytes the same.
     torch.set_num_threads(threads)
     # A network trained to a loss near 0 meets denormal numbers, and they are slow.
     torch.set_flush_denormal(True)
-    keep_freed_memory()
+    _keep_freed_memory()
 
 
-def keep_freed_memory() -> None:
+def _keep_freed_memory() -> None:
     """See `prepare`; where the C library is not glibc, nothing happens."""
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -115,10 +115,10 @@ class Patches(Features):
         return self._pooled(images)
 
     def _pooled(self, images: Tensor) -> Tensor:
-        # f'(p - mean p) / (sd p + c) of all patches p: a convolution, over the moments in a box.
+        # f'(p - mean p) / (sd p + c) of all patches p: a convolution, as whitened filters have the
+        # mean 0, over the deviation in a box.
         colours, side = self.shape[0], self.patch
         filters = self.filters.T.reshape(-1, colours, side, side)
-        filters = filters - filters.mean((1, 2, 3), keepdim=True)
         mean = avg_pool2d(images.mean(1, keepdim=True), side, 1)
         square = avg_pool2d(images.square().mean(1, keepdim=True), side, 1)
         count = colours * side**2

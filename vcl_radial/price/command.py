@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import time
 import zlib
@@ -18,6 +17,7 @@ from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
 from vcl_radial.price.streams import FEATURES, name_of, specs, stream_of
+from vcl_radial.report.evidence import packed
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.catalogue import load, track_of
@@ -114,8 +114,7 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
         table.sort_values(["stream", "seed"], kind="stable").to_csv(
             text, index=False, na_rep="nan", float_format="%.6g"
         )
-        # Without a time, so that the same lines are the same bytes.
-        write_atomically(to / RESULTS, gzip.compress(text.getvalue().encode(), mtime=0))
+        write_atomically(to / RESULTS, packed(text.getvalue()))
 
 
 def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
