@@ -6,12 +6,13 @@ import os
 from importlib import import_module
 
 import pytest
+import torch
 from matplotlib.figure import Figure
 from torch import nn
 
 from vcl_radial.cli import papers
 from vcl_radial.cli.arguments import Parser
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import BayesianLinear, PointLinear
 from vcl_radial.papers import compute
@@ -60,8 +61,8 @@ def tiny(monkeypatch, tmp_path):
     monkeypatch.setattr(gradient_variance, "QUICK_CHANNELS", (2, 4))
     monkeypatch.setattr(gradient_variance, "_PAIRS", {2: 2, 4: 2})
     monkeypatch.setattr(prior_penalty, "QUICK_LAYER", 500)
-    monkeypatch.setattr(two_posteriors, "HIDDEN", (16, 16))
-    monkeypatch.setattr(two_posteriors, "QUICK", Recipe(12, 60, 2e-2, 2e-2, 1))
+    monkeypatch.setattr(two_posteriors, "QUICK", Recipe(12, 16, 2e-2, 2e-2, 1))
+    monkeypatch.setattr(two_posteriors, "QUICK_SIZE", 16)
     monkeypatch.setattr(truncated_noise, "HIDDEN", (16,))
     monkeypatch.setattr(truncated_noise, "RECIPE", Recipe(1, 60, 3e-3, 3e-3, 1))
     small = dict.fromkeys(cost.ARCHITECTURES, small_network)
@@ -263,6 +264,31 @@ def test_a_data_folder_without_images_is_said(tmp_path):
         images.load_images(Setting(data_dir=tmp_path))
     with pytest.raises(UserError, match="is not a folder"):
         images.load_images(Setting(data_dir=tmp_path / "none"))
+
+
+def test_a_data_folder_without_photographs_is_said(tmp_path):
+    with pytest.raises(DataError, match="APTOS"):
+        images.load_eyes(Setting(data_dir=tmp_path), 16, 4)
+
+
+def test_eyes_are_standardised_and_no_patient_is_in_both_parts():
+    said = []
+    found = images.load_eyes(Setting(say=said.append), 16, 30)
+    assert found.train_x.shape == (42, 3, 16, 16)
+    assert found.test_x.shape == (12, 3, 16, 16)
+    assert torch.allclose(found.train_x.mean((0, 2, 3)), torch.zeros(3), atol=1e-5)
+    assert {*found.train_y.tolist()} == {0, 1}
+    assert found.description == "drawn fundus pictures, 42 to train on (16x16)"
+    assert not found.real
+    other = images.load_eyes(Setting(seed=1), 16, 30)
+    assert not torch.equal(found.train_x, other.train_x)
+
+
+def test_photographs_of_aptos_are_taken_where_there_are_some(real_data):
+    found = images.load_eyes(Setting(), 64, 1)
+    assert found.real
+    assert found.description.startswith("photographs of APTOS, 2,")
+    assert found.train_x.shape[1:] == (3, 64, 64)
 
 
 def test_fashion_images_are_averaged_and_standardised(real_data):

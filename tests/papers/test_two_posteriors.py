@@ -1,18 +1,21 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
 from vcl_radial.errors import Diverged
+from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
+from vcl_radial.nn.vgg import VGG
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.papers.analysis import Setting
 from vcl_radial.papers.radial import two_posteriors
 from vcl_radial.papers.radial.fitting import Recipe, fit
 from vcl_radial.papers.radial.images import Images
 from vcl_radial.papers.radial.sample_distance import ratio_at_equal_sigma
-from vcl_radial.papers.radial.two_posteriors import measure
+from vcl_radial.papers.radial.two_posteriors import Histories, measure
 from vcl_radial.posteriors import Gaussian, Radial
 
 
@@ -108,22 +111,37 @@ def test_a_loss_that_is_no_number_is_said(images):
         list(fit(network("gaussian"), images.train_x, images.train_y, recipe))
 
 
-def test_both_posteriors_start_alike_and_only_the_fast_ones_sigma_gets_far(images, monkeypatch):
-    monkeypatch.setattr(two_posteriors, "load_images", lambda setting: images)
-    monkeypatch.setattr(two_posteriors, "HIDDEN", (16,))
+def test_both_posteriors_start_alike_and_only_the_fast_ones_sigma_gets_far(monkeypatch):
+    torch.manual_seed(0)
+    x, y = torch.randn(60, 3, 16, 16), torch.randint(2, (60,))
+    eyes = Images("random", x, y, x, y, 2)
+    monkeypatch.setattr(two_posteriors, "load_eyes", lambda *_: eyes)
     monkeypatch.setattr(two_posteriors, "QUICK", Recipe(24, 30, 1e-2, 1e-2, 1))
+    monkeypatch.setattr(two_posteriors, "_QUICK_STAGES", 4)
     two_posteriors.train_both.cache_clear()
     said = []
     found = two_posteriors.train_both(Setting(quick=True, seed=91, say=said.append))
     stages = found.stages
-    assert [stage.epoch for stage in stages["radial"]] == list(range(0, 25, 2))
+    assert [stage.epoch for stage in stages["radial"]] == [0, 6, 12, 18, 24]
     starts = {name: s[0] for name, s in stages.items()}
     assert len({start.sigma for start in starts.values()}) == 1
     fast = stages[two_posteriors.FAST_RADIAL][-1].sigma
     assert fast > 10 * stages["radial"][-1].sigma > 10 * starts["radial"].sigma
-    assert len(said) == 3 * 12
-    assert found.weights == 20 * 16 + 16 + 16 * 3 + 3
+    assert len(said) == 3 * 4
+    assert found.radii == 14
+    expected = VGG(two_posteriors.QUICK_CHANNELS, 2, posterior="none")
+    assert found.weights == sum(parameter.numel() for parameter in expected.parameters())
     two_posteriors.train_both.cache_clear()
+
+
+def test_drawn_pictures_decide_no_claim(images):
+    def verdict(real, alike):
+        histories = Histories({}, replace(images, real=real), two_posteriors.QUICK, 2, 100, 14)
+        return histories.claim("published", "ours", alike).verdict
+
+    assert {verdict(False, True), verdict(False, False)} == {Verdict.NOT_COMPARABLE}
+    assert verdict(True, True) is Verdict.REPRODUCED
+    assert verdict(True, False) is Verdict.NOT_REPRODUCED
 
 
 def test_every_block_of_a_network_is_found():

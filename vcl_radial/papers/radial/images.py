@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
+from vcl_radial.data.fundus.splits import Rows
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import standardised
 from vcl_radial.data_files import user_root
 from vcl_radial.papers.analysis import Setting
+from vcl_radial.tracks.retinopathy.prepare import prepare
+from vcl_radial.tracks.retinopathy.settings import DataSettings
 
 TRAIN, TEST = 1500, 1000
 """As many images of each part are taken, or all there are."""
@@ -19,15 +22,16 @@ _SMALL_SIDE = 16
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images as vectors, standardised over the pixels of the training set.
+    """Images, standardised over the pixels of the training set.
 
     Attributes:
         description: what they are, in words.
-        train_x: float32 [N, D].
+        train_x: float32 [N, D] or, of photographs, [N, 3, H, W].
         train_y: int64 [N].
-        test_x: float32 [M, D].
+        test_x: float32 [M, D] or [M, 3, H, W].
         test_y: int64 [M].
         classes: how many there are.
+        real: whether they were photographed, and not drawn.
     """
 
     description: str
@@ -36,6 +40,7 @@ class Images:
     test_x: Tensor
     test_y: Tensor
     classes: int
+    real: bool = True
 
 
 def load_images(setting: Setting) -> Images:
@@ -65,4 +70,39 @@ def load_images(setting: Setting) -> Images:
         flat[first_test : first_test + test].clone(),
         data.test_y[:test],
         data.n_classes,
+    )
+
+
+def load_eyes(setting: Setting, size: int, patients: int) -> Images:
+    """Fundus photographs, referable or not, parted between patients as the track does.
+
+    APTOS where a data folder is named, else drawn pictures.
+
+    Args:
+        setting: its seed is that of the split.
+        size: pixels along an edge.
+        patients: to be drawn, two pictures of each.
+
+    Raises:
+        UserError: a folder was named, and is none.
+        DataError: the folder does not hold the photographs, or damaged ones.
+    """
+    named = user_root(setting.data_dir) is not None
+    dataset = "aptos" if named else "synthetic"
+    wanted = DataSettings(dataset=dataset, size=size, patients=patients, split_seed=setting.seed)
+    (site,) = prepare(wanted, setting.data_dir, setting.say)
+    labels, split = site.data.classes(), site.split
+
+    def pixels(rows: Rows) -> Tensor:
+        return site.normalisation(site.data.images(rows))
+
+    return Images(
+        f"{'photographs of APTOS' if named else 'drawn fundus pictures'}, {len(split.train):,} to "
+        f"train on ({size}x{size})",
+        pixels(split.train),
+        labels[split.train],
+        pixels(split.test),
+        labels[split.test],
+        classes=2,
+        real=named,
     )

@@ -11,10 +11,8 @@ from scipy import stats
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.radial.training_dynamics import settings_of
 from vcl_radial.papers.radial.two_posteriors import (
-    HIDDEN,
     MFVI,
     Histories,
-    not_comparable,
     train_both,
 )
 from vcl_radial.papers.radial.two_posteriors import RADIAL as RADIAL_RUN
@@ -61,7 +59,7 @@ def analyse(setting: Setting) -> Analysis:
         settings=settings_of(histories),
         curves=curves,
         figure=_figure(curves, histories),
-        claims=_claims(curves),
+        claims=_claims(curves, histories),
         notes=[
             "The ratio is no constant of the method: at equal sigma it grows as the root of the "
             f"number of weights ({_expected(histories):.0f} for the {histories.weights:,} of this "
@@ -81,7 +79,7 @@ def ratio_at_equal_sigma(weights: int, radii: int) -> float:
 
 
 def _expected(histories: Histories) -> float:
-    return ratio_at_equal_sigma(histories.weights, len(HIDDEN) + 1)
+    return ratio_at_equal_sigma(histories.weights, histories.radii)
 
 
 def _figure(curves: Sequence[Curve], histories: Histories) -> Figure:
@@ -121,7 +119,7 @@ def _figure(curves: Sequence[Curve], histories: Histories) -> Figure:
     return figure
 
 
-def _claims(curves: Sequence[Curve]) -> list[Claim]:
+def _claims(curves: Sequence[Curve], histories: Histories) -> list[Claim]:
     sigmas = {name: find(curves, _SIGMA, name) for name in _COLOURS}
     ratio = find(curves, _RATIO, "MFVI over radial")
     apart = max(
@@ -129,13 +127,13 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
     )
     spread = {name: _last_spread(curve) for name, curve in sigmas.items()}
     return [
-        not_comparable(
+        histories.claim(
             "Fig. 8: the average sigma grows similarly for both",
             f"from {sigmas[MFVI].y[0]:.2g} to {sigmas[MFVI].y[-1]:.2g} (MFVI) and "
             f"{sigmas[RADIAL_RUN].y[-1]:.2g} (radial); never more than {apart:.1f} times apart",
             apart < 3,
         ),
-        not_comparable(
+        histories.claim(
             "Fig. 8: the smallest and largest sigma of the model (shading) are similar too",
             f"largest over smallest at the end: {spread[MFVI]:.1f} (MFVI), "
             f"{spread[RADIAL_RUN]:.2f} (radial)",
@@ -143,7 +141,7 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
             "the Gaussian's sigmas part, for its NLL pulls on single weights; the radial's feel "
             "the entropy alone so far, which moves all by the same step",
         ),
-        not_comparable(
+        histories.claim(
             "Section 3.3: the average distance to the mode is about 100 times larger for MFVI",
             f"{min(ratio.y):.0f} to {max(ratio.y):.0f} times, {ratio.y[-1]:.0f} at the end",
             100 / 3 < ratio.y[-1] < 300,
