@@ -33,7 +33,12 @@ def learned(d=5, outputs=3, points=200):
 
 @pytest.mark.parametrize("multi_head", [False, True])
 @pytest.mark.parametrize(
-    ("settings", "features"), [({}, "first-task-body"), ({"from_start": True}, "body")]
+    ("settings", "features"),
+    [
+        ({}, "first-task-body"),
+        ({"learner": "none"}, "first-task-body"),
+        ({"learner": "none", "from_start": True}, "body"),
+    ],
 )
 def test_an_infinite_pull_is_a_body_that_is_held_bit_by_bit(multi_head, settings, features):
     ours = learner(multi_head=multi_head, propagate=True, **settings).train(0, 1, 2)

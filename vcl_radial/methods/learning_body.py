@@ -25,8 +25,8 @@ of the exact heads, that learn the task's points where it ends.
 
 | learner                     | the body                                                        |
 | --------------------------- | --------------------------------------------------------------- |
-| left out                    | frozen after a task: `bayes_linear` with `"first-task-body"`    |
-| left out, with `from_start` | untrained: the same with `features = "body"`                    |
+| `none`                      | frozen after a task: `bayes_linear` with `"first-task-body"`    |
+| `none`, with `from_start`   | untrained: the same with `features = "body"`                    |
 | `l2`                        | pulled to what it was, from the first task on or, with          |
 |                             | `from_start`, from the weights that the network starts with     |
 | `vcl`                       | carried as the recipe's `posterior`: radial, Gaussian, low      |
@@ -69,8 +69,8 @@ class LearningBody(BayesLinear):
 
     Args:
         network: with linear heads; of point estimates, but for a learner with a posterior.
-        learner: the name of the method that trains the body, which has the `penalty_weight`; left
-            out, the body is held bit by bit after the first task.
+        learner: the name of the method that trains the body, which has the `penalty_weight`; of
+            "none", or left out, the body is held bit by bit after the first task.
         from_start: whether the first task is held too, to the weights that the network starts with:
             the first prior of "vcl" is then the posterior that it starts with.
         propagate: whether the carried posterior is moved with the features.
@@ -92,6 +92,7 @@ class LearningBody(BayesLinear):
         propagate: bool = False,
         **settings: Any,
     ) -> None:
+        learner = None if learner == "none" else learner
         if from_start and learner not in (None, "l2", "vcl"):
             raise UserError(
                 f"options.from_start: learner = {learner!r} cannot hold the first task: leave it "
