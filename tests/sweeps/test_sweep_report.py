@@ -13,7 +13,7 @@ from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
 from vcl_radial.sweeps import results
-from vcl_radial.sweeps.figures import distribution
+from vcl_radial.sweeps.figures import along_numbers, distribution, numbers_of
 from vcl_radial.sweeps.folder import SweepFolder, read_described
 from vcl_radial.sweeps.importance import FEWEST, importances
 from vcl_radial.sweeps.levels import levels, shares
@@ -103,6 +103,30 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     table = pd.read_csv(folder / "trials.csv")
     assert list(table.score) == sorted(table.score, reverse=True)
     assert table.trial[0] == best.number
+
+
+def test_a_grid_is_drawn_along_each_number_with_what_has_none_as_a_level():
+    settings = [
+        *({"options.learner": "l2", "kl_weight": weight} for weight in (100.0, 1.0)),
+        *({"options.learner": "vcl", "wide": True, "kl_weight": w} for w in (1.0, 100.0)),
+        {"options.learner": "none", "kl_weight": 1.0},
+    ]
+    tried = [Tried(n, "finished", 80.0 + n, 0.5, "", s, 1.0) for n, s in enumerate(settings)]
+    tried.append(Tried(9, "diverged", None, None, "", {"options.learner": "l2"}, None))
+    one = Searched({"benchmark": "b", "method": "m"}, tried, [], None)
+    lines = numbers_of(one)
+    assert {
+        key: {label: [t.number for t in line] for label, line in of.items()}
+        for key, of in lines.items()
+    } == {"kl_weight": {"l2": [1, 0], "vcl, wide": [2, 3]}}
+    (axes,) = along_numbers(one, "accuracy (%)").axes
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "kl_weight")
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == [
+        "l2",
+        "vcl, wide",
+        "none, kl_weight = 1.0",
+    ]
+    assert [list(line.get_ydata()) for line in axes.get_lines()] == [[81, 80], [82, 83], [84, 84]]
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from vcl_radial.report.figures.style import (
+    DASHES,
     FAINT,
     INK,
     QUIET_INK,
     SMALL_SIZE,
+    LineLook,
     house_style,
+    line_looks,
     method_styles,
 )
 from vcl_radial.runs.track import Direction
+from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import study_of
 from vcl_radial.sweeps.levels import Levels, Shares, counted, shares
-from vcl_radial.sweeps.results import Searched
-from vcl_radial.sweeps.space import Searchable
+from vcl_radial.sweeps.results import Searched, Tried
+from vcl_radial.sweeps.space import Parameters, Searchable
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 _PARTS = (("nothing learnt", "#5c5c5c"), ("between", "#c8c8c8"), ("good", "#009e73"))
@@ -116,6 +122,106 @@ def parallel(
                 axis.yaxis.set_major_formatter(_PLAIN)
         pyplot.close(figure)
     return figure
+
+
+def along_numbers(one: Searched, words: str) -> Figure:
+    """The score along each number of a grid, a line for each combination of all other keys.
+
+    A combination in which no number varies is a level line in all panels.
+
+    Args:
+        one: what was tried, with a number that varies.
+        words: what the score is called.
+    """
+    tried, panels = _scored(one), numbers_of(one)
+    drawn = {trial.number for lines in panels.values() for line in lines.values() for trial in line}
+    levels = {_named(trial.parameters): trial.score for trial in tried if trial.number not in drawn}
+    looks = line_looks([*dict.fromkeys(chain(*panels.values())), *levels])
+    entries: dict[str, Artist] = {}
+    with house_style():
+        figure = Figure(figsize=(1.2 + 3.0 * len(panels), 3.6), layout="constrained")
+        row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, (key, lines) in zip(row, panels.items(), strict=True):
+            for label, line in lines.items():
+                entries[label] = _line(axes, key, line, looks[label])
+            for label, score in levels.items():
+                colour = looks[label].style.colour
+                entries[label] = axes.axhline(score or 0.0, color=colour, linestyle=DASHES[2])
+            _number_axis(axes, {float(trial.parameters[key]) for trial in chain(*lines.values())})
+            axes.set_xlabel(key)
+            axes.grid(axis="y", color=FAINT, linewidth=0.4)
+        row[0].set_ylabel(words)
+        figure.legend(
+            entries.values(),
+            entries,
+            loc="outside lower left",
+            ncols=1 + len(panels),
+            frameon=False,
+            fontsize=SMALL_SIZE,
+        )
+    return figure
+
+
+def _line(axes: Axes, key: str, line: Sequence[Tried], look: LineLook) -> Artist:
+    bars = axes.errorbar(
+        [trial.parameters[key] for trial in line],
+        [trial.score or 0.0 for trial in line],
+        [trial.standard_error or 0.0 for trial in line],
+        color=look.style.colour,
+        marker=look.style.marker,
+        linestyle=DASHES[look.dashes],
+    )
+    line_of_bars: Artist = bars[0]
+    return line_of_bars
+
+
+def _number_axis(axes: Axes, values: Collection[float]) -> None:
+    """Ticks where the values are; a logarithmic axis where they are far apart."""
+    if min(values) > 0 and max(values) > 8 * min(values):
+        axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(sorted(values)))
+    axes.xaxis.set_major_formatter(_PLAIN)
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+Line = list[Tried]
+"""Trials that differ in one number, in its order."""
+
+
+def numbers_of(one: Searched) -> dict[str, dict[str, Line]]:
+    """For each number that varies, the lines along it by what all other keys are."""
+    tried = _scored(one)
+    keys = dict.fromkeys(key for trial in tried for key in trial.parameters)
+    return {key: lines for key in keys if (lines := _lines_along(key, tried))}
+
+
+def _scored(one: Searched) -> list[Tried]:
+    tried = sorted(one.trials, key=lambda trial: trial.number)
+    return [trial for trial in tried if trial.score is not None]
+
+
+def _lines_along(key: str, tried: Sequence[Tried]) -> dict[str, Line]:
+    lines: dict[str, Line] = {}
+    for trial in tried:
+        value = trial.parameters.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            lines.setdefault(_named(trial.parameters, key), []).append(trial)
+    return {
+        label: sorted(line, key=lambda trial: float(trial.parameters[key]))
+        for label, line in lines.items()
+        if len(line) > 1
+    }
+
+
+def _named(parameters: Parameters, but: str = "") -> str:
+    """The values of a configuration but that of one key, in words."""
+    words = []
+    for key, value in parameters.items():
+        name = key.rpartition(".")[2]
+        if key != but and value is not False:
+            given = value if isinstance(value, str) else f"{name} = {cell(value)}"
+            words.append(name if value is True else given)
+    return ", ".join(dict.fromkeys(words))
 
 
 def importance(table: pd.DataFrame) -> Figure:

@@ -292,9 +292,12 @@ def _pictures(
         Figure("cost", cost, f"Seconds of a run by {words}"),
     ]
     for one in scored:
-        stem = f"parallel-{re.sub(r'[^a-zA-Z0-9_.=-]+', '_', one.method)}"
+        stem = re.sub(r"[^a-zA-Z0-9_.=-]+", "_", one.method)
+        if results.table["kind"] == "grid" and figures.numbers_of(one):
+            alt = f"The score of {one.method} along each number, a line for the other settings"
+            shown.append(Figure(f"along-{stem}", partial(figures.along_numbers, one, words), alt))
         of_method = partial(figures.parallel, one, results.keys, words, direction)
-        shown.append(Figure(stem, of_method, f"All configurations of {one.method}"))
+        shown.append(Figure(f"parallel-{stem}", of_method, f"All configurations of {one.method}"))
     return shown
 
 
