@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 POINTS = 2_000
-"""Of a task, those that count; spread evenly over its points."""
+"""Of a task, at least so many count, and less than twice; spread evenly over its points."""
 
 _LEAST, _MOST, _STEPS = -3.0, 8.0, 111
 

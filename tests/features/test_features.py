@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from torch import nn
 
 from vcl_radial.errors import UserError
-from vcl_radial.features import Inputs, Patches, RandomReLU, Tangent
-from vcl_radial.nn import MLP
+from vcl_radial.features import Body, Inputs, Patches, RandomReLU, Tangent
+from vcl_radial.nn import MLP, WithHeads
 
 MAPS = [
     lambda: RandomReLU(Inputs(144), 30),
@@ -113,6 +114,37 @@ def test_the_filters_have_length_1_where_patches_are_white():
     whiten = (vectors * (values.clamp(min=0) + 0.1).rsqrt()) @ vectors.T
     lengths = torch.linalg.solve(whiten, features.filters).norm(dim=0)
     torch.testing.assert_close(lengths, torch.ones(5), rtol=0.05, atol=0.05)
+
+
+def test_filters_are_drawn_from_all_patches_of_the_images():
+    """As they are where every patch is copied first."""
+    torch.manual_seed(0)
+    features, x = Patches((2, 7, 6), 5, 3, 1), images(6, side=7, channels=2)[..., :6]
+    fitted(features, x)
+    draw = torch.Generator().manual_seed(int(features.seed))
+    standard = (x[torch.randperm(6, generator=draw)] - features.shift) / features.scale
+    patches = torch.nn.functional.unfold(standard, 3).transpose(1, 2).flatten(0, 1)
+    patches = patches[torch.randperm(len(patches), generator=draw)]
+    patches = patches - patches.mean(1, keepdim=True)
+    patches = patches / (patches.std(1, keepdim=True) + 0.3)
+    chosen = patches[torch.randperm(len(patches), generator=draw)[:5]] - patches.mean(0)
+    values, vectors = torch.linalg.eigh(torch.cov(patches.T).double())
+    whiten = ((vectors * (values.clamp(min=0) + 0.1).rsqrt()) @ vectors.T).float()
+    white = chosen @ whiten
+    expected = whiten @ (white / white.norm(dim=1, keepdim=True)).T
+    torch.testing.assert_close(features.filters, expected)
+
+
+@pytest.mark.parametrize("make", [Body, Tangent, lambda network: RandomReLU(Body(network), 20)])
+def test_a_body_normalises_by_its_averages_whatever_the_batch_and_the_mode(make):
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(144, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 6))
+    features = make(WithHeads(network, (144,), 2, posterior=None)).train()
+    x, averages = images().flatten(1), network[1].running_mean.clone()
+    with torch.no_grad():
+        whole, parts = fitted(features, x)(x), map(features, x.split(7))
+        torch.testing.assert_close(whole, torch.cat([*parts]))
+    assert torch.equal(network[1].running_mean, averages)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

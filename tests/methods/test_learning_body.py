@@ -232,7 +232,9 @@ def test_with_a_learner_it_goes_on_in_the_middle_of_a_task(name, tmp_path):
     assert torch.equal(whole.predictions(1), again.predictions(1))
 
 
-@pytest.mark.parametrize("name", ["joint", "bayes_linear", "deep_ensemble", "coreset_vcl"])
+@pytest.mark.parametrize(
+    "name", ["joint", "bayes_linear", "deep_ensemble", "coreset_vcl", "frozen_body"]
+)
 def test_a_learner_that_trains_no_single_network_task_by_task_is_refused(name):
     with pytest.raises(UserError, match=rf"options\.learner = '{name}' does not train one network"):
         learner(learner=name)

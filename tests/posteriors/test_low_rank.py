@@ -5,7 +5,7 @@ import torch
 from torch.distributions import LowRankMultivariateNormal, MultivariateNormal, kl_divergence
 
 from vcl_radial.errors import UserError
-from vcl_radial.posteriors import Gaussian, LowRank, Radial
+from vcl_radial.posteriors import Gaussian, LowRank, Radial, RadialLowRank
 
 SIZES = pytest.mark.parametrize(("D", "R"), [(5, 2), (1, 1), (4, 4), (3, 5), (4, 0)], ids=str)
 
@@ -154,6 +154,19 @@ def test_single_precision_keeps_the_divergence_where_the_precision_grows(grown, 
     for single, double in zip(*slopes, strict=True):
         largest = double.abs().max().item()
         torch.testing.assert_close(single.double(), double, rtol=0, atol=rtol * largest)
+
+
+@pytest.mark.parametrize("family", [LowRank, RadialLowRank])
+def test_a_group_that_has_diverged_is_nan_and_leaves_the_others_as_they_are(family):
+    """A loss that is no number is then seen where losses are looked at."""
+    whole = made(6, 2)
+    factor = whole.factor.clone()
+    factor[0, 0, 0] = torch.nan
+    broken, good = (family(whole.mean, whole.scale, f) for f in (factor, whole.factor))
+    drawn, expected = (q.sample(3, generator=seeded()) for q in (broken, good))
+    assert drawn[:, 0].isnan().all()
+    assert torch.equal(drawn[:, 1], expected[:, 1])
+    assert broken.entropy().isnan().tolist() == [True, False]
 
 
 def test_to_a_prior_of_another_kind_it_is_estimated():

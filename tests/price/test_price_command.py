@@ -55,6 +55,18 @@ def test_other_features_want_another_folder(tmp_path, capsys):
     command = ["price", "diabetes-sequence", "--to", str(tmp_path), "--set", "options.units=9"]
     assert main(command) == 1
     assert "results.csv.gz: has diabetes-sequence" in capsys.readouterr().err
+    # Of the stream too, not of the features alone.
+    command = ["price", "diabetes-sequence", "--to", str(tmp_path), *SMALL, "data.slices=3"]
+    assert main(command) == 1
+    assert "and not with" in (error := capsys.readouterr().err)
+    assert "data.slices=3" in error
+
+
+def test_a_commit_of_digits_stays_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("vcl_radial.runs.environment.loaded", lambda: "0123456789e1")
+    assert price(tmp_path) == 0
+    assert price(tmp_path, "--seeds", "2") == 0
+    assert "commit 0123456789e1" in (tmp_path / "README.md").read_text()
 
 
 def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):

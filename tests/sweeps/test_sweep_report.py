@@ -118,13 +118,13 @@ def test_a_grid_is_drawn_along_each_number_with_what_has_none_as_a_level():
     assert {
         key: {label: [t.number for t in line] for label, line in of.items()}
         for key, of in lines.items()
-    } == {"kl_weight": {"l2": [1, 0], "vcl, wide": [2, 3]}}
+    } == {"kl_weight": {"learner = l2": [1, 0], "learner = vcl, wide = True": [2, 3]}}
     (axes,) = along_numbers(one, "accuracy (%)").axes
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "kl_weight")
     assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == [
-        "l2",
-        "vcl, wide",
-        "none, kl_weight = 1.0",
+        "learner = l2",
+        "learner = vcl, wide = True",
+        "learner = none, kl_weight = 1.0",
     ]
     assert [list(line.get_ydata()) for line in axes.get_lines()] == [[81, 80], [82, 83], [84, 84]]
 

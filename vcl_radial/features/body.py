@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.features.base import Features
-from vcl_radial.nn import BayesianLinear, MultiHead, SingleHead, VariationalWeights
+from vcl_radial.nn import BayesianLinear, SingleHead, VariationalWeights
+from vcl_radial.nn.heads import first_head
 from vcl_radial.nn.weights import at_means
 
 _LINEAR = nn.Linear | BayesianLinear
@@ -29,14 +30,19 @@ class Body(Features):
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
-        self.taken = _first_head(network)
+        self.taken = _linear_head(network)
         self.size = self.taken.in_features
         network.head = _NoHead()
         self.body = network
+        super().train(False)
 
     def forward(self, x: Tensor) -> Tensor:
         """`[B, D]`."""
         return at_mean(self.body, x)
+
+    def train(self, mode: bool = True) -> Self:
+        """Stay as in evaluation: a batch normalisation has its averages, dropout drops nothing."""
+        return super().train(False)
 
 
 class FirstTaskBody(Body):
@@ -53,6 +59,7 @@ class FirstTaskBody(Body):
     def __init__(self, network: nn.Module) -> None:
         super().__init__(network)
         self.register_buffer("held", torch.tensor(False))
+        self.train()
 
     def outputs(self, x: Tensor) -> Tensor:
         """What the head that was taken away says of inputs, `[B, C]`."""
@@ -71,7 +78,7 @@ class FirstTaskBody(Body):
 
     def train(self, mode: bool = True) -> Self:
         """Go to training, where the body is not held."""
-        return super().train(mode and not self.held)
+        return nn.Module.train(self, mode and not self.held)
 
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)
@@ -90,12 +97,9 @@ def at_mean(body: nn.Module, x: Tensor) -> Tensor:
     return features.detach()
 
 
-def _first_head(network: nn.Module) -> nn.Linear | BayesianLinear:
+def _linear_head(network: nn.Module) -> nn.Linear | BayesianLinear:
     """The layer of a network with one head, or the first task's."""
-    head: Any = getattr(network, "head", None)
-    if isinstance(head, SingleHead) and isinstance(head.output, _LINEAR):
-        return head.output
-    if isinstance(head, MultiHead) and isinstance(layer := head.head(0), _LINEAR):
+    if isinstance(layer := first_head(network), _LINEAR):
         return layer
     raise UserError(
         "options.features: the network has no body with linear heads: choose 'inputs', "

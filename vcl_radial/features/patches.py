@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, conv2d, unfold
+from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, conv2d
 
 from vcl_radial.errors import UserError
 from vcl_radial.features.base import Features, InputsOf
@@ -84,8 +84,13 @@ class Patches(Features):
         draw = torch.Generator().manual_seed(int(self.seed))
         images = images[torch.randperm(len(images), generator=draw)[:IMAGES]]
         shift, scale = images.mean(), images.std().clamp(min=1e-6)
-        patches = unfold((images - shift) / scale, self.patch).transpose(1, 2).flatten(0, 1)
-        patches = _normalised(patches[torch.randperm(len(patches), generator=draw)[:PATCHES]])
+        # A view of all patches, of which some are copied.
+        every = ((images - shift) / scale).unfold(2, self.patch, 1).unfold(3, self.patch, 1)
+        every = every.permute(0, 2, 3, 1, 4, 5)
+        n, high, wide = every.shape[:3]
+        at = torch.randperm(n * high * wide, generator=draw)[:PATCHES]
+        patches = every[at // (high * wide), at // wide % high, at % wide].flatten(1)
+        patches = _normalised(patches)
         count = self.filters.shape[1]
         if len(patches) < count:
             raise UserError(

@@ -16,8 +16,9 @@ and a new point of class c is Student-t, of nu - D + 1 degrees of freedom. By Ba
 
 with beta what `vcl_radial.calibration` learns from every point's prediction by all others: features
 are no Gaussians, and at beta = 1 such a model is far too certain. The mean m_0 is that of the first
-task's features, and its lambda is the one that makes them most likely. As streaming discriminant
-analysis (Hayes and Kanan 2020), but for the prior, and for the test points' unknown means.
+task's features, and its lambda, from e^-12 to e^16, is the one that makes them most likely. As
+streaming discriminant analysis (Hayes and Kanan 2020), but for the prior, and for the test points'
+unknown means.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import one_hot
 
 from vcl_radial.methods.exact_head import ExactHead
@@ -130,13 +131,13 @@ class Discriminant:
         """
         points, means = self.whitened(phi)
         of_class = one_hot(y, len(means)).bool()
-        away = points[:, None] - means  # `[n, C, D]`
-        u = away[of_class]
+        u = points - means[y]
         kappa = self.kappas[y]
         a, length = kappa / (kappa - 1), u.square().sum(1)
-        along = torch.einsum("ncd,nd->nc", away, u)
+        at = u @ means.T
+        along = length[:, None] + at.gather(1, y[:, None]) - at  # (x - m_c)'u
         left = (1 - a * length).clamp(min=1e-12)
-        squares = away.square().sum(2) + (a / left)[:, None] * along.square()
+        squares = torch.cdist(points, means).square() + (a / left)[:, None] * along.square()
         squares[of_class] = a.square() * length / left
         kappas = self.kappas - of_class.double()
         return self._log_joint(squares, kappas, self.degrees - 1)
@@ -181,9 +182,6 @@ class BayesDiscriminant(FixedFeatureMethod):
     """
 
     likelihoods = frozenset({"categorical"})
-
-    def __init__(self, network: nn.Module, **settings: Any) -> None:
-        super().__init__(network, **settings)
 
     def make_head(self, size: int, outputs: int) -> DiscriminantHead:
         """A head that has seen nothing."""

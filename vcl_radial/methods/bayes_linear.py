@@ -163,22 +163,27 @@ def quadratic(root: Tensor, phi: Tensor) -> Tensor:
     return squares
 
 
+def residual(sums: Sums, root: Tensor) -> Tensor:
+    """S = sum |y|^2 - tr(B' P^-1 B), B = sum phi y', at a root of P = alpha I + sum phi phi'."""
+    left = sums.squares - (sums.cross * torch.cholesky_solve(sums.cross, root)).sum()
+    return left.clamp(min=0)  # rounding may take the last of a perfect fit below 0
+
+
 def prior_precision(sums: Sums, prior: NormalGamma) -> float:
     """The alpha of a prior N(0, 1 / (tau alpha)) of all weights that makes the targets most likely.
 
     log p(Y | alpha) = C/2 (D log alpha - log |P|) - (shape + n C / 2) log(rate + S / 2) + constant,
-    P = alpha I + sum phi phi',   S = sum |y|^2 - tr(B' P^-1 B),   B = sum phi y'
+    P = alpha I + sum phi phi',   S the `residual`
     """
-    squared, cross = sums.squared, sums.cross
-    d, outputs = cross.shape
+    d, outputs = sums.cross.shape
 
     def evidence(log_alpha: float) -> float:
-        root = torch.linalg.cholesky(squared + math.exp(log_alpha) * torch.eye(d).to(squared))
-        left = sums.squares - (cross * torch.cholesky_solve(cross, root)).sum()
+        ridge = math.exp(log_alpha) * torch.eye(d).to(sums.squared)
+        root = torch.linalg.cholesky(sums.squared + ridge)
         volume = d * log_alpha - 2 * root.diagonal().log().sum()
         weight = prior.shape + sums.count * outputs / 2
-        # Rounding may take the last of a perfect fit below 0.
-        return float(outputs / 2 * volume - weight * (prior.rate + left.clamp(min=0) / 2).log())
+        misfit = (prior.rate + residual(sums, root) / 2).log()
+        return float(outputs / 2 * volume - weight * misfit)
 
     return math.exp(most_likely(evidence))
 
@@ -222,8 +227,9 @@ class ConjugateHead(ExactHead[NormalGamma]):
 class BayesLinear(FixedFeatureMethod):
     """Carry the exact posterior of the weights and of the noise of a linear model forward.
 
-    Memory is D^2 numbers in float64 (32 MB for 2,000 features, 800 MB for 10,000), the time of a
-    task D^2 for each point and D^3 once.
+    A posterior is D^2 numbers in float64 (32 MB for 2,000 features, 800 MB for 10,000); in memory
+    they are twice as many, with the root, and while a task is learned six times. The time of a task
+    is D^2 for each point and D^3 once.
 
     Args:
         network: as in `FixedFeatureMethod`.

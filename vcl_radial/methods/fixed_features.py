@@ -32,6 +32,7 @@ from vcl_radial.methods.base import MakeOptimizer, Method, WarmUp
 from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights, WithHeads
+from vcl_radial.nn.heads import first_head
 
 ROWS = 2_048
 """Points whose features are joined at a time, at least a batch."""
@@ -357,14 +358,9 @@ def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
 
 def _outputs(network: nn.Module) -> int:
     """How many outputs a network has."""
-    head = getattr(network, "head", None)
-    if isinstance(head, MultiHead):
-        layer: Any = head.head(0)
-    elif isinstance(head, SingleHead):
-        layer = head.output
-    else:
-        layers = [m for m in network.modules() if isinstance(m, nn.Linear)]
-        layer = layers[-1] if layers else None
+    layer = first_head(network)
+    if layer is None:
+        layer = next((m for m in reversed([*network.modules()]) if isinstance(m, nn.Linear)), None)
     return int(getattr(layer, "out_features", 1))
 
 

@@ -101,7 +101,7 @@ class LearningBody(BayesLinear):
         self.learner, self.from_start = learner, from_start
         self.takes_posterior = learner is not None
         super().__init__(network, features="first-task-body", **settings)
-        self.anchor = self._body_of_now() if propagate else None
+        self.anchor = self._body_of_now() if propagate and self.learner is not None else None
         """The body as it was where the last task ended, from which the posterior is moved."""
         self.learned = False
         """Whether a task has ended."""
@@ -143,7 +143,7 @@ class LearningBody(BayesLinear):
 
     def learn_heads(self, task: Task) -> None:
         """Move what the heads have carried to the features of now, and learn the task's points."""
-        if self.learned and self.anchor is not None and self.learner is not None:
+        if self.learned and self.anchor is not None:
             change = self._change(self.anchor)
             heads = [m for m in self.network.modules() if isinstance(m, ConjugateHead)]
             for head in heads:
@@ -190,6 +190,7 @@ def _trains_one_network(cls: type[Any]) -> bool:
         issubclass(cls, Method)
         and not issubclass(cls, FixedFeatureMethod)
         and not cls.needs_whole_stream
+        and not hasattr(cls, "frozen")  # a body that is released would be free again
         and (cls.select, cls.predictor) == (Method.select, Method.predictor)
     )
 

@@ -79,6 +79,14 @@ class SingleHead(nn.Module):
         return logits
 
 
+def first_head(network: nn.Module) -> nn.Module | None:
+    """The output layer of a network with one head, or of the first task; None of other networks."""
+    head = getattr(network, "head", None)
+    if isinstance(head, MultiHead):
+        return head.head(0)
+    return head.output if isinstance(head, SingleHead) else None
+
+
 def make_heads(
     features: int, classes: int, *, multi_head: bool, posterior: LayerSettings | None
 ) -> MultiHead | SingleHead:

@@ -70,11 +70,6 @@ class Correlated(Posterior):
             )
         self._known_root: Tensor | None = None
 
-    @property
-    def rank(self) -> int:
-        """R, the number of rows of the factor."""
-        return self.factor.shape[-2]
-
     @abstractmethod
     def white_noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times e, shape [n, ..., D], without gradient: the noise at a factor of 0."""
@@ -167,9 +162,10 @@ def identity(like: Tensor) -> Tensor:
 
 
 def cholesky(matrix: Tensor) -> Tensor:
-    """L of I + matrix = L L'."""
-    root: Tensor = torch.linalg.cholesky(matrix + identity(matrix))
-    return root
+    """L of I + matrix = L L'; NaN where there is none, as of a factor that has diverged."""
+    root, fault = torch.linalg.cholesky_ex(matrix + identity(matrix))
+    filled: Tensor = root.masked_fill((fault != 0)[..., None, None], torch.nan)
+    return filled
 
 
 def log_det(root: Tensor) -> Tensor:

@@ -63,9 +63,7 @@ class Radial(Posterior):
 
         H = sum log scale + 1/2 - (D - 1)(gamma + log 2)/2 - log sqrt(2/pi) + log S_D
         """
-        D = self.group_size
-        constant = 0.5 + (D - 1) * EXPECTED_LOG_RADIUS - log_normaliser(D)
-        return (self._sum_log_scale() + constant).to(self.scale.dtype)
+        return (self._sum_log_scale() + unit_entropy(self.group_size)).to(self.scale.dtype)
 
     @classmethod
     def kl_gradients(
@@ -89,8 +87,7 @@ class Radial(Posterior):
         D = self.group_size
         a, s = self._in_units_of(prior)
         squares = a.square().sum(-1, dtype=torch.float64) + s.square().mean(-1, dtype=torch.float64)
-        constant = D / 2 * math.log(2 * math.pi) - 0.5 - (D - 1) * EXPECTED_LOG_RADIUS
-        constant += log_normaliser(D)
+        constant = D / 2 * math.log(2 * math.pi) - unit_entropy(D)
         return (squares / 2 - s.log().sum(-1, dtype=torch.float64) + constant).to(a.dtype)
 
     def _kl_to_radial(self, prior: Radial) -> Tensor:
@@ -111,6 +108,11 @@ def radial_noise(q: Posterior, n: int, generator: torch.Generator | None = None)
 def quadratic_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """Gradients of -sum log s + (||a||^2 + mean(s^2)) / 2: a and s/D - 1/s."""
     return [(a, s.div(s.shape[-1]).sub_(s.reciprocal())) for a, s in pairs]
+
+
+def unit_entropy(D: int) -> float:
+    """The entropy of a group of unit scales, in nats: 1/2 + (D - 1) E log |r| - log normaliser."""
+    return 0.5 + (D - 1) * EXPECTED_LOG_RADIUS - log_normaliser(D)
 
 
 def log_normaliser(D: int) -> float:

@@ -38,9 +38,9 @@ from torch.autograd.function import once_differentiable
 from vcl_radial.posteriors.base import Posterior, Prior, Scale
 from vcl_radial.posteriors.correlated import Correlated, no_factor
 from vcl_radial.posteriors.gaussian import Gaussian
-from vcl_radial.posteriors.log_radius import EXPECTED_LOG_RADIUS, log_radius_gain, mills_ratio
+from vcl_radial.posteriors.log_radius import log_radius_gain, mills_ratio
 from vcl_radial.posteriors.low_rank import LowRank, low_rank_kl_and_excess, of_rank
-from vcl_radial.posteriors.radial import Radial, log_normaliser, radial_noise
+from vcl_radial.posteriors.radial import Radial, log_normaliser, radial_noise, unit_entropy
 
 
 class RadialLowRank(Correlated):
@@ -89,9 +89,8 @@ class RadialLowRank(Correlated):
 
         H = sum log scale - (log det M) / 2 + 1/2 + (D - 1) E log |r| - log sqrt(2/pi) + log S_D
         """
-        D = self.group_size
-        constant = 0.5 + (D - 1) * EXPECTED_LOG_RADIUS - log_normaliser(D)
-        return (self._sum_log_scale() + constant - self._log_det() / 2).to(self.scale.dtype)
+        of_radius = unit_entropy(self.group_size)
+        return (self._sum_log_scale() + of_radius - self._log_det() / 2).to(self.scale.dtype)
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
         """To a Gaussian, or one of low rank; else None.
@@ -106,8 +105,7 @@ class RadialLowRank(Correlated):
         D = self.group_size
         assert isinstance(prior, Posterior)
         gaussian, excess = low_rank_kl_and_excess(*self._in_units_of(prior), self.factor, theirs)
-        constant = D / 2 * math.log(2 * math.pi) - (D - 1) * EXPECTED_LOG_RADIUS
-        constant += log_normaliser(D)
+        constant = D / 2 * math.log(2 * math.pi) + 0.5 - unit_entropy(D)
         return gaussian - excess * ((D - 1) / (2 * D)) + constant
 
     def kl_monte_carlo(

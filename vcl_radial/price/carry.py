@@ -24,6 +24,7 @@ from vcl_radial.methods.bayes_linear import (
     Sums,
     prior_precision,
     quadratic,
+    residual,
 )
 from vcl_radial.price.radial import RadialShape
 from vcl_radial.price.scores import Prediction
@@ -51,15 +52,13 @@ class Model:
     def of(cls, first: Sums) -> Model:
         """With the alpha that makes the targets of the first task most likely, and tau's mean then.
 
-        tau = (shape + n C / 2) / (rate + S / 2),   S = sum |y|^2 - tr(B' (alpha I + G)^-1 B)
+        tau = (shape + n C / 2) / (rate + S / 2),   S the `residual`
         """
         d, outputs = first.cross.shape
         alpha = prior_precision(first, NormalGamma.prior(d, 1.0, *NOISE, outputs=outputs))
-        precision = first.squared + alpha * torch.eye(d).to(first.squared)
-        left = first.squares - (first.cross * torch.linalg.solve(precision, first.cross)).sum()
+        root = torch.linalg.cholesky(first.squared + alpha * torch.eye(d).to(first.squared))
         shape, rate = NOISE
-        # Rounding may take the last of a perfect fit below 0.
-        noise = (shape + first.count * outputs / 2) / (rate + float(left.clamp(min=0)) / 2)
+        noise = (shape + first.count * outputs / 2) / (rate + float(residual(first, root)) / 2)
         return cls(d, outputs, alpha, noise)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,15 @@ def price_all(
     ]
     make_folder(to)
     for spec, seed in planned:
-        stream, of_stream = name_of(spec), _settings(spec)
+        stream, of_stream = name_of(spec), _settings(spec, settings)
         if _is_there(read(to), stream, seed, of_stream, to):
             continue
         started = time.perf_counter()
         lines = measure(stream_of(spec, data_dir), seed, lambda line: print(line, flush=True))
         spent = round(time.perf_counter() - started, 1)
         command = _command(spec.benchmark, settings)
-        origin = (command, of_stream, environment.loaded(), environment.processor(), spent)
+        commit = environment.loaded() or "unknown"
+        origin = (command, of_stream, commit, environment.processor(), spent)
         _add(to, [line | dict(zip(ORIGIN, origin, strict=True)) for line in lines])
     write_page(to)
 
@@ -97,7 +98,7 @@ def read(to: Path) -> pd.DataFrame:
     """
     path = to / RESULTS
     try:
-        table = pd.read_csv(path, keep_default_na=False, na_values=["nan"])
+        table = pd.read_csv(path, keep_default_na=False, na_values=["nan"], dtype={"commit": str})
         return table[[*COLUMNS, *ORIGIN]]
     except FileNotFoundError:
         return pd.DataFrame(columns=[*COLUMNS, *ORIGIN])
@@ -128,11 +129,16 @@ def _command(benchmark: str, settings: dict[str, Any]) -> str:
     return f"vcl-radial price {benchmark}" + (f" --set {keys}" if keys else "")
 
 
-def _settings(spec: Any) -> str:
-    """The features, as text."""
+def _settings(spec: Any, settings: dict[str, Any]) -> str:
+    """The features and all other keys that were set, as text."""
+    given = {key: value for key, value in settings.items() if not key.startswith("options.")}
     if spec.TRACK == "retinopathy":
-        return FEATURES
-    return " ".join(f"{key}={value}" for key, value in sorted(spec.recipe.options.items()))
+        return " ".join([FEATURES, *_pairs(given)])
+    return " ".join([*_pairs(spec.recipe.options), *_pairs(given)])
+
+
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in sorted(values.items())]
 
 
 def _is_there(table: pd.DataFrame, stream: str, seed: int, settings: str, to: Path) -> bool:

@@ -91,19 +91,21 @@ def measure(
     exact = exactly(stream, model)
     lines: list[dict[str, Any]] = []
     for shape, weights, posteriors in _sequences(stream, model):
-        of_shape = []
+        of_lines: list[dict[str, Any]] = []
+        kept: dict[float, Sequence[Carried | CarriedRadial]] = {}
         for weight in weights:
-            after = list(posteriors(weight))
-            of_shape.append((after, _line(stream, model, exact[-1], after, weight)))
-        _choose([line for _, line in of_shape], stream)
+            kept[weight] = list(posteriors(weight))
+            of_lines.append(_line(stream, model, exact[-1], kept[weight], weight))
+            # Of the others the line is all that is needed, and a posterior may have D x D numbers.
+            kept = {w: kept[w] for w in _marked(of_lines, stream) if w in kept}
         common = {"stream": stream.name, "seed": seed, "scored_by": stream.score}
         common["shape"] = shape.name
         common["bytes"] = NUMBER_BYTES * (model.d * model.outputs + _numbers(shape, model))
-        for after, line in of_shape:
-            marked = of_classes and (line["chosen"] or line["weight"] == 1)
-            whole = line | common | (_certainty(stream, after) if marked else {})
+        for line in of_lines:
+            after = kept.get(line["weight"]) if of_classes else None
+            whole = line | common | ({} if after is None else _certainty(stream, after))
             lines.append({column: whole[column] for column in COLUMNS})
-        best = next(line for _, line in of_shape if line["chosen"] in ("two tasks", "both"))
+        best = next(line for line in of_lines if line["chosen"] in ("two tasks", "both"))
         say(
             f"{stream.name} seed {seed}  {shape.name}: {best['score']:.3g} at weight "
             f"{best['weight']:g}, KL {best['kl']:.3g} nats"
@@ -166,14 +168,21 @@ def _line(
     }
 
 
-def _choose(lines: Sequence[dict[str, Any]], stream: LinearStream) -> None:
-    """Mark the weights that are best by two tasks and by the end; of equals the smallest."""
+def _marked(lines: Sequence[dict[str, Any]], stream: LinearStream) -> set[float]:
+    """Mark the weights that are best by two tasks and by the end; of equals the smallest.
+
+    Returns:
+        These two, and 1.
+    """
     sign = 1 if SCORES[stream.score].higher_is_better else -1
+    for line in lines:
+        line["chosen"] = ""
     by_two = max(lines, key=lambda line: sign * line["two_tasks"])
     by_end = max(lines, key=lambda line: sign * line["score"])
     by_two["chosen"], by_end["chosen"] = "two tasks", "oracle"
     if by_two is by_end:
         by_two["chosen"] = "both"
+    return {by_two["weight"], by_end["weight"], 1.0}
 
 
 def _certainty(stream: LinearStream, after: Sequence[Carried | CarriedRadial]) -> dict[str, float]:

@@ -83,7 +83,7 @@ def _images(spec: Any, data_dir: Path | None) -> LinearStream:
     def part(task: int, split: Any) -> Rows:
         return stream.inputs(task, split), stream.labels(task, split)
 
-    model.features.fit(lambda: iter([part(0, "train")[0]]))
+    model.features.fit(lambda: (x for x, _ in _pieces(*part(0, "train"))))
     tasks = [
         _task(
             name,
@@ -113,7 +113,7 @@ def _table(spec: Any, data_dir: Path | None) -> LinearStream:
         model: Any = make_method(recipe, network, likelihood=Gaussian()).network
         in_order = [rows[torch.randperm(len(rows))] for rows in slices(x, spec.data.slices or 1)]
     parts = [rows.tensor_split([max(1, round(HELD_OUT * len(rows)))]) for rows in in_order]
-    model.features.fit(lambda: iter([x[parts[0][1]]]))
+    model.features.fit(lambda: torch.split(x[parts[0][1]], _ROWS))
     test = _joined(model, _pieces(lanes.test.x[0], lanes.test.y[0]))
     tasks = [
         _task(

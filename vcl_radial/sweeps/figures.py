@@ -214,14 +214,12 @@ def _lines_along(key: str, tried: Sequence[Tried]) -> dict[str, Line]:
 
 
 def _named(parameters: Parameters, but: str = "") -> str:
-    """The values of a configuration but that of one key, in words."""
-    words = []
-    for key, value in parameters.items():
-        name = key.rpartition(".")[2]
-        if key != but and value is not False:
-            given = value if isinstance(value, str) else f"{name} = {cell(value)}"
-            words.append(name if value is True else given)
-    return ", ".join(dict.fromkeys(words))
+    """A configuration but for one key, in words."""
+    return ", ".join(
+        f"{key.rpartition('.')[2]} = {cell(value)}"
+        for key, value in parameters.items()
+        if key != but
+    )
 
 
 def importance(table: pd.DataFrame) -> Figure:

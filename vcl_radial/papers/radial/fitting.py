@@ -39,8 +39,8 @@ def fit(network: nn.Module, x: Tensor, y: Tensor, recipe: Recipe) -> Iterator[in
     Between two epochs the network is as any other: it can be measured, and draws its own weights.
 
     Args:
-        network: maps inputs `[B, D]` to logits `[B, C]` under a fresh draw of the weights.
-        x: inputs `[N, D]`.
+        network: maps inputs `[B, ...]` to logits `[B, C]` under a fresh draw of the weights.
+        x: inputs `[N, ...]`.
         y: labels `[N]`.
         recipe: how to train.
 
