@@ -45,7 +45,7 @@ def write(runs: Sequence[FinishedRun], place: Path, more: Mapping[str, str]) -> 
     tables: dict[str, list[str]] = defaultdict(list)
     for number, run in enumerate(runs):
         for name, table in run.tables.items():
-            head, *lines = table.to_csv(index=False).splitlines()
+            head, *lines = table.to_csv(index=False, float_format=_rounded).splitlines()
             numbered = [f"{number},{line}" for line in lines]
             tables[name] += numbered if tables[name] else [f"run,{head}", *numbered]
     texts = {f"evidence-{name}.csv": "\n".join(lines) + "\n" for name, lines in tables.items()}
@@ -91,6 +91,11 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
         words = " ".join(str(error).split())
         raise DataError(f"{place / FILE}: cannot be read ({words}); write it again") from None
     return folders
+
+
+def _rounded(value: float) -> str:
+    """In twelve digits, for fewer bytes; with fewer digits ties in tests over seeds would break."""
+    return repr(float(f"{value:.12g}"))
 
 
 def packed(text: str) -> bytes:
