@@ -35,7 +35,7 @@ SIZE, QUICK_SIZE = 64, 32
 PATIENTS, QUICK_PATIENTS = 1000, 40
 """Of drawn pictures, where no data folder is named."""
 INITIAL_RHO = -6.0
-FULL = Recipe(epochs=192, batch_size=64, learning_rate=1e-3, rho_learning_rate=1e-3, samples=4)
+FULL = Recipe(epochs=96, batch_size=64, learning_rate=2e-3, rho_learning_rate=2e-3, samples=4)
 QUICK = Recipe(epochs=24, batch_size=16, learning_rate=2e-2, rho_learning_rate=2e-2, samples=1)
 _STAGES, _QUICK_STAGES = 24, 12
 _DRAWS, _DISTANCES = 8, 128
