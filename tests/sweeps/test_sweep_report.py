@@ -27,7 +27,7 @@ SEARCH = {
     "batch_size": {"low": 8, "high": 64},
     "hidden": [[8], [8, 16]],
     "drop_last": [True, False],
-    "options.strength": {"choices": [1.0, 2.0], "when": {"drop_last": True}},
+    "options.heads": {"choices": [True, False], "when": {"drop_last": True}},
 }
 CHANGES = {
     "method": "l2",
@@ -57,7 +57,7 @@ def test_what_is_read_is_what_was_tried(swept) -> None:
     study, path = swept
     (one,) = read_results(path).searched
     assert len(one.trials) == len(study.trials) == 8
-    assert any("options.strength" not in trial.parameters for trial in one.trials)
+    assert any("options.heads" not in trial.parameters for trial in one.trials)
     for trial in one.trials:
         assert trial.parameters == study.trials[trial.number].parameters
         assert trial.score == study.results[trial.number].score

@@ -1,3 +1,4 @@
+import json
 import math
 
 import optuna
@@ -89,6 +90,36 @@ def test_a_grid_is_all_combinations_once_and_conditions_thin_it_out() -> None:
     found = [(p["posterior"], p.get("grouping"), p["batch_size"]) for p in drawn(plan, plan.trials)]
     assert len(found) == len(set(found)) == 6
     assert set(found) == {(*pair, size) for pair in expected for size in (2, 3)}
+
+
+def test_examples_have_every_value_of_every_key_where_it_is_searched() -> None:
+    search = {
+        "grouping": {"choices": ["layer", "unit"], "when": {"posterior": "radial"}},
+        "posterior": ["radial", "gaussian"],
+        "learning_rate": {"low": 1e-3, "high": 1e-1, "log": True},
+        "batch_size": [2, 3, 4],
+    }
+    (plan,) = plans_of(method="radial-vcl", fixed={"epochs": 1}, search=search)
+    examples = plan.space.examples()
+    assert len(examples) == len({json.dumps(example) for example in examples}) == 6
+    for key, values in (
+        ("posterior", {"radial", "gaussian"}),
+        ("learning_rate", {1e-3, 1e-1}),
+        ("batch_size", {2, 3, 4}),
+    ):
+        assert {example[key] for example in examples} == values
+    of_radial = [example for example in examples if "grouping" in example]
+    assert {example["posterior"] for example in of_radial} == {"radial"}
+    assert {example["grouping"] for example in of_radial} == {"layer", "unit"}
+
+
+def test_an_option_that_a_condition_brings_is_checked_before_any_run() -> None:
+    search = {
+        "options.temperature": {"choices": [1.0], "when": {"batch_size": 3}},
+        "batch_size": [2, 3],
+    }
+    with pytest.raises(UserError, match="unknown option 'temperature' of strategy = 'l2'"):
+        plans_of(method="l2", fixed={"epochs": 1}, search=search)
 
 
 def test_a_condition_may_name_the_method_the_stream_or_several_values() -> None:

@@ -13,6 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -93,7 +94,7 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
     return folders
 
 
-def _rounded(value: float) -> str:
+def _rounded(value: Any) -> str:
     """In twelve digits, for fewer bytes; with fewer digits ties in tests over seeds would break."""
     return repr(float(f"{value:.12g}"))
 

@@ -191,7 +191,21 @@ class Space:
         """All configurations of a space of choices; the last key goes fastest."""
         return list(self._combinations(list(self.keys), {}))
 
-    def _combinations(self, keys: Sequence[str], chosen: Parameters) -> Iterator[Parameters]:
+    def examples(self) -> list[Parameters]:
+        """Configurations that together have all extremes of every key, wherever it is searched.
+
+        All combinations of the keys that conditions name, with one extreme after another of the
+        rest.
+        """
+        extremes = max((len(what.extremes()) for what in self.keys.values()), default=1)
+        of_all = (self._combinations([*self.keys], {}, place) for place in range(extremes))
+        distinct = {json.dumps(encoded(each)): each for of_one in of_all for each in of_one}
+        return [*distinct.values()]
+
+    def _combinations(
+        self, keys: Sequence[str], chosen: Parameters, place: int | None = None
+    ) -> Iterator[Parameters]:
+        """With a place, keys that no condition names have the extreme there alone."""
         if not keys:
             yield chosen
             return
@@ -200,10 +214,13 @@ class Space:
         values = {**self.base, **chosen}
         if what.holds(values):
             case = what.case(values)[1] if isinstance(what, Cases) else what
-            for choice in case.extremes():
-                yield from self._combinations(rest, {**chosen, first: choice})
+            choices = case.extremes()
+            if place is not None and not any(first in key.when for key in self.keys.values()):
+                choices = [choices[place % len(choices)]]
+            for choice in choices:
+                yield from self._combinations(rest, {**chosen, first: choice}, place)
         else:
-            yield from self._combinations(rest, chosen)
+            yield from self._combinations(rest, chosen, place)
 
 
 def key_of(name: str) -> str:

@@ -275,16 +275,7 @@ def _check_values(plan: Plan) -> None:
                 )
         for value in what.extremes():
             run({key: value})
-    if not any(what.when for what in sweep.search.values()):
-        # A run has a value of every key; with conditions, which keys it has depends on others.
-        first = {key: what.extremes()[0] for key, what in sweep.search.items()}
-        track.check_runs(
-            [
-                run({**first, key: value})
-                for key, what in sweep.search.items()
-                for value in what.extremes()
-            ]
-        )
+    track.check_runs([run(parameters) for parameters in plan.space.examples()])
 
 
 def _run(
