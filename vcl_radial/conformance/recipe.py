@@ -48,6 +48,7 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
             f"unknown method {target!r}; the nearest is {nearest!r} (or give "
             "'package.module:Class', or the path of a recipe's .toml file)"
         )
+    _validated(target, recipe)  # with sizes of its own, which are not those of the check
     recipe |= SIZES
     options = dict(recipe["options"]) if isinstance(recipe.get("options"), dict) else {}
     for key, value in (settings or {}).items():
@@ -59,6 +60,10 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
             recipe[key] = value
     if options:
         recipe["options"] = options
+    return _validated(target, recipe)
+
+
+def _validated(target: str, recipe: Mapping[str, Any]) -> Recipe:
     run = {"benchmark": "check", "method": target, "seed": 0}
     tables = {**run, "stream": {"dataset": "digits"}, "recipe": recipe}
     return validated(Run, tables, f"check x {target}").recipe

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from vcl_radial.errors import Diverged
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.nn import variational_weights
+from vcl_radial.predict import own_randomness
 from vcl_radial.schedules import set_rates
 
 
@@ -18,6 +22,32 @@ def selected(method: Method, points: Batch) -> Batch:
     """Those of all points of a task that a method trains on; asked before the task begins."""
     rows = method.select(lambda: points)
     return points if rows is None else points.at(rows)
+
+
+def check_kl(method: Method, name: str = "", *, heads: str = "self.heads") -> None:
+    """See that a posterior that is trained has its KL in the objective; before a first task.
+
+    Args:
+        method: whose task has begun.
+        name: of the user's class, by default that of the method.
+        heads: what the class calls the heads that are trained.
+
+    Raises:
+        UserError: it is 0 where it starts; names the class and the mend.
+    """
+    if not list(variational_weights(method.network, [])):
+        return
+    given: Any = None
+    loss_value, method.loss_value = method.loss_value, True
+    with suppress(Exception), torch.no_grad(), own_randomness(0, method.device):
+        given = method.penalty()
+    method.loss_value = loss_value
+    if isinstance(given, int | float | Tensor) and not float(given):
+        raise UserError(
+            f"{name or type(method).__name__} trains a network with a posterior, and its penalty() "
+            "has no KL to the prior: set posterior = 'none', or add kl_divergence(self.network, "
+            f"{heads}) of vcl_radial.nn"
+        )
 
 
 def warm_up(
@@ -67,6 +97,8 @@ class TaskLoop:
         """Of the last step, in nats per point."""
         method.network.train()
         method.begin_task(task)
+        if task.number == 0:
+            check_kl(method)
         self._start()
 
     def _start(self) -> None:

@@ -100,7 +100,9 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
     A name is that of a shipped one, or for a method that of an installed package's, whose recipe
     lies beside its class, and has its strategy unless it says so itself. A method that has no TOML
     in a track is that of the default track, trained by the track's own defaults and by what was
-    tuned for the track's benchmarks. Modules that a user's own file names are sought beside it.
+    tuned for the track's benchmarks. A user's own file serves all tracks: keys of other tracks'
+    recipes are left out, such as `epochs` where steps are counted. Modules that it names are sought
+    beside it.
 
     Args:
         kind: of the TOML.
@@ -125,6 +127,9 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
         raise UserError(f"{path}: not valid TOML: {error}") from None
     if name.endswith(".toml"):
         outside.seek_beside(path)
+        if kind == "method":
+            of_others = _keys_of_others(track)
+            table = {key: value for key, value in table.items() if key not in of_others}
         return Entry(path.stem, path, table)
     if kind == "method" and path.parent != folder(kind, track):
         # A package's recipe is one of the method that it is offered for.
@@ -133,6 +138,12 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
             keys = {"description", "tuned", *_recipe_keys(track)} & {*_WHAT_A_METHOD_IS}
             table = {key: value for key, value in table.items() if key in keys}
     return Entry(path.stem, path, table)
+
+
+def _keys_of_others(track: str) -> Collection[str]:
+    """The keys that recipes of other tracks have, and those of a track have not."""
+    of_others = {key for other in tracks.names() for key in _recipe_keys(other)}
+    return of_others - {*_recipe_keys(track)}
 
 
 def _recipe_keys(track: str) -> Collection[str]:

@@ -15,7 +15,7 @@ from avalanche.core import SupervisedPlugin
 from torch import Tensor
 
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.nn import variational_weights
+from vcl_radial.methods.loop import check_kl
 from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.base import ContinualStrategy
 
@@ -39,20 +39,9 @@ class Upkeep(SupervisedPlugin):
     def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
         """Look at the objective before the first task: a posterior needs its KL in it."""
         own_loss = type(strategy).criterion is not ContinualStrategy.criterion
-        if own_loss or _task(strategy) > 1 or not list(variational_weights(strategy.network, [])):
-            return
-        given: Any = None
-        method, loss_value = strategy.method, strategy.method.loss_value
-        method.loss_value = True
-        with suppress(Exception), torch.no_grad(), own_randomness(0, strategy.device):
-            given = strategy.penalty()
-        method.loss_value = loss_value
-        if isinstance(given, int | float | Tensor) and not float(given):
-            raise UserError(
-                f"{_name(strategy)} trains a network with a posterior, and its penalty() has no KL "
-                "to the prior: set posterior = 'none', or add kl_divergence(self.network, "
-                "self.tasks) of vcl_radial.nn"
-            )
+        if not own_loss and _task(strategy) == 1:
+            heads = "self.heads" if hasattr(type(strategy), "method_class") else "self.tasks"
+            check_kl(strategy.method, _name(strategy), heads=heads)
 
     def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         """Look at the penalty as a task starts, before it can spoil a weight."""

@@ -34,9 +34,7 @@ def one_of(*known: str, what: str) -> AfterValidator:
     return AfterValidator(partial(_known_or_own, known=known, what=what))
 
 
-PosteriorName = Literal[
-    "gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp", "none"
-]
+POSTERIORS = ("gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp", "none")
 """The suite's own families, and "none" for point estimates."""
 
 CORRELATED = ("low-rank", "radial-low-rank")
@@ -49,7 +47,7 @@ class RecipeSettings(Settings):
     """What recipes say of a network's weights, in every track that trains networks of any kind.
 
     Attributes:
-        posterior: of all weights; "none" for point estimates.
+        posterior: of all weights, one of `POSTERIORS` or `package.module:Class` of a user's own.
         grouping: which weights share a radius, or are correlated.
         rank: of the precision of posterior = "low-rank" or "radial-low-rank", beside its diagonal.
             It is a key of the weights, not one of `options`, which are the method's: any method
@@ -64,7 +62,7 @@ class RecipeSettings(Settings):
             features; by default the track's own.
     """
 
-    posterior: str = "radial"
+    posterior: Annotated[str, one_of(*POSTERIORS, what="Class")] = "radial"
     grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
     rank: Count = RANK
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
@@ -92,6 +90,18 @@ class RecipeSettings(Settings):
         content: dict[str, Any] = serialise(self)
         later = self.later_keys
         return {key: v for key, v in content.items() if key not in later or v != later[key]}
+
+
+def look_up_parts(recipe: RecipeSettings) -> None:
+    """See that a family and a network of the user's own are there; nothing is imported.
+
+    Raises:
+        UserError: one is not.
+    """
+    for key in ("posterior", "network"):
+        name = getattr(recipe, key)
+        if name is not None and outside.is_named(name):
+            outside.look_up(key, name)
 
 
 def look_up_method(recipe: Any, likelihood: str | None = None) -> Signature | None:
@@ -204,11 +214,12 @@ class MethodRecipe(RecipeSettings):
         from vcl_radial.methods.options import STRATEGY
 
         signature = look_up_method(self, likelihood)
+        look_up_parts(self)
         if signature is not None and signature.base == STRATEGY:
             self.check_strategy(likelihood)
 
     def from_outside(self) -> list[Any]:
-        """A network and a method of the user's own.
+        """A network, a family and a method of the user's own.
 
         Raises:
             UserError: one is not there or cannot be imported.
@@ -218,6 +229,10 @@ class MethodRecipe(RecipeSettings):
         found: list[Any] = []
         if self.network is not None and outside.is_named(self.network):
             found.append(outside.find("network", self.network))
+        if outside.is_named(self.posterior):
+            from vcl_radial.posteriors import family
+
+            found.append(family(self.posterior))
         if outside.is_named(self.strategy) or offer(self.strategy):
             from vcl_radial.methods.registry import find_method
 

@@ -14,7 +14,7 @@ from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.specification import Run
-from vcl_radial.tracks.recipe import look_up_method
+from vcl_radial.tracks.recipe import look_up_method, look_up_parts
 
 
 def check_runs(runs: Iterable[Run]) -> None:
@@ -53,9 +53,7 @@ def check_recipe(recipe: Recipe, likelihood: str | None = None) -> None:
         UserError: it is not, or does not.
     """
     look_up_method(recipe, likelihood)
-    for key in ("posterior", "network"):
-        if outside.is_named(name := getattr(recipe, key)):
-            outside.look_up(key, name)
+    look_up_parts(recipe)
 
 
 def _check_stream(stream: StreamSettings) -> int | None:

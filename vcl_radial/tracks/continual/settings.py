@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -16,7 +16,7 @@ from pydantic import (
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
 from vcl_radial.runs.settings import Count, Positive, Settings
-from vcl_radial.tracks.recipe import PosteriorName, RecipeSettings, one_of
+from vcl_radial.tracks.recipe import RecipeSettings, one_of
 
 IMAGE_FOLDER = "image-folder"
 
@@ -108,7 +108,6 @@ class Recipe(RecipeSettings):
     """
 
     strategy: str = "vcl"
-    posterior: Annotated[str, one_of(*get_args(PosteriorName), what="Class")] = "radial"
     network: Annotated[
         Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
     ] = None

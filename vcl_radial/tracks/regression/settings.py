@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, PosteriorName, StepRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
 from vcl_radial.tracks.regression import lanes
 from vcl_radial.tracks.regression.lanes import Lane
 
@@ -88,7 +88,6 @@ class Recipe(StepRecipe, MethodRecipe):
         eval_samples: weight samples of a prediction.
     """
 
-    posterior: PosteriorName = "radial"
     prior_length: Annotated[float, Field(ge=0, lt=1)] = 0.5
     noise_shape: Positive = 1.0
     noise_rate: Positive = 1e-3

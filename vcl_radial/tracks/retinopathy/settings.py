@@ -11,7 +11,7 @@ from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, PosteriorName, one_of
+from vcl_radial.tracks.recipe import MethodRecipe, one_of
 
 NETWORKS = ("resnet", "vgg", "convnet")
 """Networks that come with the suite."""
@@ -124,7 +124,6 @@ class Recipe(MethodRecipe):
         precision: of the products of a forward pass.
     """
 
-    posterior: PosteriorName = "radial"
     network: Annotated[str, one_of(*NETWORKS, what="function")] = "resnet"
     truncation: Positive | None = None
     channels: Count = 16

@@ -22,7 +22,7 @@ from torch import Tensor
 from vcl_radial.data.fundus import Augmentation, FundusData, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.loop import warm_up
+from vcl_radial.methods.loop import check_kl, warm_up
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.metrics.referral import auc
@@ -185,6 +185,8 @@ class Training:
             schedule=self._schedule,
         )
         self.method.begin_task(self.task)
+        if not self.site:
+            check_kl(self.method)
         self._start()
 
     def _start(self) -> None:

@@ -1,0 +1,65 @@
+"""What a user writes once serves every track: a family, a method, and the file of a recipe."""
+
+import pytest
+
+from vcl_radial.cli import main
+
+CODE = """
+from vcl_radial.methods.base import Method
+from vcl_radial.posteriors import Gaussian
+
+
+class Mine(Gaussian):
+    pass
+
+
+class Pull(Method):
+    def penalty(self):
+        return 0.5 * sum(weight.square().sum() for weight in self.network.parameters())
+
+
+class Forgets(Method):
+    pass
+"""
+SMALL = {
+    "split-digits-single-head": ["epochs=1", "hidden=[8]"],
+    "diabetes": ["steps=20"],
+    "retinopathy-synthetic": ["data.patients=60", "data.size=16", "epochs=1", "channels=2"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _code(user_module):
+    user_module("own_everywhere", CODE)
+
+
+def run(benchmark, method, to, *settings):
+    words = ["run", benchmark, "--method", str(method), "--out", str(to), "--jobs", "1"]
+    return main([*words, "--set", *SMALL[benchmark], *settings])
+
+
+@pytest.mark.parametrize("benchmark", SMALL)
+def test_a_family_of_the_users_own_is_carried(benchmark, tmp_path, capsys):
+    family = "posterior=own_everywhere:Mine"
+    assert run(benchmark, "gaussian-vcl", tmp_path, family) == 0
+    assert run(benchmark, "gaussian-vcl", tmp_path / "no", f"{family}d") == 1
+    assert "'own_everywhere' has no 'Mined'; did you mean 'Mine'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("benchmark", SMALL)
+def test_a_file_may_have_keys_that_other_tracks_count_by(benchmark, tmp_path):
+    recipe = tmp_path / "pull.toml"
+    lines = ["epochs = 1", "steps = 20", "hidden = [8]", "batch_size = 8"]
+    lines += ['strategy = "own_everywhere:Pull"', 'posterior = "none"']
+    recipe.write_text("\n".join(lines))
+    assert run(benchmark, recipe, tmp_path / "runs") == 0
+
+
+@pytest.mark.parametrize("benchmark", SMALL)
+def test_a_posterior_is_not_trained_without_its_kl(benchmark, tmp_path, capsys):
+    recipe = tmp_path / "forgets.toml"
+    recipe.write_text('strategy = "own_everywhere:Forgets"')
+    assert run(benchmark, recipe, tmp_path / "runs") == 1
+    said = capsys.readouterr().err
+    assert "Forgets trains a network with a posterior, and its penalty() has no KL" in said
+    assert "kl_divergence(self.network, self.heads)" in said
