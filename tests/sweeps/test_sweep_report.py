@@ -124,7 +124,7 @@ def test_a_grid_is_drawn_along_each_number_with_what_has_none_as_a_level():
     assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == [
         "learner = l2",
         "learner = vcl, wide = True",
-        "learner = none, kl_weight = 1.0",
+        "learner = none",
     ]
     assert [list(line.get_ydata()) for line in axes.get_lines()] == [[81, 80], [82, 83], [84, 84]]
 

@@ -135,11 +135,14 @@ def along_numbers(one: Searched, words: str) -> Figure:
     """
     tried, panels = _scored(one), numbers_of(one)
     drawn = {trial.number for lines in panels.values() for line in lines.values() for trial in line}
-    levels = {_named(trial.parameters): trial.score for trial in tried if trial.number not in drawn}
+    # Two that differ in a panel's key alone would be on a line.
+    rest = [trial for trial in tried if trial.number not in drawn]
+    levels = {_named(trial.parameters, panels): trial.score for trial in rest}
     looks = line_looks([*dict.fromkeys(chain(*panels.values())), *levels])
     entries: dict[str, Artist] = {}
     with house_style():
-        figure = Figure(figsize=(1.2 + 3.0 * len(panels), 3.6), layout="constrained")
+        height = 2.8 + 0.17 * len(looks) / len(panels)
+        figure = Figure(figsize=(1.6 + 3.4 * len(panels), height), layout="constrained")
         row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (key, lines) in zip(row, panels.items(), strict=True):
             for label, line in lines.items():
@@ -155,7 +158,7 @@ def along_numbers(one: Searched, words: str) -> Figure:
             entries.values(),
             entries,
             loc="outside lower left",
-            ncols=1 + len(panels),
+            ncols=len(panels),
             frameon=False,
             fontsize=SMALL_SIZE,
         )
@@ -205,7 +208,7 @@ def _lines_along(key: str, tried: Sequence[Tried]) -> dict[str, Line]:
     for trial in tried:
         value = trial.parameters.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            lines.setdefault(_named(trial.parameters, key), []).append(trial)
+            lines.setdefault(_named(trial.parameters, [key]), []).append(trial)
     return {
         label: sorted(line, key=lambda trial: float(trial.parameters[key]))
         for label, line in lines.items()
@@ -213,13 +216,10 @@ def _lines_along(key: str, tried: Sequence[Tried]) -> dict[str, Line]:
     }
 
 
-def _named(parameters: Parameters, but: str = "") -> str:
-    """A configuration but for one key, in words."""
-    return ", ".join(
-        f"{key.rpartition('.')[2]} = {cell(value)}"
-        for key, value in parameters.items()
-        if key != but
-    )
+def _named(parameters: Parameters, but: Collection[str]) -> str:
+    """A configuration but for some keys, in words."""
+    left = {key.rpartition(".")[2]: value for key, value in parameters.items() if key not in but}
+    return ", ".join(f"{name} = {cell(value)}" for name, value in left.items())
 
 
 def importance(table: pd.DataFrame) -> Figure:
