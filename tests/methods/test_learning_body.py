@@ -240,6 +240,11 @@ def test_a_learner_that_trains_no_single_network_task_by_task_is_refused(name):
         learner(learner=name)
 
 
+def test_a_learner_that_is_not_there_is_said_with_the_nearest():
+    with pytest.raises(UserError, match="learner = 'ewk' is not known; the nearest is 'ewc'"):
+        learner(learner="ewk")
+
+
 def test_a_posterior_without_a_learner_is_refused():
     with pytest.raises(UserError, match="set posterior = 'none'"):
         LearningBody(network("radial", False, hidden=(12,)))

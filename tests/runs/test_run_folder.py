@@ -129,6 +129,15 @@ def test_an_altered_or_missing_result_file_is_named(folder: RunFolder, name):
     assert folder.fault() == f"{path} is missing"
 
 
+def test_a_marker_that_may_not_be_read_says_nothing_of_the_run(folder: RunFolder, monkeypatch):
+    def denied(path, *_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(UserError, match="done: permission denied; let it be read"):
+        folder.fault()
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", "null", "\x00"])
 def test_a_damaged_marker_is_no_marker(folder: RunFolder, content):
     finish(folder)

@@ -41,6 +41,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -53,7 +54,7 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.bayes_linear import BayesLinear, ConjugateHead, NormalGamma
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, gram
 from vcl_radial.methods.l2 import L2
-from vcl_radial.methods.registry import find_method
+from vcl_radial.methods.registry import find_method, names
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import consolidate
 
@@ -93,6 +94,9 @@ class LearningBody(BayesLinear):
         **settings: Any,
     ) -> None:
         learner = None if learner == "none" else learner
+        if learner is not None and learner not in names():
+            near = get_close_matches(learner, names(), 1, cutoff=0.0)[0]
+            raise UserError(f"options.learner = {learner!r} is not known; the nearest is {near!r}")
         if from_start and learner not in (None, "l2", "vcl"):
             raise UserError(
                 f"options.from_start: learner = {learner!r} cannot hold the first task: leave it "

@@ -273,6 +273,9 @@ def finished_fault(path: Path, files: Sequence[str]) -> str | None:
     Args:
         path: of the folder.
         files: that a finished run has at least.
+
+    Raises:
+        UserError: a file may not be read, which says nothing of the run.
     """
     try:
         sums = json.loads((path / "done").read_text())
@@ -283,6 +286,10 @@ def finished_fault(path: Path, files: Sequence[str]) -> str | None:
         if error.filename and Path(error.filename).name != "done":
             return f"{error.filename} is missing"
         return "not finished"
+    except PermissionError as error:
+        raise UserError(
+            f"{error.filename}: permission denied; let it be read, and give the command again"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError):
         return f"{path / 'done'} is damaged"
     return None

@@ -155,11 +155,11 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
         columns = columns_of(per_seed=table.get("per_seed", False))
         trials = [(_label(row), _tried(row, columns, keys)) for row in rows]
     except FileNotFoundError:
-        raise UserError(f"{path}: no trial has ended yet") from None
+        raise UserError(f"{path / 'trials.csv'}: there is none; {mend}") from None
     except (OSError, ValueError, LookupError, TypeError, StopIteration):
         raise UserError(f"{path / 'trials.csv'}: damaged; {mend}") from None
     if not trials:
-        raise UserError(f"{path}: no trial has ended yet")
+        raise UserError(f"{path / 'trials.csv'}: has no trial; {mend}, if one has ended")
     objectives = tracks.of(table["start"][0]).objectives
     if by is not None and by not in objectives:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
