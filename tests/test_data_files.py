@@ -9,6 +9,7 @@ import pytest
 
 from vcl_radial.data_files import DATA_VARIABLE, IDX_NAMES, check_data, folder_name, image_files
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.runs import catalogue
 
 
 def lay_out(root: Path, *names: str) -> Path:
@@ -123,6 +124,18 @@ def test_a_folder_that_is_not_laid_out_as_it_has_to_be_is_reported(tmp_path, nam
         check_data("image-folder", root)
     assert str(error.value).startswith(words.format(root=root))
     assert "\n" not in str(error.value)
+
+
+def test_a_folder_of_the_variable_that_is_no_image_folder_is_to_be_named(tmp_path, monkeypatch):
+    lay_out(tmp_path, "a/1.png", "a/2.png", "FashionMNIST/raw/x.gz")
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    (run,) = catalogue.plan("image-folder-multi-head", ["naive"], [0])
+    for checked in (lambda: check_data("image-folder", None), lambda: run.on_data(None)):
+        with pytest.raises(DataError, match=r"name that of your images with --data-dir$") as error:
+            checked()
+        assert str(error.value).startswith(f"{tmp_path}/FashionMNIST holds no image (")
+    with pytest.raises(DataError, match=f"add some, or move it out of {tmp_path}$"):
+        check_data("image-folder", tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -97,7 +97,7 @@ def check_data(
     if dataset == "idx-folder":
         user_files(required_root(dataset, data_dir), None)
     elif dataset == "image-folder":
-        image_files(required_root(dataset, data_dir), test_share=test_share, seed=seed)
+        user_images(data_dir, test_share=test_share, seed=seed)
     elif dataset in PUBLISHED_FOLDERS and (root := published_root(dataset, data_dir)):
         user_files(root, PUBLISHED_FOLDERS[dataset])
 
@@ -251,6 +251,28 @@ def user_files(root: Path, folder: str | None) -> dict[str, Path]:
     return found[best]
 
 
+def user_images(
+    data_dir: Path | None, *, test_share: float = TEST_SHARE, seed: int = 0
+) -> ImageFiles:
+    """The `image_files` of the user's folder; one that a variable names may be for other data.
+
+    Raises:
+        UserError: No folder was named, or it does not exist.
+        DataError: It is not laid out as it has to be.
+    """
+    root = required_root("image-folder", data_dir)
+    try:
+        return image_files(root, test_share=test_share, seed=seed)
+    except DataError as error:
+        if data_dir is not None:
+            raise
+        fault = str(error).partition(": ")[0]
+        raise DataError(
+            f"{fault}: {root} is the folder of {DATA_VARIABLE}; name that of your images with "
+            "--data-dir"
+        ) from None
+
+
 def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) -> ImageFiles:
     """Find the image files of `root/{train,test}/CLASS/` or, split by a share, of `root/CLASS/`.
 
@@ -326,7 +348,7 @@ def _images_by_class(folder: Path, left_out: list[Path]) -> dict[str, list[Path]
         if not images:
             raise DataError(
                 f"{folder / name} holds no image (a file that ends in {endings}): add some, or "
-                "delete this class folder"
+                f"move it out of {folder}"
             )
     return files
 

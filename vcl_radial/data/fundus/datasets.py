@@ -10,7 +10,7 @@ from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
 from vcl_radial.data_files import DATA_VARIABLE, user_root
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 
 
 def load_photographs(
@@ -67,6 +67,11 @@ def load_photographs(
         )
     whole = name.removesuffix(OTHER)
     folder, layouts = located(whole, root)
+    if data_dir is None and not (table := folder / layouts[0].table).exists():
+        raise DataError(
+            f"{table}: there is no such file, and {root} is the folder of {DATA_VARIABLE}; name "
+            "that of your photographs with --data-dir"
+        )
     photographs = read_folder(folder, on_fault, tell, layouts, others=name != whole)
     if name == "folder" and not photographs.patients_known:
         tell(

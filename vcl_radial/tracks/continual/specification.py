@@ -24,8 +24,7 @@ from vcl_radial.data_files import (
     FOLDER_DATASETS,
     check_data,
     folder_name,
-    image_files,
-    required_root,
+    user_images,
 )
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
@@ -61,7 +60,7 @@ class Run(RunSpec):
         settings = self.stream
         filled: dict[str, Any] = {"data_name": folder_name(settings.dataset, data_dir)}
         if settings.dataset == IMAGE_FOLDER and settings.kind == "split":
-            filled["tasks"] = self._tasks_of_folder(required_root(IMAGE_FOLDER, data_dir))
+            filled["tasks"] = self._tasks_of_folder(data_dir)
         if settings.features is not None:
             check_feature_file(Path(settings.features), rows_of(settings.dataset))
         of_user = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
@@ -73,13 +72,13 @@ class Run(RunSpec):
         stream = settings.model_copy(update=filled)
         return self.model_copy(update={"stream": stream, "code": self.checksum_of_code()})
 
-    def _tasks_of_folder(self, root: Path) -> int:
+    def _tasks_of_folder(self, data_dir: Path | None) -> int:
         """The number of tasks, checked before any image is read.
 
         Raises:
             UserError: the folder is not laid out as it has to be, or the tasks do not fit it.
         """
-        classes, stream = len(image_files(root).class_names), self.stream
+        classes, stream = len(user_images(data_dir).class_names), self.stream
         chosen = "tasks" in stream.model_fields_set
         tasks = stream.tasks if chosen else default_tasks(classes, stream.heads)
         try:

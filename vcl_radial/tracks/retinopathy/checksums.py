@@ -26,17 +26,22 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
     """
     needed = run.needed
     files = tuple(name for name in needed.names if name != "synthetic")
-    checksum = _checksum(files, needed.on_fault, user_root(data_dir)) if files else None
+    checksum = None
+    if files:
+        checksum = _checksum(files, needed.on_fault, data_dir, user_root(data_dir))
     data = run.data.model_copy(update={"checksum": checksum})
     return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
 
 @lru_cache(maxsize=8)  # a search makes many runs on the same data
-def _checksum(names: tuple[str, ...], on_fault: OnFault, root: Path | None) -> str:
+def _checksum(
+    names: tuple[str, ...], on_fault: OnFault, data_dir: Path | None, root: Path | None
+) -> str:
+    """Of the photographs in `data_dir`, which stands for the folder `root`."""
     content = hashlib.sha256()
     for name in names:
         # What is to be said of faults is said when the photographs are prepared.
-        photographs = load_photographs(name, root, on_fault=on_fault, tell=lambda line: None)
+        photographs = load_photographs(name, data_dir, on_fault=on_fault, tell=lambda line: None)
         for row in photographs.rows:
             size = row.path.stat().st_size if row.path and row.path.is_file() else 0
             fields = (name, row.name, row.patient, row.eye, row.grade, row.site, row.part, size)
