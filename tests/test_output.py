@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import subprocess
 import sys
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -84,3 +85,17 @@ def test_an_output_that_is_full_is_one_line_and_a_failure(capfd):
         assert main(["list"]) == 1
     words = "vcl-radial: the output cannot be written: No space left on device\n"
     assert capfd.readouterr().err == words
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_end_no_command(closed, tmp_path):
+    run = ["run", "split-digits-multi-head", "--method", "naive", "ewc", "--jobs", "2"]
+    for arguments in (["list"], [*run, *ARGUMENTS, "--device", "cpu", "--out", str(tmp_path)]):
+        command = ["-c", f'exec "$0" "$@" {closed}', sys.executable, "-m", "vcl_radial"]
+        done = subprocess.run(
+            ["sh", *command, *arguments], check=False, capture_output=True, text=True
+        )
+        assert done.returncode == 0
+        assert done.stderr == ""
+    assert len(list(tmp_path.rglob("done"))) == 2
+    assert (tmp_path / "report" / "split-digits-multi-head.html").is_file()

@@ -15,6 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+_STANDARD = (0, 1, 2)
+"""The descriptors of standard input, output and errors."""
+
 
 @dataclass
 class Lost:
@@ -53,6 +56,20 @@ class _Unfailing(io.RawIOBase):
             if error.errno not in (errno.EPIPE, errno.EBADF):
                 self._lost.errors.append(error)
             return len(content)
+
+
+def open_closed_streams() -> None:
+    """Open nothing in place of standard streams that are closed, for this process and its children.
+
+    A file that is opened later would get their numbers, and what is printed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD[-1]:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nothing = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+            setattr(sys, name, nothing)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from vcl_radial.cli import (
 )
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError
-from vcl_radial.output import unfailing_output
+from vcl_radial.output import open_closed_streams, unfailing_output
 
 COMMANDS = (
     run,
@@ -54,6 +54,7 @@ RENAMED = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
+    open_closed_streams()
     with unfailing_output() as lost:
         code = _main(arguments)
         sys.stdout.flush()
