@@ -1,3 +1,4 @@
+import subprocess
 import sys
 import warnings
 from contextlib import nullcontext
@@ -56,3 +57,22 @@ def test_a_warning_of_the_suite_is_shown_each_time(recwarn):
         with quiet.quiet():
             warnings.warn_explicit("ours", UserWarning, quiet.__file__, 1)
     assert len(recwarn) == 2
+
+
+def test_a_run_of_a_users_class_is_known_without_the_warnings_of_avalanche(tmp_path):
+    (tmp_path / "own.py").write_text("from vcl_radial.methods.l2 import L2\n")
+    (tmp_path / "own.toml").write_text('strategy = "own:L2"\nposterior = "none"\n')
+    program = (
+        "from vcl_radial.runs import catalogue;"
+        "run, = catalogue.plan('split-digits-multi-head', ['own.toml'], [0]);"
+        "print(run.on_data(None).code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", program],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert len(done.stdout) > len("None\n")

@@ -29,6 +29,7 @@ from vcl_radial.data_files import (
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
 from vcl_radial.named_files import check_feature_file
+from vcl_radial.quiet import quiet
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
 
@@ -99,7 +100,8 @@ class Run(RunSpec):
         found: list[Callable[..., Any]] = []
         # They take seconds to import: not for the suite's own.
         if outside.is_named(self.recipe.strategy) or offer(self.recipe.strategy):
-            from vcl_radial.strategies.registry import find_strategy
+            with quiet():  # Avalanche's imports warn
+                from vcl_radial.strategies.registry import find_strategy
 
             found.append(find_strategy(self.recipe.strategy))
         if outside.is_named(self.recipe.posterior):
