@@ -141,6 +141,11 @@ def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Pa
         recipe = catalogue.load("method", str(tmp_path / DIGITS / name)).table
         for key in ("learning_rate", "batch_size", "hidden", "drop_last"):
             assert recipe[key] == trial.parameters[key]
+    (tmp_path / DIGITS / "best-l2-4.toml").write_text("# the user's own")
+    (tmp_path / DIGITS / "best-l2-2.toml").write_text("# edited by the user")
+    write_sweep_report(path, tmp_path, by="backward_transfer")
+    left = {"best-l2.toml", "best-l2-2.toml", "best-l2-4.toml"}
+    assert {found.name for found in tmp_path.glob("*/best-*")} == left
 
 
 @pytest.mark.usefixtures("no_pictures")

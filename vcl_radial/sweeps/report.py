@@ -8,6 +8,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,9 +63,9 @@ def write_sweep_report(
         if per_seed:
             report = per_seed_report(results, benchmark, searched, place)
         else:
-            _write_recipes(results, searched, top, place)
             level = levels(searched) if leveled else None
             report = report_of(results, benchmark, searched, place, level)
+            report = replace(report, files=_recipes(results, searched, top))
         drawn.append(write_files(report, place, benchmark=benchmark, runs=path))
         for block in report.sections[0].blocks:
             if isinstance(block, Text) and block.style == "code":
@@ -74,13 +75,12 @@ def write_sweep_report(
     write_page(to / "index.html", drawn, title=results.name, facts=facts, passed_over=[])
 
 
-def _write_recipes(
-    results: SweepResults, searched: Sequence[Searched], top: int, place: Path
-) -> None:
-    for one in searched:
-        for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1):
-            text = recipe_text(results, one, trial, rank)
-            write_atomically(place / recipe_name(one, rank), text)
+def _recipes(results: SweepResults, searched: Sequence[Searched], top: int) -> dict[str, str]:
+    return {
+        recipe_name(one, rank): recipe_text(results, one, trial, rank)
+        for one in searched
+        for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1)
+    }
 
 
 def report_of(
