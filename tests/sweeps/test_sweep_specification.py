@@ -241,3 +241,18 @@ def test_matched_noise_alone_tells_two_sweeps_of_fig_4_apart() -> None:
 
 def _table(name: str) -> dict:
     return catalogue.load("sweep", name).table
+
+
+def test_files_that_a_sweep_names_are_sought_beside_its_own_and_then_here(tmp_path, monkeypatch):
+    folder = tmp_path / "sweeps"
+    folder.mkdir()
+    method = 'strategy = "naive"\nposterior = "none"\nepochs = {}\n'
+    (folder / "both.toml").write_text(method.format(3))
+    (tmp_path / "both.toml").write_text(method.format(4))
+    (tmp_path / "here.toml").write_text(method.format(5))
+    (folder / "mine.toml").write_text('[stream]\ndataset = "digits"\n')
+    sweep = 'kind = "grid"\nbenchmark = "mine.toml"\nmethod = ["both.toml", "here.toml"]\n'
+    (folder / "sweep.toml").write_text(sweep + "search.batch_size = [8]\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("sweeps/sweep.toml", str(folder / "sweep.toml")):
+        assert [plan.base.recipe.epochs for plan in read(name)] == [3, 5]

@@ -159,6 +159,8 @@ def parsed(table: dict[str, Any], path: Path) -> Sweep:
     for key in ("benchmark", "method"):
         if isinstance(table.get(key), str):
             table[key] = [table[key]]
+        if isinstance(table.get(key), list):
+            table[key] = [_beside(name, path) for name in table[key]]
     track = _track(table.get("benchmark"), path)
     table.setdefault("objective", track.objective)
     for name in ("fixed", "search"):
@@ -204,6 +206,13 @@ def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
 def shared(recipe: Mapping[str, Any], shares: Mapping[str, float]) -> dict[str, int]:
     """The values of the keys of which a configuration is tried with a share only."""
     return {key: max(1, round(share * recipe[key])) for key, share in shares.items()}
+
+
+def _beside(name: Any, path: Path) -> Any:
+    """The path of a TOML that lies beside the sweep's; else the name as it stands."""
+    if isinstance(name, str) and name.endswith(".toml") and (path.parent / name).is_file():
+        return str(path.parent / name)
+    return name
 
 
 def _track(benchmarks: Any, path: Path) -> AnyTrack:
