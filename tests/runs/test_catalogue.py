@@ -252,3 +252,16 @@ def test_the_former_name_of_a_tracks_method_says_the_new_one(track):
     for former, now in tracks.find(track).renamed.items():
         with pytest.raises(UserError, match=f"the method {former!r} is called {now!r} now"):
             catalogue.load("method", former, track)
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "meant"),
+    [
+        ("naive", "tasks", "stream.tasks"),
+        ("naive", "epoch", "epochs"),
+        ("bayes-linear", "unitz", "options.units"),
+    ],
+)
+def test_an_unknown_key_is_compared_with_those_of_inner_tables_too(method, key, meant):
+    with pytest.raises(UserError, match=f"{key!r}; the nearest known one is '{meant}'"):
+        catalogue.plan("split-digits-multi-head", [method], [0], {key: 2})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -64,8 +64,9 @@ def fault_in_words(
     key += "".join(f"[{part}]" for part in parts if isinstance(part, int))
     key = key or prefix.rstrip(".") or "spec"
     if fault["type"] == "extra_forbidden":
-        known = _model_at(model, names[:-1]).model_fields
-        return f"unknown key {key!r}; the nearest known one is {nearest(names[-1], known)!r}"
+        known = _known_keys(model, names[:-1], table)
+        near = known[nearest(names[-1], known)]
+        return f"unknown key {key!r}; the nearest known one is {near!r}"
     if missing:
         return f"the key {key!r} is missing"
     message = fault["msg"].removeprefix("Value error, ")
@@ -88,11 +89,36 @@ def _in_table(location: tuple[int | str, ...], table: Any) -> list[int | str]:
     return parts
 
 
+def _known_keys(
+    model: type[BaseModel], names: list[str], table: Mapping[str, Any]
+) -> dict[str, str]:
+    """The keys of an inner table by what a user may have written for them.
+
+    In place of one of `UNNAMED_TABLE`: its own, its options, and those of tables with a name.
+    """
+    known = {key: key for key in _model_at(model, names).model_fields}
+    if names != [UNNAMED_TABLE]:
+        return known
+    inner = {name: _models(field.annotation) for name, field in model.model_fields.items()}
+    named: dict[str, Iterable[str]] = {
+        name: models[0].model_fields for name, models in inner.items() if models
+    }
+    options = table[UNNAMED_TABLE].get("options")
+    named |= {"options": options if isinstance(options, dict) else {}}
+    for name, keys in named.items():
+        for key in keys:
+            known.setdefault(key, f"{name}.{key}")
+    return known
+
+
 def _model_at(model: type[BaseModel], names: list[str]) -> type[BaseModel]:
     """The model of an inner table."""
     for name in names:
-        annotation = model.model_fields[name].annotation
-        options = [annotation, *get_args(annotation)]
-        models = [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
-        model = models[0]
+        model = _models(model.model_fields[name].annotation)[0]
     return model
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """Those that an annotation names."""
+    options = [annotation, *get_args(annotation)]
+    return [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
