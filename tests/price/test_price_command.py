@@ -1,8 +1,11 @@
 """The command: it fills a table, goes on where it stopped, and draws the page."""
 
 import pandas as pd
+import pytest
 
 from vcl_radial.cli import main
+from vcl_radial.errors import UserError
+from vcl_radial.price.streams import specs
 
 SMALL = ("--set", "options.units=12")
 
@@ -67,6 +70,12 @@ def test_a_commit_of_digits_stays_as_it_is(tmp_path, monkeypatch):
     assert price(tmp_path) == 0
     assert price(tmp_path, "--seeds", "2") == 0
     assert "commit 0123456789e1" in (tmp_path / "README.md").read_text()
+
+
+@pytest.mark.parametrize("benchmark", ["diabetes", "retinopathy-synthetic"])
+def test_a_benchmark_of_one_task_is_refused_before_its_data_are_read(benchmark):
+    with pytest.raises(UserError, match=f"{benchmark}: has one task, and nothing is carried"):
+        specs(benchmark, 0, {})
 
 
 def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):

@@ -49,7 +49,10 @@ def specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
                 "options.features = 'first-task-body' is trained, and here nothing is: choose "
                 "'random-relu' or 'patches'"
             )
-    return planned
+    sequences = [spec for spec in planned if not _HAS_ONE_TASK[spec.TRACK](spec)]
+    if not sequences:
+        raise _one_task(planned[0])
+    return sequences
 
 
 def name_of(spec: Any) -> str:
@@ -67,8 +70,12 @@ def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
     """
     stream = _STREAMS[spec.TRACK](spec, data_dir)
     if len(stream.tasks) < 2:
-        raise UserError(f"{spec.benchmark}: has one task, and nothing is carried: name a sequence")
+        raise _one_task(spec)
     return stream
+
+
+def _one_task(spec: Any) -> UserError:
+    return UserError(f"{spec.benchmark}: has one task, and nothing is carried: name a sequence")
 
 
 def _images(spec: Any, data_dir: Path | None) -> LinearStream:
@@ -173,6 +180,13 @@ _STREAMS: dict[str, Callable[[Any, Path | None], LinearStream]] = {
     "regression": _table,
     "retinopathy": _photographs,
 }
+
+_HAS_ONE_TASK: dict[str, Callable[[Any], bool]] = {
+    "continual": lambda spec: spec.stream.trained_tasks == 1,
+    "regression": lambda spec: (spec.data.slices or 1) == 1,
+    "retinopathy": lambda spec: spec.data.parts == "whole" and not spec.data.then,
+}
+"""What the settings say, before any data are read or drawn."""
 
 
 def _pieces(x: Tensor, y: Tensor) -> Iterator[Rows]:
