@@ -99,8 +99,8 @@ class LearningBody(BayesLinear):
             raise UserError(f"options.learner = {learner!r} is not known; the nearest is {near!r}")
         if from_start and learner not in (None, "l2", "vcl"):
             raise UserError(
-                f"options.from_start: learner = {learner!r} cannot hold the first task: leave it "
-                'out, or take learner = "l2" or "vcl"'
+                f"options.from_start: learner = {learner!r} cannot hold the first task: set it "
+                'to false, or take learner = "l2" or "vcl"'
             )
         self.learner, self.from_start = learner, from_start
         self.takes_posterior = learner is not None
