@@ -10,6 +10,7 @@ import pytest
 from vcl_radial.data_files import DATA_VARIABLE, IDX_NAMES, check_data, folder_name, image_files
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.runs import catalogue
+from vcl_radial.tracks.retinopathy.checksums import on_data as on_photographs
 
 
 def lay_out(root: Path, *names: str) -> Path:
@@ -136,6 +137,13 @@ def test_a_folder_of_the_variable_that_is_no_image_folder_is_to_be_named(tmp_pat
         assert str(error.value).startswith(f"{tmp_path}/FashionMNIST holds no image (")
     with pytest.raises(DataError, match=f"add some, or move it out of {tmp_path}$"):
         check_data("image-folder", tmp_path)
+
+
+def test_a_folder_of_the_variable_that_holds_no_table_is_to_be_named(tmp_path, monkeypatch):
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    (run,) = catalogue.plan("retinopathy-synthetic", ["naive"], [0], {"data.dataset": "folder"})
+    with pytest.raises(DataError, match=f"{tmp_path} is .*name that of your photo.* --data-dir"):
+        on_photographs(run)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -19,8 +19,6 @@ from vcl_radial.data.fundus import (
 from vcl_radial.data.fundus.labels import read_labels
 from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.runs import catalogue
-from vcl_radial.tracks.retinopathy.checksums import on_data
 
 read_kaggle = partial(read_folder, layouts=LAYOUTS["kaggle-eyepacs"][0])
 
@@ -331,13 +329,6 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(kaggle):
 def test_an_empty_folder_is_told_what_it_lacks(tmp_path, dataset, words):
     with pytest.raises(DataError, match=words):
         load_photographs(dataset, tmp_path)
-
-
-def test_a_folder_of_the_variable_that_holds_no_table_is_to_be_named(tmp_path, monkeypatch):
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    (run,) = catalogue.plan("retinopathy-synthetic", ["naive"], [0], {"data.dataset": "folder"})
-    with pytest.raises(DataError, match=f"{tmp_path} is .*name that of your photo.* --data-dir"):
-        on_data(run)
 
 
 def test_a_table_without_a_folder_of_images(tmp_path):
