@@ -272,23 +272,22 @@ def test_a_data_folder_without_photographs_is_said(tmp_path):
 
 
 def test_eyes_are_standardised_and_no_patient_is_in_both_parts():
-    said = []
-    found = images.load_eyes(Setting(say=said.append), 16, 30)
-    assert found.train_x.shape == (42, 3, 16, 16)
-    assert found.test_x.shape == (12, 3, 16, 16)
-    assert torch.allclose(found.train_x.mean((0, 2, 3)), torch.zeros(3), atol=1e-5)
-    assert {*found.train_y.tolist()} == {0, 1}
-    assert found.description == "drawn fundus pictures, 42 to train on (16x16)"
-    assert not found.real
+    eyes = images.load_eyes(Setting(), 16, 30)
+    assert eyes.train_x.shape == (42, 3, 16, 16)
+    assert eyes.test_x.shape == (12, 3, 16, 16)
+    assert torch.allclose(eyes.train_x.mean((0, 2, 3)), torch.zeros(3), atol=1e-5)
+    assert {*eyes.train_y.tolist()} == {0, 1}
+    assert eyes.description == "drawn fundus pictures, 42 to train on (16x16)"
+    assert not eyes.real
     other = images.load_eyes(Setting(seed=1), 16, 30)
-    assert not torch.equal(found.train_x, other.train_x)
+    assert not torch.equal(eyes.train_x, other.train_x)
 
 
 def test_photographs_of_aptos_are_taken_where_there_are_some(real_data):
-    found = images.load_eyes(Setting(), 64, 1)
-    assert found.real
-    assert found.description.startswith("photographs of APTOS, 2,")
-    assert found.train_x.shape[1:] == (3, 64, 64)
+    eyes = images.load_eyes(Setting(), 64, 1)
+    assert eyes.real
+    assert eyes.description.startswith("photographs of APTOS, 2,")
+    assert eyes.train_x.shape[1:] == (3, 64, 64)
 
 
 def test_fashion_images_are_averaged_and_standardised(real_data):

@@ -433,12 +433,9 @@ def test_a_page_is_made_anew_from_committed_runs_alone(runs, tmp_path, monkeypat
     for path in kept:
         (two / "retinopathy-synthetic" / path.name).write_bytes(path.read_bytes())
     assert main(["report", str(two), "--to", str(two)]) == 0
-    for name in ("scores.csv", "runs.csv", "calibration.csv", "differences.csv"):
-        again = pd.read_csv(two / "retinopathy-synthetic" / name)
-        # Committed scores have twelve digits.
-        pd.testing.assert_frame_equal(again, pd.read_csv(place / name), rtol=1e-9)
-    again = two / "retinopathy-synthetic" / "details.md"
-    assert again.read_text() == (place / "details.md").read_text()
+    for name in ("scores.csv", "runs.csv", "calibration.csv", "differences.csv", "details.md"):
+        again = two / "retinopathy-synthetic" / name
+        assert again.read_text() == (place / name).read_text(), name
     first, _, rest = (place / "summary.md").read_text().partition("## Most and least certain")
     assert (two / "retinopathy-synthetic" / "summary.md").read_text() == (
         first + rest[rest.index("## Where") :]

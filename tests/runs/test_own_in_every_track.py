@@ -34,8 +34,8 @@ def _code(user_module):
 
 
 def run(benchmark, method, to, *settings):
-    words = ["run", benchmark, "--method", str(method), "--out", str(to), "--jobs", "1"]
-    return main([*words, "--set", *SMALL[benchmark], *settings])
+    command = ["run", benchmark, "--method", str(method), "--out", str(to), "--jobs", "1"]
+    return main([*command, "--set", *SMALL[benchmark], *settings])
 
 
 @pytest.mark.parametrize("benchmark", SMALL)
@@ -60,6 +60,6 @@ def test_a_posterior_is_not_trained_without_its_kl(benchmark, tmp_path, capsys):
     recipe = tmp_path / "forgets.toml"
     recipe.write_text('strategy = "own_everywhere:Forgets"')
     assert run(benchmark, recipe, tmp_path / "runs") == 1
-    said = capsys.readouterr().err
-    assert "Forgets trains a network with a posterior, and its penalty() has no KL" in said
-    assert "kl_divergence(self.network, self.heads)" in said
+    message = capsys.readouterr().err
+    assert "Forgets trains a network with a posterior, and its penalty() has no KL" in message
+    assert "kl_divergence(self.network, self.heads)" in message

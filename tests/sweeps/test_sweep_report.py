@@ -145,7 +145,7 @@ def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Pa
     (tmp_path / DIGITS / "best-l2-2.toml").write_text("# edited by the user")
     write_sweep_report(path, tmp_path, by="backward_transfer")
     left = {"best-l2.toml", "best-l2-2.toml", "best-l2-4.toml"}
-    assert {found.name for found in tmp_path.glob("*/best-*")} == left
+    assert {path.name for path in tmp_path.glob("*/best-*")} == left
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -37,12 +37,12 @@ def check_kl(method: Method, name: str = "", *, heads: str = "self.heads") -> No
     """
     if not list(variational_weights(method.network, [])):
         return
-    given: Any = None
+    penalty: Any = None
     loss_value, method.loss_value = method.loss_value, True
     with suppress(Exception), torch.no_grad(), own_randomness(0, method.device):
-        given = method.penalty()
+        penalty = method.penalty()
     method.loss_value = loss_value
-    if isinstance(given, int | float | Tensor) and not float(given):
+    if isinstance(penalty, int | float | Tensor) and not float(penalty):
         raise UserError(
             f"{name or type(method).__name__} trains a network with a posterior, and its penalty() "
             "has no KL to the prior: set posterior = 'none', or add kl_divergence(self.network, "

@@ -131,10 +131,10 @@ def _command(benchmark: str, settings: dict[str, Any]) -> str:
 
 def _settings(spec: Any, settings: dict[str, Any]) -> str:
     """The features and all other keys that were set, as text."""
-    given = {key: value for key, value in settings.items() if not key.startswith("options.")}
+    others = {key: value for key, value in settings.items() if not key.startswith("options.")}
     if spec.TRACK == "retinopathy":
-        return " ".join([FEATURES, *_pairs(given)])
-    return " ".join([*_pairs(spec.recipe.options), *_pairs(given)])
+        return " ".join([FEATURES, *_pairs(others)])
+    return " ".join([*_pairs(spec.recipe.options), *_pairs(others)])
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:

@@ -12,8 +12,9 @@ import gzip
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tomli_w
 
@@ -21,7 +22,20 @@ from vcl_radial.errors import DataError
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import ENVIRONMENT, SPEC, write_atomically
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FILE = "evidence.json"
+
+
+def rounded(run: FinishedRun) -> FinishedRun:
+    """With scores in twelve digits, for fewer bytes; with fewer, ties in tests over seeds break."""
+    return replace(run, tables={name: _in_digits(table) for name, table in run.tables.items()})
+
+
+def _in_digits(table: pd.DataFrame) -> pd.DataFrame:
+    numbers = table.select_dtypes("float")
+    return table.assign(**numbers.map(lambda value: float(f"{value:.12g}")))
 
 
 def write(runs: Sequence[FinishedRun], place: Path, more: Mapping[str, str]) -> list[str]:
@@ -46,7 +60,7 @@ def write(runs: Sequence[FinishedRun], place: Path, more: Mapping[str, str]) -> 
     tables: dict[str, list[str]] = defaultdict(list)
     for number, run in enumerate(runs):
         for name, table in run.tables.items():
-            head, *lines = table.to_csv(index=False, float_format=_rounded).splitlines()
+            head, *lines = table.to_csv(index=False).splitlines()
             numbered = [f"{number},{line}" for line in lines]
             tables[name] += numbered if tables[name] else [f"run,{head}", *numbered]
     texts = {f"evidence-{name}.csv": "\n".join(lines) + "\n" for name, lines in tables.items()}
@@ -92,11 +106,6 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
         words = " ".join(str(error).split())
         raise DataError(f"{place / FILE}: cannot be read ({words}); write it again") from None
     return folders
-
-
-def _rounded(value: Any) -> str:
-    """In twelve digits, for fewer bytes; with fewer digits ties in tests over seeds would break."""
-    return repr(float(f"{value:.12g}"))
 
 
 def packed(text: str) -> bytes:

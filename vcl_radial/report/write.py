@@ -92,6 +92,8 @@ def write_report(
     for name in sorted({run.benchmark for run in runs}):
         chosen = [run for run in runs if run.benchmark == name]
         chosen.sort(key=lambda run: _place(run.spec.method, first))
+        if with_evidence:  # a report and what is made of its evidence say the same
+            chosen = [evidence.rounded(run) for run in chosen]
         stem = unused(file_name(name), stems)
         stems.add(stem)
         try:

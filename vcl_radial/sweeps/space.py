@@ -198,14 +198,14 @@ class Space:
         rest.
         """
         extremes = max((len(what.extremes()) for what in self.keys.values()), default=1)
-        of_all = (self._combinations([*self.keys], {}, place) for place in range(extremes))
+        of_all = (self._combinations([*self.keys], {}, index) for index in range(extremes))
         distinct = {json.dumps(encoded(each)): each for of_one in of_all for each in of_one}
         return [*distinct.values()]
 
     def _combinations(
-        self, keys: Sequence[str], chosen: Parameters, place: int | None = None
+        self, keys: Sequence[str], chosen: Parameters, index: int | None = None
     ) -> Iterator[Parameters]:
-        """With a place, keys that no condition names have the extreme there alone."""
+        """With an index, keys that no condition names have the extreme there alone."""
         if not keys:
             yield chosen
             return
@@ -215,12 +215,12 @@ class Space:
         if what.holds(values):
             case = what.case(values)[1] if isinstance(what, Cases) else what
             choices = case.extremes()
-            if place is not None and not any(first in key.when for key in self.keys.values()):
-                choices = [choices[place % len(choices)]]
+            if index is not None and not any(first in key.when for key in self.keys.values()):
+                choices = [choices[index % len(choices)]]
             for choice in choices:
-                yield from self._combinations(rest, {**chosen, first: choice}, place)
+                yield from self._combinations(rest, {**chosen, first: choice}, index)
         else:
-            yield from self._combinations(rest, chosen, place)
+            yield from self._combinations(rest, chosen, index)
 
 
 def key_of(name: str) -> str:

@@ -104,6 +104,22 @@ def look_up_parts(recipe: RecipeSettings) -> None:
             outside.look_up(key, name)
 
 
+def parts_from_outside(recipe: RecipeSettings) -> list[Any]:
+    """A family and a network of the user's own.
+
+    Raises:
+        UserError: one is not there or cannot be imported.
+    """
+    parts: list[Any] = []
+    if outside.is_named(recipe.posterior):
+        from vcl_radial.posteriors import family
+
+        parts.append(family(recipe.posterior))
+    if recipe.network is not None and outside.is_named(recipe.network):
+        parts.append(outside.find("network", recipe.network))
+    return parts
+
+
 def look_up_method(recipe: Any, likelihood: str | None = None) -> Signature | None:
     """What the class of a recipe's method takes, the recipe's options checked; nothing is imported.
 
@@ -226,13 +242,7 @@ class MethodRecipe(RecipeSettings):
         """
         from vcl_radial.installed import offer
 
-        found: list[Any] = []
-        if self.network is not None and outside.is_named(self.network):
-            found.append(outside.find("network", self.network))
-        if outside.is_named(self.posterior):
-            from vcl_radial.posteriors import family
-
-            found.append(family(self.posterior))
+        found = parts_from_outside(self)
         if outside.is_named(self.strategy) or offer(self.strategy):
             from vcl_radial.methods.registry import find_method
 

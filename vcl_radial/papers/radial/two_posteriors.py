@@ -18,7 +18,7 @@ from vcl_radial.metrics.verdicts import Verdict, of_statement
 from vcl_radial.nn import PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.objectives import categorical_nll
-from vcl_radial.papers.analysis import Setting
+from vcl_radial.papers.analysis import Setting, undecided
 from vcl_radial.papers.radial.fitting import Recipe, fit
 from vcl_radial.papers.radial.gradient_noise import gradient_variance
 from vcl_radial.papers.radial.images import Images, load_eyes
@@ -40,6 +40,7 @@ QUICK = Recipe(epochs=24, batch_size=16, learning_rate=2e-2, rho_learning_rate=2
 _STAGES, _QUICK_STAGES = 24, 12
 _DRAWS, _DISTANCES = 8, 128
 _PAIRS = 6
+_of_drawn_pictures = undecided(Verdict.NOT_COMPARABLE, "drawn pictures here, photographs there")
 
 
 class Stage(NamedTuple):
@@ -78,8 +79,9 @@ class Histories:
 
     def claim(self, published: str, ours: str, alike: bool, because: str = "") -> Claim:
         """A claim of the papers, which drawn pictures cannot decide."""
-        decided = of_statement(alike) if self.images.real else Verdict.NOT_COMPARABLE
-        return Claim(published, ours, decided, because)
+        if not self.images.real:
+            return _of_drawn_pictures(published, ours, alike, because)
+        return Claim(published, ours, of_statement(alike), because)
 
     def curve(self, panel: str, name: str, field: str, **ends: str) -> Curve:
         """One quantity over the epochs, perhaps with a band between two others."""

@@ -32,6 +32,7 @@ from vcl_radial.named_files import check_feature_file
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
+from vcl_radial.tracks.recipe import parts_from_outside
 
 
 class Run(RunSpec):
@@ -104,15 +105,8 @@ class Run(RunSpec):
                 from vcl_radial.strategies.registry import find_strategy
 
             found.append(find_strategy(self.recipe.strategy))
-        if outside.is_named(self.recipe.posterior):
-            from vcl_radial.posteriors import family
-
-            found.append(family(self.recipe.posterior))
-        functions = {
-            "network": self.recipe.network,
-            "kind": self.stream.kind,
-            "dataset": self.stream.dataset,
-        }
+        found += parts_from_outside(self.recipe)
+        functions = {"kind": self.stream.kind, "dataset": self.stream.dataset}
         found += [
             outside.find(key, name) for key, name in functions.items() if outside.is_named(name)
         ]
