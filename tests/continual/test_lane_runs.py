@@ -75,6 +75,9 @@ def test_every_lane_is_the_run_with_its_seed(posterior, settings):
         {"optimizer": "adam", "drop_last": False},
         {"precision": "bfloat16"},
         {"point_heads": True},
+        {"strategy": "proximal_vcl"},
+        {"strategy": "proximal_vcl", "posterior": "gaussian", "kl_weight": 0.1},
+        {"strategy": "proximal_vcl", "optimizer": "adam", "schedule": "cosine", "kl_weight": 1e-3},
     ],
     ids=str,
 )
@@ -146,14 +149,20 @@ def test_what_cannot_be_a_lane_has_no_shape():
     assert shape(Recipe(posterior="low-rank")) is None
     assert shape(Recipe(posterior="radial-low-rank")) is None
     assert shape(recipe(hidden=[4])) != shape(recipe())
+    assert shape(recipe(strategy="proximal_vcl")) not in (None, shape(recipe()))
+    assert shape(recipe(strategy="gvcl")) is None
     with pytest.raises(ValueError, match="one shape"):
         LaneRuns(MULTI_HEAD, [recipe(), recipe(hidden=[4])], [0, 1])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-@pytest.mark.parametrize("posterior", ["radial", "gaussian", "none"])
-def test_lanes_on_a_gpu_are_runs_on_that_gpu(posterior):
+@pytest.mark.parametrize(
+    "of_lanes",
+    [recipe(), recipe("gaussian"), recipe("none"), recipe(strategy="proximal_vcl")],
+    ids=["radial", "gaussian", "none", "proximal"],
+)
+def test_lanes_on_a_gpu_are_runs_on_that_gpu(of_lanes):
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    runs = together(MULTI_HEAD, [recipe(posterior)] * 2, [0, 1], device="cuda")
+    runs = together(MULTI_HEAD, [of_lanes] * 2, [0, 1], device="cuda")
     for lane, seed in zip(runs.lanes, [0, 1], strict=True):
-        assert_same(lane, alone(MULTI_HEAD, recipe(posterior), seed, device="cuda"), 1e-2)
+        assert_same(lane, alone(MULTI_HEAD, of_lanes, seed, device="cuda"), 1e-2)

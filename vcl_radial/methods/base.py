@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,9 @@ from vcl_radial.nn.shared_inputs import shared_inputs
 from vcl_radial.nn.weights import held_scales
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import draws
+
+if TYPE_CHECKING:
+    from vcl_radial.nn.lane_step import LaneStep
 
 MakeOptimizer = Callable[[nn.Module], Optimizer]
 """Makes an optimiser over the parameters of a network."""
@@ -92,6 +95,9 @@ class Method:
     """Whether a task is learned where it ends, with neither steps nor random numbers, by design."""
     asks_heads: ClassVar[bool] = False
     """Whether the method asks each head of its network by itself."""
+    lane_step: ClassVar[type[LaneStep] | None] = None
+    """A training step of many of its runs at once, with Adam. It has to be in the class itself: a
+    subclass may train otherwise, and a method without one trains its runs one by one."""
     recipe_keys: ClassVar[frozenset[str]] = frozenset()
     """What the method takes of a recipe beside the settings above, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its

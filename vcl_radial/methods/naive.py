@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from vcl_radial.methods.base import Method
+from vcl_radial.nn.lane_step import LaneStep
 
 
 class Naive(Method):
     """loss = mean NLL of the current task."""
+
+    lane_step = LaneStep

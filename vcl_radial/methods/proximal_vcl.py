@@ -19,7 +19,7 @@ until the data pull harder than the prior holds (Parikh and Boyd 2014, section 6
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,9 +28,84 @@ from torch.optim import SGD, Adam, Optimizer
 from vcl_radial.errors import UserError
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import ClosedFormGradients, PosteriorBlock
+from vcl_radial.nn.lane_adam import per_lane
+from vcl_radial.nn.lane_step import LaneStep
+from vcl_radial.nn.lanes import LaneBlock
+from vcl_radial.posteriors import Posterior
 
 _AT_THE_TIP = 1e-4
 """A distance, in the prior's scales, at which the slope is that of the tip."""
+
+
+class Cone(NamedTuple):
+    """Groups and the prior that draws them back; tensors `[..., groups, D]`."""
+
+    family: type[Posterior]
+    prior_family: type[Posterior]
+    mean: Tensor
+    scale: Tensor
+    prior_mean: Tensor
+    prior_scale: Tensor
+
+    @classmethod
+    def of(cls, block: PosteriorBlock) -> Cone:
+        """Of a block of a network."""
+        families = block.family, block.prior_family
+        return cls(*families, block.mean, block.scale(), block.prior_mean, block.prior_scale)
+
+    def shift(self) -> Tensor:
+        """How far the mean of each group has gone, a in `[..., groups, D]`."""
+        return (self.mean - self.prior_mean) / self.prior_scale
+
+    def kl_gradient(self, shift: Tensor) -> Tensor:
+        """Of the KL at means that have gone so far, with respect to the shift."""
+        pairs = [(shift, self.scale / self.prior_scale)]
+        gradients = self.family.kl_gradients(self.prior_family, pairs)
+        assert gradients is not None  # the constructor of the method has seen to it
+        ((by_shift, _),) = gradients
+        return by_shift
+
+    def slope(self, ray: Tensor, distance: Tensor) -> Tensor:
+        """k'(r) of each group along a ray of length 1 at r, `[..., groups, 1]`; nats."""
+        gradient = self.kl_gradient(ray * distance.clamp(min=_AT_THE_TIP))
+        return (gradient * ray).sum(-1, keepdim=True)
+
+    @torch.no_grad()
+    def draw_back(self, before: Tensor, weight: Tensor | float, rates: Tensor | float) -> None:
+        """The proximal step of the means, in place.
+
+        Args:
+            before: r_0 of each group, `[..., groups, 1]`, in the prior's scales.
+            weight: w, of the KL, per point.
+            rates: what the optimiser multiplies the (averaged) gradient of each weight with.
+        """
+        shift = self.shift()
+        now = _distance(shift)
+        ray = shift / now.clamp(min=torch.finfo(now.dtype).tiny)
+        stiffness = self.prior_scale.square() / rates
+        metric = (ray.square() * stiffness).sum(-1, keepdim=True)
+        drawn = weight * self.slope(ray, before) / metric
+        # A group that has not moved has no ray, and its 0 / 0 is no number.
+        kept = (1 - drawn / now).clamp(min=0).nan_to_num(nan=0.0)
+        self.mean.copy_(self.prior_mean + kept * (self.mean - self.prior_mean))
+
+
+class ProximalLaneStep(LaneStep):
+    """The step of many runs at once; Adam's."""
+
+    def block_step(self, k: int, block: LaneBlock, grad_mean: Tensor, grad_scale: Tensor) -> None:
+        """As in `LaneStep`, but that a carried prior draws the means back."""
+        if not block.carried:
+            super().block_step(k, block, grad_mean, grad_scale)
+            return
+        tensors = block.mean, block.scale, block.prior_mean, block.prior_scale
+        cone = Cone(block.family, block.prior_family, *tensors)
+        before = _distance(cone.shift())
+        _, by_scale = self.kl_gradients(block)
+        self.adam.step(2 * k, grad_mean, self.rate)
+        self.step_rho(k, block, by_scale.add_(grad_scale))
+        rates = self.adam.rates(2 * k, len(block.mean), self.rate)
+        cone.draw_back(before, per_lane(self.kl_factor, block.mean), rates)
 
 
 class ProximalVCL(VCL):
@@ -43,6 +118,8 @@ class ProximalVCL(VCL):
         UserError: the posterior's KL has no gradient in closed form, or the optimiser is neither
             Adam nor SGD.
     """
+
+    lane_step = ProximalLaneStep
 
     def __init__(self, network: nn.Module, **settings: Any) -> None:
         super().__init__(network, **settings)
@@ -71,52 +148,13 @@ class ProximalVCL(VCL):
         before = {}
         for block in self._blocks:
             if block.carried and block.mean.grad is not None:
-                shift = _shift(block)
+                cone = Cone.of(block)
+                shift = cone.shift()
                 before[block] = _distance(shift)
-                block.mean.grad.sub_(_kl_gradient(block, shift) / block.prior_scale, alpha=weight)
+                block.mean.grad.sub_(cone.kl_gradient(shift) / block.prior_scale, alpha=weight)
         super().step(optimizer)
         for block, distance in before.items():
-            draw_back(block, distance, weight, optimizer)
-
-
-@torch.no_grad()
-def draw_back(block: PosteriorBlock, before: Tensor, weight: float, optimizer: Optimizer) -> None:
-    """The proximal step of a block's means.
-
-    Args:
-        block: with a carried prior.
-        before: r_0 of each group, `[groups, 1]`, in the prior's scales.
-        weight: of the KL, per point.
-        optimizer: that has just moved the means.
-    """
-    shift = _shift(block)
-    now = _distance(shift)
-    ray = shift / now.clamp(min=torch.finfo(now.dtype).tiny)
-    stiffness = block.prior_scale.square() / _rates(block.mean, optimizer)
-    metric = (ray.square() * stiffness).sum(-1, keepdim=True)
-    drawn = weight * slope(block, ray, before) / metric
-    # A group that has not moved has no ray, and its 0 / 0 is no number.
-    kept = (1 - drawn / now).clamp(min=0).nan_to_num(nan=0.0)
-    block.mean.copy_(block.prior_mean + kept * (block.mean - block.prior_mean))
-
-
-def slope(block: PosteriorBlock, ray: Tensor, distance: Tensor) -> Tensor:
-    """k'(r) of each group along a ray `[groups, D]` of length 1 at r, `[groups, 1]`; nats."""
-    gradient = _kl_gradient(block, ray * distance.clamp(min=_AT_THE_TIP))
-    return (gradient * ray).sum(-1, keepdim=True)
-
-
-def _kl_gradient(block: PosteriorBlock, shift: Tensor) -> Tensor:
-    """Of the KL at means that have gone so far `[groups, D]`, with respect to the shift."""
-    relative_scale = block.scale() / block.prior_scale
-    gradients = block.family.kl_gradients(block.prior_family, [(shift, relative_scale)])
-    assert gradients is not None  # the constructor has seen to it
-    ((by_shift, _),) = gradients
-    return by_shift
-
-
-def _shift(block: PosteriorBlock) -> Tensor:
-    return (block.mean - block.prior_mean) / block.prior_scale
+            Cone.of(block).draw_back(distance, weight, step_rates(block.mean, optimizer))
 
 
 def _distance(shift: Tensor) -> Tensor:
@@ -124,7 +162,7 @@ def _distance(shift: Tensor) -> Tensor:
     return distance
 
 
-def _rates(parameter: Tensor, optimizer: Optimizer) -> Tensor | float:
+def step_rates(parameter: Tensor, optimizer: Optimizer) -> Tensor | float:
     """What the optimiser multiplies the (averaged) gradient of each weight with."""
     (group,) = (g for g in optimizer.param_groups if any(p is parameter for p in g["params"]))
     rate: float = group["lr"]

@@ -27,6 +27,7 @@ from vcl_radial.nn import (
     kl_divergence,
     posterior_blocks,
 )
+from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.nn.movement import movement
 from vcl_radial.nn.weights import VariationalWeights
 
@@ -49,6 +50,7 @@ class VCL(Method):
 
     needs_posterior: ClassVar[bool] = True
     """Whether point estimates are refused."""
+    lane_step = LaneStep
 
     _closed_form: ClosedFormGradients | None = None
     _blocks: list[PosteriorBlock]

@@ -46,12 +46,20 @@ class LaneAdam:
         exp_avg, exp_avg_sq = moments[:2]
         exp_avg.lerp_(grad, 1 - beta1)
         exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        highest = (
-            torch.maximum(moments[2], exp_avg_sq, out=moments[2]) if self.amsgrad else exp_avg_sq
-        )
-        root_correction = (1 - beta2**self.number).sqrt()
+        if self.amsgrad:
+            torch.maximum(moments[2], exp_avg_sq, out=moments[2])
         step_size = per_lane(rate, value) / (1 - beta1**self.number)
-        value.sub_(exp_avg.div(highest.sqrt().div_(root_correction).add_(EPSILON)).mul_(step_size))
+        value.sub_(exp_avg.div(self._denominator(k, len(grad))).mul_(step_size))
+
+    def rates(self, k: int, lanes: int, rate: Tensor) -> Tensor:
+        """What a step of the k-th parameter multiplies its averaged gradient with."""
+        denominator = self._denominator(k, lanes)
+        return per_lane(rate, denominator) / denominator
+
+    def _denominator(self, k: int, lanes: int) -> Tensor:
+        second = self.moments[k][-1][:lanes]
+        root_correction = (1 - BETAS[1] ** self.number).sqrt()
+        return second.sqrt().div_(root_correction).add_(EPSILON)
 
     def root_second(self, k: int) -> Tensor:
         """The root of the k-th second moment, corrected for its start at 0, `[R, ...]`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -56,6 +56,8 @@ class LaneBlock:
     scale: Tensor
     prior_mean: Tensor
     prior_scale: Tensor
+    carried: bool
+    """Whether the prior is a carried posterior."""
 
     @classmethod
     def stacked(cls, blocks: Sequence[PosteriorBlock]) -> LaneBlock:
@@ -73,12 +75,13 @@ class LaneBlock:
             _stack(blocks, name) for name in ("mean", "rho", "prior_mean", "prior_scale")
         )
         families = blocks[0].family, blocks[0].prior_family
-        return cls(*families, mean, rho, softplus(rho), prior_mean, prior_scale)
+        carried = blocks[0].carried
+        return cls(*families, mean, rho, softplus(rho), prior_mean, prior_scale, carried)
 
     def first(self, lanes: int) -> LaneBlock:
         """The first lanes, as views."""
-        tensors = (self.mean, self.rho, self.scale, self.prior_mean, self.prior_scale)
-        return LaneBlock(self.family, self.prior_family, *(t[:lanes] for t in tensors))
+        names = ("mean", "rho", "scale", "prior_mean", "prior_scale")
+        return replace(self, **{name: getattr(self, name)[:lanes] for name in names})
 
     def noise(self, n: int, lane: int, generator: torch.Generator) -> Tensor:
         """The family's standard noise of n draws of a lane, `[n, groups, D]`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from vcl_radial.errors import Diverged
 from vcl_radial.methods.carried import carried_bytes, contents
+from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
@@ -40,9 +42,6 @@ from vcl_radial.tracks.continual.training import (
 )
 from vcl_radial.tracks.recipe import CORRELATED
 
-STRATEGIES = ("vcl", "naive")
-"""Methods whose training a lane can do."""
-
 MAY_DIFFER = {
     "learning_rate",
     "rho_learning_rate",
@@ -57,9 +56,15 @@ MAY_DIFFER = {
 """Keys of a recipe in which lanes of one program may differ; the others make its shape."""
 
 
+@cache
+def lane_step(strategy: str) -> type[LaneStep] | None:
+    """The training step of a method's lanes; None where its runs train one by one."""
+    return vars(built_in_class(strategy)).get("lane_step") if strategy in built_in() else None
+
+
 def shape(recipe: Recipe) -> str | None:
     """What the recipes of one program have in common; None for one that has to run alone."""
-    if recipe.strategy not in STRATEGIES or recipe.optimizer == "sgd" or recipe.options:
+    if lane_step(recipe.strategy) is None or recipe.optimizer == "sgd" or recipe.options:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
@@ -200,8 +205,10 @@ class LaneRuns:
         if self.device.type == "cuda":
             draws = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
         stacked = Lanes([lane.model.network for lane in lanes], label)
+        make_step = lane_step(recipe.strategy)
+        assert make_step is not None  # `shape` has seen to it
         step = Replayed(
-            LaneStep(
+            make_step(
                 stacked,
                 [
                     LaneSettings(
