@@ -45,6 +45,7 @@ class Check:
         within: how far they may be apart, in their unit.
         where: the rows that are compared, of both files.
         where_kept: of the committed file alone, where it names them otherwise or has more.
+        named_kept: scores that the committed file has under other names.
     """
 
     page: str
@@ -55,6 +56,7 @@ class Check:
     within: float
     where: dict[str, str | int] = field(default_factory=dict)
     where_kept: dict[str, str | int] = field(default_factory=dict)
+    named_kept: dict[str, str] = field(default_factory=dict)
 
     def largest(self, out: Path) -> float:
         """The largest difference of a score.
@@ -64,6 +66,8 @@ class Check:
         """
         made = self._rows(out / self.made, self.where)
         kept = self._rows(LIST.parent / self.kept, self.where | self.where_kept)
+        names = {theirs: ours for ours, theirs in self.named_kept.items()}
+        kept = Rows(kept.table.rename(columns=names), kept.name)
         if made.count() != kept.count():
             raise DataError(f"{self.kept}: {kept.count()} rows, and {made.count()} were made")
         shared = [c for c in kept.table if c in made.table and c not in self.scores]

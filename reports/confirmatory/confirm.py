@@ -3,8 +3,10 @@
     python reports/confirmatory/confirm.py power             what so many seeds detect
     python reports/confirmatory/confirm.py primary FOLDER    the tests on the primary streams
     python reports/confirmatory/confirm.py fashion FOLDER    those on split FashionMNIST
+    python reports/confirmatory/confirm.py picture           differences.png, from the tests below
 
-FOLDER is the `report` that `vcl-radial run` writes, with BENCHMARK/runs.csv for each stream.
+FOLDER is the `report` that `vcl-radial run` writes, with BENCHMARK/runs.csv for each stream. With
+`--to FILE.csv` the tests are written too.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -55,6 +58,13 @@ FAMILIES = {
     ),
 }
 PRIMARY = FAMILIES["primary"]
+
+TESTS = {
+    "tempered (primary)": "tempered.csv",
+    "untempered": "untempered.csv",
+    "split FashionMNIST": "fashion.csv",
+}
+"""The tests of each block that lie beside this file."""
 
 LEVEL, POWER = 0.05, 0.8
 EXPLORATORY = {
@@ -113,8 +123,10 @@ def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.Data
 
     Returns:
         `stream, first, second`, the mean `difference` in points with `lower` and `upper` of its
-        95 % interval, the standard deviation `sd` of the differences, `p` of the t-test and `holm`.
+        95 % interval, the standard deviation `sd` of the differences, `p` of the t-test, `holm`,
+        and the difference that the test `detects` with power 0.8 at that spread, as the first.
     """
+    effect = detectable(len(family.seeds), LEVEL / (len(COMPARISONS) * len(family.chance)))
     rows = []
     for stream, chance in family.chance.items():
         for first, second in COMPARISONS:
@@ -124,10 +136,54 @@ def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.Data
             half = stats.t.ppf(0.975, len(a) - 1) * sd / np.sqrt(len(a))
             # Where all differences are 0 there is nothing to be seen.
             p = float(stats.ttest_rel(a, b).pvalue) if sd > 0 else float(d == 0)
-            rows.append((stream, first, second, d, d - half, d + half, sd, p))
-    columns = ["stream", "first", "second", "difference", "lower", "upper", "sd", "p"]
+            rows.append((stream, first, second, d, d - half, d + half, sd, effect * sd, p))
+    columns = ["stream", "first", "second", "difference", "lower", "upper", "sd", "detects", "p"]
     result = pd.DataFrame(rows, columns=columns)
     return result.assign(holm=holm(result["p"].tolist()))
+
+
+def picture(tests: Mapping[str, pd.DataFrame], path: Path) -> None:
+    """Draw the differences with their 95 % intervals, a panel for each family of tests."""
+    names = {f"{first} − {second}": (first, second) for first, second in COMPARISONS}
+    height = max(map(len, tests.values()))
+    fig, axes = plt.subplots(
+        1, len(tests), figsize=(4.2 * len(tests), 0.4 * height + 1.6), layout="constrained"
+    )
+    for axis, (title, table) in zip(np.atleast_1d(axes), tests.items(), strict=True):
+        axis.axvline(0, color="0.6", lw=0.8)
+        for at, row in enumerate(table.itertuples()):
+            number = list(names.values()).index((row.first, row.second))
+            axis.errorbar(
+                row.difference,
+                at,
+                xerr=[[row.difference - row.lower], [row.upper - row.difference]],
+                fmt="o",
+                mfc=f"C{number}" if row.holm < LEVEL else "white",
+                color=f"C{number}",
+                ms=5,
+                lw=1.2,
+            )
+        # Differences of a tenth of a point and of ten points are of interest.
+        axis.set_xscale("symlog", linthresh=1, linscale=1)
+        ticks = [t for t in (-30, -10, -3, -1, 0, 1, 3, 10, 30) if _in(axis.get_xlim(), t)]
+        axis.set_xticks(ticks, [f"{t:+d}" if t else "0" for t in ticks], minor=False)
+        axis.set_xticks([], minor=True)
+        axis.set_yticks(range(1, len(table), len(names)), table["stream"].iloc[:: len(names)])
+        for line in range(len(names), len(table), len(names)):
+            axis.axhline(line - 0.5, color="0.9", lw=0.8)
+        axis.invert_yaxis()
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel("difference of accuracy (points)")
+    handles = [
+        plt.Line2D([], [], marker="o", color=f"C{number}", lw=1.2) for number in range(len(names))
+    ]
+    fig.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    fig.savefig(path, dpi=110)
+    plt.close(fig)
+
+
+def _in(limits: tuple[float, float], value: float) -> bool:
+    return limits[0] <= value <= limits[1]
 
 
 def _print_power() -> None:
@@ -152,17 +208,27 @@ def _print_power() -> None:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["power", *FAMILIES])
+    parser.add_argument("what", choices=["power", "picture", *FAMILIES])
     parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--to", metavar="FILE.csv", type=Path, help="where to write the tests too")
     options = parser.parse_args()
     if options.what == "power":
         _print_power()
+        return
+    if options.what == "picture":
+        here = Path(__file__).parent
+        files = {title: here / name for title, name in TESTS.items() if (here / name).exists()}
+        tests = {title: pd.read_csv(path) for title, path in files.items()}
+        picture(tests, here / "differences.png")
         return
     if options.folder is None:
         parser.error("name the folder of the reports")
     family = FAMILIES[options.what]
     runs = {name: pd.read_csv(options.folder / name / "runs.csv") for name in family.chance}
-    print(table(runs, family).to_string(index=False, float_format="{:.4g}".format))
+    tests = table(runs, family)
+    print(tests.to_string(index=False, float_format="{:.4g}".format))
+    if options.to is not None:
+        tests.to_csv(options.to, index=False)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ def test_what_is_compared_is_committed(check: Check, tmp_path: Path):
     kept = Rows.read(ROOT / "reports" / check.kept)
     copy = tmp_path / check.made
     copy.parent.mkdir(parents=True, exist_ok=True)
-    (kept.where(**check.where_kept) if check.where_kept else kept).table.to_csv(copy, index=False)
+    selected = kept.where(**check.where_kept) if check.where_kept else kept
+    names = {theirs: ours for ours, theirs in check.named_kept.items()}
+    selected.table.rename(columns=names).to_csv(copy, index=False)
     assert check.largest(tmp_path) == 0
     assert "{out}" in check.command
 

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.errors import UserError
+from vcl_radial.methods.tasks import Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import ClosedFormGradients, PosteriorBlock
 from vcl_radial.nn.lane_adam import per_lane
@@ -93,19 +94,25 @@ class Cone(NamedTuple):
 class ProximalLaneStep(LaneStep):
     """The step of many runs at once; Adam's."""
 
-    def block_step(self, k: int, block: LaneBlock, grad_mean: Tensor, grad_scale: Tensor) -> None:
+    def means_are_free(self, block: LaneBlock) -> bool:
+        """Whether the prior is carried: it draws the means back instead."""
+        return block.carried
+
+    def step_block(
+        self,
+        k: int,
+        block: LaneBlock,
+        grad: tuple[Tensor, Tensor | None],
+        noise: Tensor | None,
+    ) -> None:
         """As in `LaneStep`, but that a carried prior draws the means back."""
-        if not block.carried:
-            super().block_step(k, block, grad_mean, grad_scale)
-            return
         tensors = block.mean, block.scale, block.prior_mean, block.prior_scale
         cone = Cone(block.family, block.prior_family, *tensors)
-        before = _distance(cone.shift())
-        _, by_scale = self.kl_gradients(block)
-        self.adam.step(2 * k, grad_mean, self.rate)
-        self.step_rho(k, block, by_scale.add_(grad_scale))
-        rates = self.adam.rates(2 * k, len(block.mean), self.rate)
-        cone.draw_back(before, per_lane(self.kl_factor, block.mean), rates)
+        before = _distance(cone.shift()) if block.carried else None
+        super().step_block(k, block, grad, noise)
+        if before is not None:
+            rates = self.adam.rates(2 * k, len(block.mean), self.rate)
+            cone.draw_back(before, per_lane(self.kl_factor, block.mean), rates)
 
 
 class ProximalVCL(VCL):
@@ -141,19 +148,30 @@ class ProximalVCL(VCL):
                 f"{type(optimizer).__name__}: give one of those"
             )
 
+    def begin_task(self, task: Task) -> None:
+        """Take the gradients over where they have a closed form."""
+        super().begin_task(task)
+        self.take_over(ProximalVCL)
+
     @torch.no_grad()
     def step(self, optimizer: Optimizer) -> None:
         """Step without the KL's gradient of the carried means, then draw these back."""
         weight = self.penalty_weight / self.task.points
-        before = {}
-        for block in self._blocks:
-            if block.carried and block.mean.grad is not None:
-                cone = Cone.of(block)
-                shift = cone.shift()
-                before[block] = _distance(shift)
+        drawn = [
+            block
+            for block in self._blocks
+            if block.carried and (self._closed_form or block.mean.grad is not None)
+        ]
+        before = []
+        for block in drawn:
+            cone = Cone.of(block)
+            shift = cone.shift()
+            before.append(_distance(shift))
+            if self._closed_form is None:
+                assert block.mean.grad is not None
                 block.mean.grad.sub_(cone.kl_gradient(shift) / block.prior_scale, alpha=weight)
-        super().step(optimizer)
-        for block, distance in before.items():
+        self.step_along(optimizer, drawn)
+        for block, distance in zip(drawn, before, strict=True):
             Cone.of(block).draw_back(distance, weight, step_rates(block.mean, optimizer))
 
 

@@ -11,6 +11,7 @@ missing, in closed form: see `vcl_radial.posteriors.radial_kl`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -69,8 +70,12 @@ class VCL(Method):
         super().begin_task(task)
         self.release()  # a task that broke off has not ended
         self._blocks = posterior_blocks(self.network, self.heads)
+        self.take_over(VCL)
+
+    def take_over(self, like: type[VCL]) -> None:
+        """Take the gradients over if they have a closed form and a step is as in that class."""
         if (
-            all(getattr(type(self), part) is getattr(VCL, part) for part in _PARTS)
+            all(getattr(type(self), part) is getattr(like, part) for part in _PARTS)
             and not self.gradients_are_read
             and ClosedFormGradients.serves(self.network)
         ):
@@ -87,9 +92,13 @@ class VCL(Method):
 
     def step(self, optimizer: Optimizer) -> None:
         """Step along the gradient of NLL and KL."""
+        self.step_along(optimizer, ())
+
+    def step_along(self, optimizer: Optimizer, free_means: Sequence[PosteriorBlock]) -> None:
+        """Step along the gradients, in closed form without that of the KL by these means."""
         if self._closed_form is not None:
             factor = self.penalty_weight / self.task.points
-            if not self._closed_form.before_step(optimizer, self._blocks, factor):
+            if not self._closed_form.before_step(optimizer, self._blocks, factor, free_means):
                 return
         super().step(optimizer)
 

@@ -326,6 +326,7 @@ static void step_layers(const Network *net, Scratch s, Count draw, float rate, C
                 .divergence = block->divergence,
                 .sums_known = sums_known,
                 .kl_factor = net->kl_factor,
+                .mean_kl_factor = net->kl_factor,
                 .beta1 = net->beta1,
                 .beta2 = net->beta2,
                 .epsilon = net->epsilon,

@@ -285,7 +285,7 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
     const float *const restrict grad_scale = step->grad_scale;
     const float *const restrict noise = step->noise;
     const float beta1 = step->beta1, beta2 = step->beta2, epsilon = step->epsilon;
-    const float kl_factor = step->kl_factor;
+    const float kl_factor = step->kl_factor, mean_kl_factor = step->mean_kl_factor;
     /* In one loop the chain from a gradient to the next scale would be longer than a processor looks
        ahead, and its units would wait. */
     for (Count piece = at; piece < at + n; piece += PIECE) {
@@ -302,7 +302,7 @@ step_chunk(const Step *step, Coefficients c, Count at, Count n, const float *res
             const float kl_a = a * (c.a0 + c.a1 * t);
             const float kl_s = (t * (c.s0 + c.s1 * t + c.s2 * n2) - 1.0f) / s;
             const float g = grad[i - at];
-            const float g_mean = g + kl_factor * per_shift * kl_a;
+            const float g_mean = g + mean_kl_factor * per_shift * kl_a;
             const float g_scale = (given_scale ? grad_scale[i] : g * noise[i]) +
                                   kl_factor * inverse * kl_s;
             const float g_rho = g_scale * slope[i - piece];

@@ -103,7 +103,7 @@ typedef struct {
     Count groups, D, D_first;
     int divergence;
     int sums_known;                   /* from the last step, with nothing changed since */
-    float kl_factor;                  /* KL weight / N */
+    float kl_factor, mean_kl_factor;  /* KL weight / N, for the scales and for the means */
     float beta1, beta2, epsilon;
 } Step;
 

@@ -94,6 +94,7 @@ class _Step(Structure):
         ("divergence", c_int),
         ("sums_known", c_int),
         ("kl_factor", c_float),
+        ("mean_kl_factor", c_float),
         ("beta1", c_float),
         ("beta2", c_float),
         ("epsilon", c_float),
@@ -183,7 +184,7 @@ class AdamBlock:
         groups, D = mean[0].shape
         self._summed = mean[0], rho[0], *prior
         self._left: tuple[int, ...] | None = None
-        self._settings: tuple[tuple[float, float], float, float] | None = None
+        self._settings: tuple[tuple[float, float], float, tuple[float, float]] | None = None
         # Of the step before: what the KL of a radial needs of a group, summed on the way.
         self._sums = torch.empty(groups, 4, dtype=torch.float64)
         radial = divergence is Divergence.RADIAL
@@ -211,15 +212,16 @@ class AdamBlock:
         rates: tuple[float, float],
         betas: tuple[float, float],
         epsilon: float,
-        kl_factor: float,
+        kl_factors: tuple[float, float],
         scale: Tensor,
         gradient: Gradient,
     ) -> None:
-        """Say what the next step is: its numbers (from 1) and rates of mean and rho, and so on."""
-        step, settings = self._step, (betas, epsilon, kl_factor)
+        """Say what the next step is: its numbers (from 1), rates and KL factors of mean and rho."""
+        step, settings = self._step, (betas, epsilon, kl_factors)
         if settings != self._settings:
             self._settings = settings
-            (step.beta1, step.beta2), step.epsilon, step.kl_factor = settings
+            (step.beta1, step.beta2), step.epsilon = betas, epsilon
+            step.mean_kl_factor, step.kl_factor = kl_factors
         mean, rho = (_corrected(*pair, *betas) for pair in zip(numbers, rates, strict=True))
         step.mean.step_size, step.mean.root_correction = mean
         step.rho.step_size, step.rho.root_correction = rho

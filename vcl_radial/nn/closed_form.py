@@ -9,7 +9,7 @@ the gradients go to `.grad`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ from vcl_radial import native
 from vcl_radial.nn.compiled_adam import CompiledAdam
 from vcl_radial.nn.drawn_layer import DrawnBlock, DrawnLayer, whole
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+
+_Entry: TypeAlias = tuple[DrawnBlock, native.Gradient, tuple[float, float]]
+"""A block, the gradient of its NLL, and the factors of the KL for means and scales."""
 
 
 class ClosedFormGradients:
@@ -62,7 +65,11 @@ class ClosedFormGradients:
             layer.weights.sampler = None
 
     def before_step(
-        self, optimizer: Optimizer, with_kl: Iterable[PosteriorBlock], kl_factor: float
+        self,
+        optimizer: Optimizer,
+        with_kl: Iterable[PosteriorBlock],
+        kl_factor: float,
+        free_means: Iterable[PosteriorBlock] = (),
     ) -> bool:
         """Step where the compiled pass can; put gradients into `.grad` where it cannot.
 
@@ -70,11 +77,12 @@ class ClosedFormGradients:
             optimizer: whose step follows; the same one in every step.
             with_kl: blocks whose KL is in the objective, drawn or not.
             kl_factor: of the KL, in nats per point: KL weight / N.
+            free_means: blocks whose KL has no gradient by the means.
 
         Returns:
             Whether the optimiser's own `step` has anything left to do.
         """
-        counted = set(with_kl)
+        counted, free = set(with_kl), set(free_means)
         native_adam = self._native_adam(optimizer)
         in_torch = []
         for layer in self._layers:
@@ -83,8 +91,9 @@ class ClosedFormGradients:
                 nll_gradient = gradient or (_no_gradient(drawn.block) if factor else None)
                 if nll_gradient is None:
                     continue
-                if native_adam is None or not native_adam.step(drawn, nll_gradient, factor):
-                    in_torch.append((drawn, nll_gradient, factor))
+                factors = (0.0 if drawn.block in free else factor, factor)
+                if native_adam is None or not native_adam.step(drawn, nll_gradient, factors):
+                    in_torch.append((drawn, nll_gradient, factors))
         if native_adam is not None:
             native_adam.finish()
         _fill_gradients(in_torch)
@@ -108,12 +117,12 @@ def _no_gradient(block: PosteriorBlock) -> native.Gradient:
     return native.Gradient(zero, None, zero, None)
 
 
-def _fill_gradients(entries: list[tuple[DrawnBlock, native.Gradient, float]]) -> None:
+def _fill_gradients(entries: list[_Entry]) -> None:
     """Add the gradient of NLL and KL to `.grad` of mean and rho.
 
     There may be one already, of a term of the loss that was not made of the draws.
     """
-    families: dict[Any, list[tuple[DrawnBlock, native.Gradient, float]]] = {}
+    families: dict[Any, list[_Entry]] = {}
     for entry in entries:
         block = entry[0].block
         families.setdefault((block.family, block.prior_family), []).append(entry)
@@ -127,13 +136,13 @@ def _fill_gradients(entries: list[tuple[DrawnBlock, native.Gradient, float]]) ->
             for (d, _, _), b in zip(alike, blocks, strict=True)
         ]
         kl_gradients = family.kl_gradients(prior_family, pairs)
-        for (_, gradient, factor), block, (kl_a, kl_s) in zip(
+        for (_, gradient, factors), block, (kl_a, kl_s) in zip(
             alike, blocks, kl_gradients, strict=True
         ):
             grad_mean, grad_scale = whole(gradient)
-            per_nat = factor / block.prior_scale
-            _add_grad(block.mean, _stretched(block, kl_a.mul_(per_nat)).add_(grad_mean))
-            _add_grad(block.rho, kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid()))
+            by_mean, by_scale = (factor / block.prior_scale for factor in factors)
+            _add_grad(block.mean, _stretched(block, kl_a.mul_(by_mean)).add_(grad_mean))
+            _add_grad(block.rho, kl_s.mul_(by_scale).add_(grad_scale).mul_(block.rho.sigmoid()))
 
 
 def _stretched(block: PosteriorBlock, along_means: Tensor) -> Tensor:

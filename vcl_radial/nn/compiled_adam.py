@@ -29,8 +29,10 @@ class CompiledAdam:
         self._compiled: dict[DrawnBlock, _Compiled] = {}
         self._prepared: list[native.AdamBlock] = []
 
-    def step(self, drawn: DrawnBlock, gradient: native.Gradient, kl_factor: float) -> bool:
-        """Whether the block can be stepped, and will be by `finish`."""
+    def step(
+        self, drawn: DrawnBlock, gradient: native.Gradient, kl_factors: tuple[float, float]
+    ) -> bool:
+        """Whether the block can be stepped, and will be by `finish`; KL factors of mean and rho."""
         mean, rho = drawn.block.mean, drawn.block.rho
         compiled = self._compiled.get(drawn)
         if compiled is None or not self._serves(compiled, mean, rho):
@@ -47,7 +49,7 @@ class CompiledAdam:
             (float(group["lr"]), float(rho_group["lr"])),
             group["betas"],
             group["eps"],
-            kl_factor,
+            kl_factors,
             drawn.scale,
             gradient,
         )

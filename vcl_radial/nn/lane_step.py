@@ -114,10 +114,7 @@ class LaneStep:
         count = len(blocks)
         with torch.no_grad():
             for k, block in enumerate(blocks):
-                if native_lanes := self._native[k]:
-                    self._native_step(native_lanes, block, grads[k], noises[k])
-                else:
-                    self.block_step(k, block, *_both(grads[k], noises[k]))
+                self.step_block(k, block, grads[k], noises[k])
             for k, (grad, _) in enumerate(grads[count:], start=2 * count):
                 self.adam.step(k, grad, self.rate)
         return losses
@@ -230,8 +227,7 @@ class LaneStep:
         """The compiled pass of each lane; none where it does not serve."""
         divergence = native_divergence(block.family, block.prior_family)
         arrays = (block.mean, block.rho, block.prior_mean, block.prior_scale)
-        of_its_own = type(self).block_step is not LaneStep.block_step
-        if divergence is None or of_its_own or not native.serves(*arrays):
+        if divergence is None or not native.serves(*arrays):
             return []
 
         return [
@@ -255,46 +251,56 @@ class LaneStep:
         for lane in range(len(block.mean)):
             mean, scale, own_noise = (None if g is None else g[lane] for g in given)
             assert mean is not None
+            factor = self.settings[lane].kl_factor
             native_lanes[lane].prepare(
                 (self.adam.steps, self.adam.steps),
                 self.rates[lane],
                 BETAS,
                 EPSILON,
-                self.settings[lane].kl_factor,
+                (0.0 if self.means_are_free(block) else factor, factor),
                 block.scale[lane],
                 native.Gradient(mean, None, scale, own_noise),
             )
         native.make_steps(native_lanes[: len(block.mean)])
 
-    def block_step(self, k: int, block: LaneBlock, grad_mean: Tensor, grad_scale: Tensor) -> None:
-        """Step the k-th block's means and rhos, of the first lanes, by the NLL's gradients."""
-        by_mean, by_scale = self.kl_gradients(block)
-        self.adam.step(2 * k, by_mean.add_(grad_mean), self.rate)
-        self.step_rho(k, block, by_scale.add_(grad_scale))
+    def means_are_free(self, block: LaneBlock) -> bool:
+        """Whether the KL has no gradient by the means of a block."""
+        return False
 
-    def kl_gradients(self, block: LaneBlock) -> tuple[Tensor, Tensor]:
-        """kl_factor * dKL/dmean, and by the scale, `[lanes, groups, D]`."""
+    def step_block(
+        self,
+        k: int,
+        block: LaneBlock,
+        grad: tuple[Tensor, Tensor | None],
+        noise: Tensor | None,
+    ) -> None:
+        """Step the means and rhos of a block, and let its scales follow.
+
+        Args:
+            k: its number.
+            block: its first lanes.
+            grad: of the NLL by mean and scale.
+            noise: of the one draw, where the gradient by the scale is None and follows from it.
+        """
+        if native_lanes := self._native[k]:
+            self._native_step(native_lanes, block, grad, noise)
+            return
+        grad_mean, grad_scale = grad
+        if grad_scale is None:
+            assert noise is not None
+            grad_scale = grad_mean * noise
         a = (block.mean - block.prior_mean).div_(block.prior_scale)
         pairs = [(a, block.scale / block.prior_scale)]
         gradients = block.family.kl_gradients(block.prior_family, pairs)
         assert gradients is not None
-        ((by_shift, by_ratio),) = gradients
+        ((kl_a, kl_s),) = gradients
         per_nat = per_lane(self.kl_factor, block.mean) / block.prior_scale
-        return by_shift.mul_(per_nat), by_ratio.mul_(per_nat)
-
-    def step_rho(self, k: int, block: LaneBlock, grad_scale: Tensor) -> None:
-        """Step a block's rhos against a gradient by the scale, which follows."""
-        self.adam.step(2 * k + 1, grad_scale.mul_(block.rho.sigmoid()), self.rho_rate)
+        grad_rho = kl_s.mul_(per_nat).add_(grad_scale).mul_(block.rho.sigmoid())
+        if not self.means_are_free(block):
+            grad_mean = kl_a.mul_(per_nat).add_(grad_mean)
+        self.adam.step(2 * k, grad_mean, self.rate)
+        self.adam.step(2 * k + 1, grad_rho, self.rho_rate)
         block.scale.copy_(softplus(block.rho))
-
-
-def _both(grad: tuple[Tensor, Tensor | None], noise: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The gradients by mean and scale; of one draw the second follows from its noise."""
-    grad_mean, grad_scale = grad
-    if grad_scale is None:
-        assert noise is not None
-        grad_scale = grad_mean * noise
-    return grad_mean, grad_scale
 
 
 def _sum(
