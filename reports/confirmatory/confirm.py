@@ -59,12 +59,12 @@ FAMILIES = {
 }
 PRIMARY = FAMILIES["primary"]
 
-TESTS = {
-    "tempered (primary)": "tempered.csv",
-    "untempered": "untempered.csv",
-    "split FashionMNIST": "fashion.csv",
+BLOCKS = {
+    "tempered": ("tempered (primary)", "primary"),
+    "untempered": ("untempered", "primary"),
+    "fashion": ("split FashionMNIST", "fashion"),
 }
-"""The tests of each block that lie beside this file."""
+"""The runs of a block lie in its folder, its tests in a CSV file: its title, and the family."""
 
 LEVEL, POWER = 0.05, 0.8
 EXPLORATORY = {
@@ -114,6 +114,11 @@ def accuracies(runs: pd.DataFrame, method: str, seeds: range, chance: float) -> 
     return values.reindex(seeds, fill_value=chance)
 
 
+def read(folder: Path, family: Family) -> dict[str, pd.DataFrame]:
+    """`runs.csv` of each stream of a family."""
+    return {name: pd.read_csv(folder / name / "runs.csv") for name in family.chance}
+
+
 def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.DataFrame:
     """The tests of the plan, one line for each stream and comparison.
 
@@ -147,9 +152,15 @@ def picture(tests: Mapping[str, pd.DataFrame], path: Path) -> None:
     names = {f"{first} − {second}": (first, second) for first, second in COMPARISONS}
     height = max(map(len, tests.values()))
     fig, axes = plt.subplots(
-        1, len(tests), figsize=(4.2 * len(tests), 0.4 * height + 1.6), layout="constrained"
+        1,
+        len(tests),
+        figsize=(2 + 3.6 * len(tests), 0.4 * height + 1.6),
+        sharex=True,
+        sharey=all(len(table) == height for table in tests.values()),
+        squeeze=False,
+        layout="constrained",
     )
-    for axis, (title, table) in zip(np.atleast_1d(axes), tests.items(), strict=True):
+    for axis, (title, table) in zip(axes[0], tests.items(), strict=True):
         axis.axvline(0, color="0.6", lw=0.8)
         for at, row in enumerate(table.itertuples()):
             number = list(names.values()).index((row.first, row.second))
@@ -165,13 +176,12 @@ def picture(tests: Mapping[str, pd.DataFrame], path: Path) -> None:
             )
         # Differences of a tenth of a point and of ten points are of interest.
         axis.set_xscale("symlog", linthresh=1, linscale=1)
-        ticks = [t for t in (-30, -10, -3, -1, 0, 1, 3, 10, 30) if _in(axis.get_xlim(), t)]
-        axis.set_xticks(ticks, [f"{t:+d}" if t else "0" for t in ticks], minor=False)
+        axis.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "+1", "+10"])
         axis.set_xticks([], minor=True)
         axis.set_yticks(range(1, len(table), len(names)), table["stream"].iloc[:: len(names)])
         for line in range(len(names), len(table), len(names)):
             axis.axhline(line - 0.5, color="0.9", lw=0.8)
-        axis.invert_yaxis()
+        axis.set_ylim(len(table) - 0.5, -0.5)
         axis.set_title(title, fontsize=10)
         axis.set_xlabel("difference of accuracy (points)")
     handles = [
@@ -180,10 +190,6 @@ def picture(tests: Mapping[str, pd.DataFrame], path: Path) -> None:
     fig.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     fig.savefig(path, dpi=110)
     plt.close(fig)
-
-
-def _in(limits: tuple[float, float], value: float) -> bool:
-    return limits[0] <= value <= limits[1]
 
 
 def _print_power() -> None:
@@ -217,15 +223,14 @@ def main() -> None:
         return
     if options.what == "picture":
         here = Path(__file__).parent
-        files = {title: here / name for title, name in TESTS.items() if (here / name).exists()}
-        tests = {title: pd.read_csv(path) for title, path in files.items()}
+        files = {title: here / f"{block}.csv" for block, (title, _) in BLOCKS.items()}
+        tests = {title: pd.read_csv(path) for title, path in files.items() if path.exists()}
         picture(tests, here / "differences.png")
         return
     if options.folder is None:
         parser.error("name the folder of the reports")
     family = FAMILIES[options.what]
-    runs = {name: pd.read_csv(options.folder / name / "runs.csv") for name in family.chance}
-    tests = table(runs, family)
+    tests = table(read(options.folder, family), family)
     print(tests.to_string(index=False, float_format="{:.4g}".format))
     if options.to is not None:
         tests.to_csv(options.to, index=False)
