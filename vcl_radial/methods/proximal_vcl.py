@@ -157,21 +157,21 @@ class ProximalVCL(VCL):
     def step(self, optimizer: Optimizer) -> None:
         """Step without the KL's gradient of the carried means, then draw these back."""
         weight = self.penalty_weight / self.task.points
-        drawn = [
+        carried = [
             block
             for block in self._blocks
             if block.carried and (self._closed_form or block.mean.grad is not None)
         ]
         before = []
-        for block in drawn:
+        for block in carried:
             cone = Cone.of(block)
             shift = cone.shift()
             before.append(_distance(shift))
             if self._closed_form is None:
                 assert block.mean.grad is not None
                 block.mean.grad.sub_(cone.kl_gradient(shift) / block.prior_scale, alpha=weight)
-        self.step_along(optimizer, drawn)
-        for block, distance in zip(drawn, before, strict=True):
+        self.step_along(optimizer, carried)
+        for block, distance in zip(carried, before, strict=True):
             Cone.of(block).draw_back(distance, weight, step_rates(block.mean, optimizer))
 
 
