@@ -55,12 +55,12 @@ def distances(block: PosteriorBlock) -> torch.Tensor:
 def test_the_slope_is_that_of_the_kl_along_the_ray(family, distance):
     block = carried(family)
     ray = moved(block, distance)
-    found = Cone.of(block).slope(ray, torch.full((3, 1), distance).double())
+    slope = Cone.of(block).slope(ray, torch.full((3, 1), distance).double())
     values = []
     for step in (-1e-4, 1e-4):
         mean = block.mean.detach() + step * ray * block.prior_scale
         values.append(block.family(mean, block.scale()).kl(block.prior))
-    torch.testing.assert_close(found.squeeze(-1), (values[1] - values[0]) / 2e-4, rtol=1e-4, atol=0)
+    torch.testing.assert_close(slope.squeeze(-1), (values[1] - values[0]) / 2e-4, rtol=1e-4, atol=0)
 
 
 def test_only_the_corrected_radial_prior_has_a_tip():

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
+from vcl_radial import native
 from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Task
 from vcl_radial.methods.vcl import VCL
@@ -98,18 +99,12 @@ class ProximalLaneStep(LaneStep):
         """Whether the prior is carried: it draws the means back instead."""
         return block.carried
 
-    def step_block(
-        self,
-        k: int,
-        block: LaneBlock,
-        grad: tuple[Tensor, Tensor | None],
-        noise: Tensor | None,
-    ) -> None:
+    def step_block(self, k: int, block: LaneBlock, gradient: native.Gradient) -> None:
         """As in `LaneStep`, but that a carried prior draws the means back."""
         tensors = block.mean, block.scale, block.prior_mean, block.prior_scale
         cone = Cone(block.family, block.prior_family, *tensors)
         before = _distance(cone.shift()) if block.carried else None
-        super().step_block(k, block, grad, noise)
+        super().step_block(k, block, gradient)
         if before is not None:
             rates = self.adam.rates(2 * k, len(block.mean), self.rate)
             cone.draw_back(before, per_lane(self.kl_factor, block.mean), rates)

@@ -114,7 +114,8 @@ class LaneStep:
         count = len(blocks)
         with torch.no_grad():
             for k, block in enumerate(blocks):
-                self.step_block(k, block, grads[k], noises[k])
+                by_mean, by_scale = grads[k]
+                self.step_block(k, block, native.Gradient(by_mean, None, by_scale, noises[k]))
             for k, (grad, _) in enumerate(grads[count:], start=2 * count):
                 self.adam.step(k, grad, self.rate)
         return losses
@@ -241,25 +242,21 @@ class LaneStep:
         ]
 
     def _native_step(
-        self,
-        native_lanes: list[native.AdamBlock],
-        block: LaneBlock,
-        grad: tuple[Tensor, Tensor | None],
-        noise: Tensor | None,
+        self, native_lanes: list[native.AdamBlock], block: LaneBlock, gradient: native.Gradient
     ) -> None:
-        given = [None if g is None else g.contiguous() for g in (*grad, noise)]
+        first, *others = (None if part is None else part.contiguous() for part in gradient)
+        assert first is not None
+        free = self.means_are_free(block)
         for lane in range(len(block.mean)):
-            mean, scale, own_noise = (None if g is None else g[lane] for g in given)
-            assert mean is not None
             factor = self.settings[lane].kl_factor
             native_lanes[lane].prepare(
                 (self.adam.steps, self.adam.steps),
                 self.rates[lane],
                 BETAS,
                 EPSILON,
-                (0.0 if self.means_are_free(block) else factor, factor),
+                (0.0 if free else factor, factor),
                 block.scale[lane],
-                native.Gradient(mean, None, scale, own_noise),
+                native.Gradient(first[lane], *(None if p is None else p[lane] for p in others)),
             )
         native.make_steps(native_lanes[: len(block.mean)])
 
@@ -267,25 +264,15 @@ class LaneStep:
         """Whether the KL has no gradient by the means of a block."""
         return False
 
-    def step_block(
-        self,
-        k: int,
-        block: LaneBlock,
-        grad: tuple[Tensor, Tensor | None],
-        noise: Tensor | None,
-    ) -> None:
-        """Step the means and rhos of a block, and let its scales follow.
+    def step_block(self, k: int, block: LaneBlock, gradient: native.Gradient) -> None:
+        """Step the means and rhos of the k-th block's first lanes; the scales follow.
 
-        Args:
-            k: its number.
-            block: its first lanes.
-            grad: of the NLL by mean and scale.
-            noise: of the one draw, where the gradient by the scale is None and follows from it.
+        The gradient is that of the NLL, `[lanes, groups, D]`.
         """
         if native_lanes := self._native[k]:
-            self._native_step(native_lanes, block, grad, noise)
+            self._native_step(native_lanes, block, gradient)
             return
-        grad_mean, grad_scale = grad
+        grad_mean, _, grad_scale, noise = gradient
         if grad_scale is None:
             assert noise is not None
             grad_scale = grad_mean * noise

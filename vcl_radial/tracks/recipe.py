@@ -242,12 +242,12 @@ class MethodRecipe(RecipeSettings):
         """
         from vcl_radial.installed import offer
 
-        found = parts_from_outside(self)
+        parts = parts_from_outside(self)
         if outside.is_named(self.strategy) or offer(self.strategy):
             from vcl_radial.methods.registry import find_method
 
-            found.append(find_method(self.strategy))
-        return found
+            parts.append(find_method(self.strategy))
+        return parts
 
     def check_strategy(self, likelihood: str) -> None:
         """See that a likelihood is of classes, for a method that is an Avalanche strategy.

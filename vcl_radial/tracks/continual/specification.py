@@ -98,16 +98,16 @@ class Run(RunSpec):
         Raises:
             UserError: one is not found or cannot be imported.
         """
-        found: list[Callable[..., Any]] = []
+        parts: list[Callable[..., Any]] = []
         # They take seconds to import: not for the suite's own.
         if outside.is_named(self.recipe.strategy) or offer(self.recipe.strategy):
             with quiet():  # Avalanche's imports warn
                 from vcl_radial.strategies.registry import find_strategy
 
-            found.append(find_strategy(self.recipe.strategy))
-        found += parts_from_outside(self.recipe)
+            parts.append(find_strategy(self.recipe.strategy))
+        parts += parts_from_outside(self.recipe)
         functions = {"kind": self.stream.kind, "dataset": self.stream.dataset}
-        found += [
+        parts += [
             outside.find(key, name) for key, name in functions.items() if outside.is_named(name)
         ]
-        return found
+        return parts
