@@ -20,7 +20,7 @@ def runs(tmp_path):
 
 def test_runs_are_read_as_from_their_folders(runs, tmp_path):
     names = evidence.write(runs, tmp_path / "report" / MULTI_HEAD, {})
-    assert names == ["evidence.json", "evidence-accuracy.csv.gz"]
+    assert names == ["evidence.json", "evidence-accuracy.csv.xz"]
     again, passed_over = gather(tmp_path / "report")
     assert passed_over == []
     assert [run.spec for run in again] == [run.spec for run in runs]
@@ -35,7 +35,7 @@ def test_runs_are_read_as_from_their_folders(runs, tmp_path):
 def test_the_same_runs_give_the_same_bytes(runs, tmp_path):
     for place in ("one", "two"):
         names = evidence.write(runs, tmp_path / place, {"more.csv": "a,b\n1,2\n"})
-    assert names[-1] == "more.csv.gz"
+    assert names[-1] == "more.csv.xz"
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -50,9 +50,9 @@ def test_runs_beside_their_evidence_count_once_and_nobody_is_warned(runs, tmp_pa
 def test_damaged_evidence_is_named_and_the_mend_too(runs, tmp_path):
     place = tmp_path / "runs" / "kept"
     evidence.write(runs[:1], place, {})
-    whole = (place / "evidence-accuracy.csv.gz").read_bytes()
+    whole = (place / "evidence-accuracy.csv.xz").read_bytes()
     for name, content in {
-        "evidence-accuracy.csv.gz": whole[:-9],
+        "evidence-accuracy.csv.xz": whole[:-9],
         "evidence.json": b"[{}]",
     }.items():
         (place / name).write_bytes(content)

@@ -427,7 +427,7 @@ def test_a_page_is_made_anew_from_committed_runs_alone(runs, tmp_path, monkeypat
     one, two = tmp_path / "one", tmp_path / "two"
     assert main(["report", str(runs), "--to", str(one), "--evidence"]) == 0
     place = one / "retinopathy-synthetic"
-    kept = [*place.glob("evidence*"), place / "predictions.csv.gz"]
+    kept = [*place.glob("evidence*"), place / "predictions.csv.xz"]
     assert len(kept) == 4
     (two / "retinopathy-synthetic").mkdir(parents=True)
     for path in kept:

@@ -1,7 +1,7 @@
 """Finished runs in a few small files that can be committed: their report is made from these alone.
 
 Beside a report's pages lie then `evidence.json`, the spec and the environment of every run; a file
-`evidence-TABLE.csv.gz` of what all runs hold of a table, with the number of the run in front; and
+`evidence-TABLE.csv.xz` of what all runs hold of a table, with the number of the run in front; and
 what the track has besides. `vcl-radial report` reads a folder with them as it reads run folders,
 and makes the same pages.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -64,7 +65,7 @@ def write(runs: Sequence[FinishedRun], place: Path, more: Mapping[str, str]) -> 
             numbered = [f"{number},{line}" for line in lines]
             tables[name] += numbered if tables[name] else [f"run,{head}", *numbered]
     texts = {f"evidence-{name}.csv": "\n".join(lines) + "\n" for name, lines in tables.items()}
-    files = {f"{name}.gz": packed(text) for name, text in {**texts, **more}.items()}
+    files = {f"{name}.xz": _small(text) for name, text in {**texts, **more}.items()}
     for name, content in files.items():
         write_atomically(place / name, content)
     # Last: with it the others are there.
@@ -92,9 +93,9 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
             folder.mkdir(parents=True)
             (folder / SPEC).write_text(tomli_w.dumps(run["spec"]), encoding="utf-8")
             (folder / ENVIRONMENT).write_text(json.dumps(run["environment"]), encoding="utf-8")
-        for path in sorted(place.glob("evidence-*.csv.gz")):
-            name = path.name.removeprefix("evidence-").removesuffix(".gz")
-            head, *lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        for path in sorted(place.glob("evidence-*.csv.xz")):
+            name = path.name.removeprefix("evidence-").removesuffix(".xz")
+            head, *lines = lzma.decompress(path.read_bytes()).decode().splitlines()
             of_runs = [[head.partition(",")[2]] for _ in listed]
             for line in lines:
                 number, _, rest = line.partition(",")
@@ -102,10 +103,15 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
             for (folder, _), content in zip(folders, of_runs, strict=True):
                 if len(content) > 1:
                     (folder / name).write_text("\n".join(content) + "\n", encoding="utf-8")
-    except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+    except (OSError, lzma.LZMAError, ValueError, LookupError, TypeError) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{place / FILE}: cannot be read ({words}); write it again") from None
     return folders
+
+
+def _small(text: str) -> bytes:
+    """A fifth to a quarter smaller than by gzip: runs on the same patients repeat over megabytes."""
+    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 def packed(text: str) -> bytes:
