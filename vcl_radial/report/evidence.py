@@ -110,7 +110,7 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
 
 
 def _small(text: str) -> bytes:
-    """A fifth to a quarter smaller than by gzip: runs on the same patients repeat over megabytes."""
+    """A quarter smaller than by gzip: runs on the same patients repeat over megabytes."""
     return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
