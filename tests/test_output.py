@@ -87,6 +87,7 @@ def test_an_output_that_is_full_is_one_line_and_a_failure(capfd):
     assert capfd.readouterr().err == words
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_end_no_command(closed, tmp_path):
     run = ["run", "split-digits-multi-head", "--method", "naive", "ewc", "--jobs", "2"]

@@ -44,6 +44,7 @@ def _measured(prepare: bool) -> tuple[int, int]:
     return int(mapped), int(kept)
 
 
+@pytest.mark.processes
 def test_a_prepared_process_keeps_the_activations_that_it_frees():
     size = 8 * 4 * 2**22
     mapped, kept = _measured(prepare=True)

@@ -59,6 +59,7 @@ def test_a_warning_of_the_suite_is_shown_each_time(recwarn):
     assert len(recwarn) == 2
 
 
+@pytest.mark.processes
 def test_a_run_of_a_users_class_is_known_without_the_warnings_of_avalanche(tmp_path):
     (tmp_path / "own.py").write_text("from vcl_radial.methods.l2 import L2\n")
     (tmp_path / "own.toml").write_text('strategy = "own:L2"\nposterior = "none"\n')

@@ -29,6 +29,7 @@ def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys
     assert (tmp_path / "price.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_benchmark_of_the_users_own_is_measured(tmp_path):
     benchmark = tmp_path / "mine.toml"
     benchmark.write_text('[stream]\ndataset = "digits"\nheads = "single"\n')
