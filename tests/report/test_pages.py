@@ -75,6 +75,20 @@ def test_long_tables_become_wide_ones_with_every_value(tmp_path: Path):
         Rows.read(path).wide()
 
 
+def test_tests_over_streams_are_told_apart_by_the_corrected_p_and_the_sign(tmp_path: Path):
+    path = tmp_path / "tests.csv"
+    lines = ["a,0.77,0.04", "b,-14.3,0.001", "c,5.0,0.05", "d,2.0,0.049"]
+    path.write_text("\n".join(["stream,difference,holm", *lines]) + "\n")
+    tests = Rows.read(path)
+    assert tests.sides({"a": "A"}) == "above on A, d; below on b; undecided on c"
+    assert (
+        tests.where(stream=["a", "b"]).sides({}, sizes=True)
+        == "above on a (+0.8); below on b (-14.3)"
+    )
+    with pytest.raises(UserError, match="no column holm"):
+        Rows(tests.table.drop(columns="holm"), "tests.csv").sides({})
+
+
 def test_a_page_says_what_its_runs_and_records_say_of_a_claim(tmp_path: Path):
     lines = [f"{m},{seed},{seed + (m == 'a')}" for m in "ab" for seed in range(6)]
     (tmp_path / "runs.csv").write_text("\n".join(["method,seed,auc", *lines]) + "\n")

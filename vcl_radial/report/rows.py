@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,28 @@ class Rows:
                 f"{self.name}: {first} and {second} have no {', '.join(keys)} in common"
             )
         return Difference((paired.iloc[:, 0] - paired.iloc[:, 1]).tolist(), digits)
+
+    def sides(
+        self, names: Mapping[str, str], undecided: str = "undecided", sizes: bool = False
+    ) -> str:
+        """On which streams the first is above and below: `above on A, B; below on C`.
+
+        Args:
+            names: of the streams.
+            undecided: the word for those where p is 0.05 or more by Holm's correction.
+            sizes: whether a difference that is decided stands behind its stream.
+
+        Raises:
+            DataError: a column of `stream, difference, holm` is missing.
+        """
+        columns = [self._column(name) for name in ("stream", "difference", "holm")]
+        of: dict[str, list[str]] = {"above": [], "below": [], undecided: []}
+        for stream, difference, p in zip(*columns, strict=True):
+            decided = p < verdicts.LEVEL
+            side = ("above" if difference > 0 else "below") if decided else undecided
+            size = f" ({difference:+.1f})" if sizes and decided else ""
+            of[side].append(f"{names.get(stream, stream)}{size}")
+        return "; ".join(f"{side} on {', '.join(on)}" for side, on in of.items() if on)
 
     def _column(self, name: str, table: pd.DataFrame | None = None) -> pd.Series[Any]:
         table = self.table if table is None else table
