@@ -1,4 +1,7 @@
-"""Classes and functions from outside the suite, which settings name as `package.module:name`."""
+"""Classes and functions from outside the suite, which settings name as `package.module:name`.
+
+A file of the user's may be named by its path instead: `folder/file.py:name`.
+"""
 
 from __future__ import annotations
 
@@ -90,18 +93,31 @@ def _sought(key: str, name: str, target: str | None) -> tuple[str, str]:
     """Module and name within it, where `sys.path` now has the places for a user's files.
 
     Raises:
-        UserError: two folders have a file of its name.
+        UserError: two folders have a file of its name, or there is no file at the path.
     """
     # As with `python -m`: a user's file in the folder at work is found without installing it.
     if target is None and "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     module_name, _, in_module = (target or name).partition(":")
+    if module_name.endswith(".py"):
+        module_name = _module_of(Path(module_name), key, name)
     file = f"{module_name.partition('.')[0]}.py"
     beside = [folder for folder in _settings_folders if folder in sys.path]
     there = [f for f in dict.fromkeys([str(Path.cwd()), *beside]) if Path(f, file).is_file()]
     if target is None and len(there) > 1:
         raise UserError(f"{key} = {name!r}: {file} is in {' and in '.join(there)}: rename one")
     return module_name, in_module
+
+
+def _module_of(file: Path, key: str, name: str) -> str:
+    """The module of a file at a path from the folder at work, or from that of the settings."""
+    folders = dict.fromkeys([str(Path.cwd()), *_settings_folders])
+    path = next((Path(folder, file) for folder in folders if Path(folder, file).is_file()), None)
+    if path is None:
+        places = f" in {' or in '.join(folders)}" if not file.is_absolute() else ""
+        raise UserError(f"{key} = {name!r}: there is no file {file}{places}")
+    seek_beside(path)
+    return path.stem
 
 
 def _not_imported(key: str, name: str, module_name: str, error: BaseException) -> UserError:
@@ -206,8 +222,6 @@ def _where_sought(module_name: str, error: BaseException) -> str:
     """What to do where a user's module itself is not found."""
     if not isinstance(error, ModuleNotFoundError) or not module_name.startswith(error.name or "/"):
         return ""
-    if module_name.endswith(".py"):
-        return f"; write it without .py: {module_name.removesuffix('.py')!r}"
     return (
         "; put its file beside the .toml, or run the command in the folder of its file, or name "
         "that folder in PYTHONPATH"

@@ -49,7 +49,8 @@ def _their_methods(user_module):
         ("no_such_package:Mine", "cannot import 'no_such_package'"),
         ("vcl_radial.strategies.vcl:", "has no ''"),
         ("nowhere_at_all:Own", "run the command in the folder"),
-        ("own.py:Own", "without .py: 'own'"),
+        ("folder/own.py:Own", "there is no file folder/own.py in "),
+        ("/nowhere/own.py:Own", "there is no file /nowhere/own.py$"),
     ],
 )
 def test_what_is_wrong_with_a_strategy_is_named(name, words):
@@ -97,6 +98,26 @@ def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
             file.write("# edited\n")
         found.add(outside.checksum(own))
     assert len(found) == 3
+
+
+def test_a_file_may_be_named_by_its_path_from_the_folder_at_work_or_the_settings(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "a").mkdir()
+    text = (
+        "from vcl_radial.strategies import ContinualStrategy\nclass Own(ContinualStrategy): ...\n"
+    )
+    for name in ("by_path", "by_folder", "by_whole_path"):
+        (tmp_path / "a" / f"{name}.py").write_text(text)
+    whole = tmp_path / "a" / "by_whole_path.py"
+    assert find_strategy(f"{whole}:Own").__module__ == "by_whole_path"
+    monkeypatch.chdir(tmp_path)
+    assert find_strategy("a/by_folder.py:Own").__module__ == "by_folder"
+    monkeypatch.chdir(tmp_path.parent)
+    outside.seek_beside(tmp_path / "a" / "own.toml")
+    assert find_strategy("by_path.py:Own").__module__ == "by_path"
+    with pytest.raises(UserError, match="has no 'Owm'"):
+        find_strategy("by_path.py:Owm")
 
 
 def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
