@@ -35,8 +35,8 @@ def add(commands: Commands) -> None:
         "--to",
         metavar="DIR",
         type=Path,
-        default=Path("reports/price"),
-        help="where to write (default: reports/price)",
+        default=Path("runs/price"),
+        help="where to write (default: runs/price)",
     )
     add_data_dir(parser)
     add_settings(parser, "set keys of the features (options.units=500) or the stream")
