@@ -102,8 +102,7 @@ def _sought(key: str, name: str, target: str | None) -> tuple[str, str]:
     if module_name.endswith(".py"):
         module_name = _module_of(Path(module_name), key, name)
     file = f"{module_name.partition('.')[0]}.py"
-    beside = [folder for folder in _settings_folders if folder in sys.path]
-    there = [f for f in dict.fromkeys([str(Path.cwd()), *beside]) if Path(f, file).is_file()]
+    there = [folder for folder in _folders() if Path(folder, file).is_file()]
     if target is None and len(there) > 1:
         raise UserError(f"{key} = {name!r}: {file} is in {' and in '.join(there)}: rename one")
     return module_name, in_module
@@ -111,13 +110,18 @@ def _sought(key: str, name: str, target: str | None) -> tuple[str, str]:
 
 def _module_of(file: Path, key: str, name: str) -> str:
     """The module of a file at a path from the folder at work, or from that of the settings."""
-    folders = dict.fromkeys([str(Path.cwd()), *_settings_folders])
-    path = next((Path(folder, file) for folder in folders if Path(folder, file).is_file()), None)
+    path = next((path for f in _folders() if (path := Path(f, file)).is_file()), None)
     if path is None:
-        places = f" in {' or in '.join(folders)}" if not file.is_absolute() else ""
+        places = f" in {' or in '.join(_folders())}" if not file.is_absolute() else ""
         raise UserError(f"{key} = {name!r}: there is no file {file}{places}")
     seek_beside(path)
     return path.stem
+
+
+def _folders() -> list[str]:
+    """The folder at work and those of settings, once each."""
+    beside = [folder for folder in _settings_folders if folder in sys.path]
+    return list(dict.fromkeys([str(Path.cwd()), *beside]))
 
 
 def _not_imported(key: str, name: str, module_name: str, error: BaseException) -> UserError:

@@ -119,12 +119,13 @@ class Run:
         """Train on all tasks; the mean accuracy over them in the end, in per cent."""
         if self.method == "joint":
             self._train(torch.arange(len(self.y)), TASKS - 1)
-        for task in range(TASKS) if self.method != "joint" else ():
-            if not self.setting.kept:
-                self.optimizer = self._optimizer()
-            rows = torch.nonzero(self.y // 2 == task).squeeze(1)
-            self._train(self._with_memory(rows), task)
-            self._remember(rows, task)
+        else:
+            for task in range(TASKS):
+                if not self.setting.kept:
+                    self.optimizer = self._optimizer()
+                rows = torch.nonzero(self.y // 2 == task).squeeze(1)
+                self._train(self._with_memory(rows), task)
+                self._remember(rows, task)
         with torch.no_grad():
             outputs = self.network(self.test_x)[0]
         # With many heads the task is known, so that only its two columns can be right.
@@ -211,8 +212,8 @@ class Run:
             weights = [weight + total for weight, total in zip(weights, sums, strict=True)]
         if self.method != "ewc-separate":
             self.penalties.clear()
-        self.penalties.append((weights, self._values()))
         self.start = self._values()
+        self.penalties.append((weights, self.start))
 
     def _importances(self, rows: Tensor, task: int) -> list[Tensor]:
         if self.method == "l2":
@@ -262,11 +263,11 @@ def _pixels(images: Tensor, padded: bool) -> Tensor:
 
 def main() -> None:
     """Write the accuracy of every cell, setting and seed, run by run."""
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("to", type=Path)
-    words.add_argument("--seeds", type=int, default=10)
-    words.add_argument("--method", nargs="+", default=METHODS, choices=METHODS)
-    arguments = words.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("to", type=Path)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--method", nargs="+", default=METHODS, choices=METHODS)
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     data = load_dataset("mnist")
     done = _begun(arguments.to)

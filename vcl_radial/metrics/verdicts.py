@@ -44,6 +44,13 @@ def of_difference(differences: Sequence[float], level: float = LEVEL) -> Verdict
     return of_statement(sum(differences) > 0)
 
 
+def side(difference: float, p: float, undecided: str = Verdict.NO_EVIDENCE) -> str:
+    """Where the first of two stands by the p of a test: above, below, or undecided."""
+    if not p < LEVEL:
+        return undecided
+    return "above" if difference > 0 else "below"
+
+
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Student's 95 % interval of the mean, mean ± t_{n-1} se; without limits for one value."""
     from scipy import stats

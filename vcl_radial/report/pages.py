@@ -30,6 +30,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "of_figure": verdicts.of_figure,
     "of_statement": verdicts.of_statement,
     "p_value": p_value,
+    "side": verdicts.side,
     "share_between_heaps": share_between_heaps,
     "sign_test": sign_test,
     "together": verdicts.together,

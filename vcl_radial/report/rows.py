@@ -163,9 +163,8 @@ class Rows:
         columns = [self._column(name) for name in ("stream", "difference", "holm")]
         of: dict[str, list[str]] = {"above": [], "below": [], undecided: []}
         for stream, difference, p in zip(*columns, strict=True):
-            decided = p < verdicts.LEVEL
-            side = ("above" if difference > 0 else "below") if decided else undecided
-            size = f" ({difference:+.1f})" if sizes and decided else ""
+            side = verdicts.side(difference, p, undecided)
+            size = f" ({difference:+.1f})" if sizes and side != undecided else ""
             of[side].append(f"{names.get(stream, stream)}{size}")
         return "; ".join(f"{side} on {', '.join(on)}" for side, on in of.items() if on)
 
