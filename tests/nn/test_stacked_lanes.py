@@ -12,8 +12,9 @@ from vcl_radial.nn import MLP, PosteriorSettings, consolidate, kl_divergence, va
 from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.nn.rdp import RDPSettings, RDPWeights
+from vcl_radial.nn.rdp import RDPSettings, RDPWeights, angles_of_key
 from vcl_radial.nn.weights import softplus
+from vcl_radial.posteriors.rdp import RDPNoise
 
 LANES, POINTS = 3, 40
 PRECISION, FACTORS, KEEP = (1.0, 4.0, 0.25), (0.1, 0.2, 0.3), (0.9, 0.7, 0.5)
@@ -68,16 +69,31 @@ def generators(first=0):
     return [torch.Generator().manual_seed(first + lane) for lane in range(LANES)]
 
 
-def with_draws(network, noise, masks, generator):
+def groups_of(q, factors, normal, key):
+    """An RDP's groups under given noise."""
+    direction = q.direction
+    groups, D = direction.mean_direction.shape
+    angle = angles_of_key(groups, direction.concentration, D, key.item())
+    return q.at(RDPNoise(factors, angle, normal.clone()))
+
+
+def one(noise, lane, sample):
+    """The noise of one draw of a lane."""
+    blocks, masks, factors = noise
+    parts = [[t[lane, sample] for t in part] for part in (blocks, masks)]
+    return *parts, [[t[lane, sample] for t in factor] for factor in factors]
+
+
+def with_draws(network, noise, masks, factors):
     """The network, which takes draws of this noise, differentiable in its parameters."""
-    of_blocks = iter(noise)
+    of_blocks, of_factors = iter(noise), iter(factors)
 
     def draw(layer):
         blocks = [b.mean + softplus(b.rho) * next(of_blocks) for b in layer.posterior_blocks()]
         if not isinstance(layer, RDPWeights):
             return layer.split(blocks)
         factors = {
-            name: block.posterior.sample(1, generator)[0]
+            name: groups_of(block.posterior, *next(of_factors))
             for name, block in layer.factor_blocks().items()
         }
         return layer.join(factors), blocks[0][0]
@@ -104,9 +120,15 @@ def test_a_step_is_that_of_adam_in_each_network_by_itself(name, compiled, sample
     lanes, x, y = Lanes(copy.deepcopy(single), 0), torch.randn(POINTS, 4), torch.randn(POINTS)
     precision = {p: torch.tensor(PRECISION) for p in lanes.points if p != "head.output.bias"}
     settings = [LaneSettings(1e-2, 1e-2, factor) for factor in FACTORS]
-    of_lanes, of_single = generators(), generators()
     step = LaneStep(
-        lanes, settings, of_lanes, x, y, samples=samples, loss=squares, prior_precision=precision
+        lanes,
+        settings,
+        generators(),
+        x,
+        y,
+        samples=samples,
+        loss=squares,
+        prior_precision=precision,
     )
     optimizers = [torch.optim.Adam(network.parameters(), lr=1e-2) for network in single]
     for share in (1.0, 1.0, 0.5):
@@ -117,8 +139,7 @@ def test_a_step_is_that_of_adam_in_each_network_by_itself(name, compiled, sample
         for lane, (network, optimizer) in enumerate(zip(single, optimizers, strict=True)):
             outputs = []
             for s in range(samples):
-                parts = [[t[lane, s] for t in part] for part in noise]
-                outputs.append(with_draws(network, *parts, of_single[lane])(x[rows[lane]]))
+                outputs.append(with_draws(network, *one(noise, lane, s))(x[rows[lane]]))
             loss = torch.stack([squares(f[None], y[rows[lane]])[0] for f in outputs]).mean()
             named = dict(network.named_parameters())
             prior = sum(PRECISION[lane] / 2 * named[p].square().sum() for p in precision)
@@ -148,8 +169,7 @@ def test_functions_are_those_of_each_lanes_network_and_draw(name):
     noise = lanes.noise(4, 1, generators())
     for lane, network in enumerate(lanes.networks):
         for s in range(4):
-            parts = [[t[lane, s] for t in part] for part in noise]
-            expected = with_draws(network, *parts, None)(x[lane])
+            expected = with_draws(network, *one(noise, lane, s))(x[lane])
             torch.testing.assert_close(f[s, lane], expected.detach(), rtol=1e-4, atol=1e-5)
 
 

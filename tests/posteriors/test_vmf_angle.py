@@ -6,6 +6,8 @@ import torch
 from scipy import stats
 from scipy.integrate import quad
 
+from vcl_radial import native
+from vcl_radial.nn.rdp import angles_of_key
 from vcl_radial.posteriors.bessel import ratio_and_slope
 from vcl_radial.posteriors.vmf_angle import angle_slope, draw_angle, with_gradient
 
@@ -46,14 +48,20 @@ def cdf(D, kappa, angles):
     return np.interp(angles, grid, steps / steps[-1])
 
 
+def draws_of_key(D, kappa, n):
+    return angles_of_key(n, t(kappa), D, 5)
+
+
+@pytest.mark.parametrize("draws", [draws, draws_of_key])
 @pytest.mark.parametrize(("D", "kappa"), CASES)
-def test_draws_have_the_density_of_the_angle(D, kappa):
+def test_draws_have_the_density_of_the_angle(D, kappa, draws):
     angles = draws(D, kappa, 20_000).numpy()
     assert stats.kstest(angles, lambda x: cdf(D, kappa, x)).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("draws", [draws, draws_of_key])
 @pytest.mark.parametrize(("D", "kappa"), CASES)
-def test_moments_of_the_cosine_are_those_of_the_bessel_ratio(D, kappa):
+def test_moments_of_the_cosine_are_those_of_the_bessel_ratio(D, kappa, draws):
     """E cos theta = A and Var cos theta = A', within five standard errors."""
     n = 100_000
     cosine = draws(D, kappa, n).cos()
@@ -88,6 +96,15 @@ def test_the_slope_is_that_of_the_quantiles(D, kappa):
         inner, _ = quad(lambda x: (math.cos(x) - mean) * p(x), low, angle, epsrel=1e-10, limit=200)
         expected = -inner / p(angle)
         assert angle_slope(t(angle), t(kappa), D).item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.skipif(native.library() is None, reason=str(native.unavailable()))
+@pytest.mark.parametrize(("D", "kappa"), CASES)
+def test_the_compiled_slope_is_that_of_pytorch(D, kappa):
+    mean = ratio_and_slope(D / 2, t(kappa))[0].item()
+    angle = draws(D, kappa, 1000)
+    compiled = [native.library().vcl_angle_slope(a, kappa, mean, D) for a in angle.tolist()]
+    torch.testing.assert_close(t(compiled), angle_slope(angle, t(kappa), D), rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("kappa", [0.1, 2.0, 40.0])
@@ -129,9 +146,11 @@ def test_with_a_generator_the_draws_depend_on_it_alone():
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, draws(50, 40.0, 100, seed=3))
     assert not torch.equal(first, draws(50, 40.0, 100, seed=4))
+    assert torch.equal(draws_of_key(50, 40.0, 100), draws_of_key(50, 40.0, 100))
 
 
 def test_a_concentration_that_has_diverged_draws_nan_and_comes_to_an_end():
     angle = sample_angle((4, 3), t([math.nan, 3.0, math.inf]), 5)
     assert angle.isnan().all(0).tolist() == [True, False, True]
     assert angle[:, 1].isfinite().all()
+    assert angles_of_key(3, t(math.inf), 5, 0).isnan().all()

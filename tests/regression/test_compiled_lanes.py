@@ -29,6 +29,16 @@ def carried(family, group_by):
     return lambda: network(family, group_by=group_by, noise=0.2).carried()
 
 
+def rdp(grouping, is_carried):
+    settings = RDPSettings(grouping, 0.05, 0.5, 0.9)
+
+    def make():
+        lanes = Lanes([mlp(k, posterior=settings, point_heads=True) for k in range(3)], 0)
+        return lanes.carried() if is_carried else lanes
+
+    return make
+
+
 NETWORKS = {
     **{
         f"{family} {group_by}": lambda f=family, g=group_by: network(f, group_by=g, prior=0.5)
@@ -39,6 +49,11 @@ NETWORKS = {
         f"carried {family} {group_by}": carried(family, group_by)
         for family in ("gaussian", "radial", "radial-eq44")
         for group_by in ("layer", "unit")
+    },
+    **{
+        f"{'carried ' if is_carried else ''}rdp {grouping}": rdp(grouping, is_carried)
+        for grouping in ("row", "column", "double")
+        for is_carried in (False, True)
     },
     "points": of_points(0, 0, 0),
     "dropout": of_points(0.1, 0.3, 0.5),
@@ -70,12 +85,13 @@ def trained(make, settings, *, compiled):
 
 
 def joined(tensors):
-    return torch.cat([t.flatten(1) for t in tensors], dim=1)
+    return torch.cat([t.reshape(len(t), -1) for t in tensors], dim=1)
 
 
 def start(lanes):
     blocks = [p for block in lanes.blocks for p in (block.mean, block.rho)]
-    return joined([*blocks, *lanes.points.values()])
+    factors = [p for factor in lanes.factors for p in factor.parameters]
+    return joined([*blocks, *factors, *lanes.points.values()])
 
 
 @pytest.mark.parametrize(
@@ -126,6 +142,3 @@ def test_the_library_has_these_layers(name):
 def test_what_the_library_has_not_stays_in_pytorch():
     noise = NoisePrecision(torch.tensor(POINTS), (1.0, 1e-3))
     assert CompiledLanes.of(step_of(network(), rho_rate=1e-2), noise) is None
-    rdp = RDPSettings("double", 0.05)
-    factors = Lanes([mlp(k, posterior=rdp, point_heads=True) for k in range(3)], 0)
-    assert CompiledLanes.of(step_of(factors), noise) is None

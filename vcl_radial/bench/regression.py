@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from vcl_radial.bench.setting import Result, Setting, rows_of
 from vcl_radial.bench.timing import Work, interleaved, ratios
 from vcl_radial.nn import MLP, PosteriorSettings
 from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, fit
@@ -52,19 +54,26 @@ def measure(setting: Setting) -> Result:
     return Result(rows, [_note(steps)])
 
 
-_POSTERIORS: Mapping[str, PosteriorSettings | None] = {
+_Posterior: TypeAlias = PosteriorSettings | RDPSettings | None
+_POSTERIORS: Mapping[str, _Posterior] = {
     "radial": PosteriorSettings("radial", initial_noise=_NOISE),
     "mfvi": PosteriorSettings("gaussian", initial_noise=_NOISE),
+    "rdp": RDPSettings("double", _NOISE, prior_length=0.5),
     "point estimates": None,
 }
 
 
-def _train_lanes(
-    posterior: PosteriorSettings | None, x: Tensor, y: Tensor, steps: int, compiled: bool
-) -> None:
+def _train_lanes(posterior: _Posterior, x: Tensor, y: Tensor, steps: int, compiled: bool) -> None:
     inputs, hidden, outputs = WIDTHS
     networks = [
-        MLP(inputs, outputs, hidden=[hidden], multi_head=False, posterior=posterior)
+        MLP(
+            inputs,
+            outputs,
+            hidden=[hidden],
+            multi_head=False,
+            posterior=posterior,
+            point_heads=isinstance(posterior, RDPSettings),  # one output has no direction
+        )
         for _ in range(LANES)
     ]
     lanes = Lanes(networks, 0)

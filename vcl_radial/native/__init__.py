@@ -4,6 +4,7 @@ Where there is no C compiler the rest of the suite does the same with PyTorch; s
 """
 
 from vcl_radial.native.build import library, unavailable
+from vcl_radial.native.rdp import angles
 from vcl_radial.native.step import (
     AdamBlock,
     Divergence,
@@ -22,6 +23,7 @@ __all__ = [
     "Gradient",
     "Moments",
     "Room",
+    "angles",
     "draw",
     "library",
     "make_steps",

@@ -21,8 +21,8 @@ from vcl_radial.cache import cache_root
 SWITCH = "VCL_RADIAL_NATIVE"
 """Environment variable; with "0" nothing is compiled, and PyTorch does everything."""
 
-_SOURCES = [Path(__file__).with_name(name) for name in ("step.c", "network.c")]
-_HEADER = Path(__file__).with_name("step.h")
+_SOURCES = sorted(Path(__file__).parent.glob("*.c"))
+_HEADERS = sorted(Path(__file__).parent.glob("*.h"))
 # No -ffast-math: it would flush denormals in the whole process and assume that nothing diverges.
 _FLAGS = (
     "-O3",
@@ -70,9 +70,13 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     loaded.vcl_draw.argtypes = [pointer] * 6 + [count] * 3
     loaded.vcl_steps.argtypes = [pointer, count]
     loaded.vcl_normal.argtypes = [pointer, count, ctypes.c_uint64]
+    loaded.vcl_angles.argtypes = [pointer, count, ctypes.c_double, count, ctypes.c_uint64]
+    loaded.vcl_angle_slope.argtypes = [ctypes.c_double] * 3 + [count]
+    loaded.vcl_angle_slope.restype = ctypes.c_double
     loaded.vcl_network_train.argtypes = loaded.vcl_network_scratch.argtypes = [pointer]
     loaded.vcl_network_train.restype, loaded.vcl_network_scratch.restype = None, count
-    loaded.vcl_draw.restype = loaded.vcl_steps.restype = loaded.vcl_normal.restype = None
+    for function in (loaded.vcl_draw, loaded.vcl_steps, loaded.vcl_normal, loaded.vcl_angles):
+        function.restype = None
     return loaded
 
 
@@ -94,7 +98,7 @@ def _built(compiler: str) -> Path:
 
 def _fingerprint(compiler: str) -> str:
     asked = subprocess.run([compiler, "--version"], check=True, capture_output=True, timeout=60)
-    parts = [path.read_bytes() for path in (*_SOURCES, _HEADER)]
+    parts = [path.read_bytes() for path in (*_SOURCES, *_HEADERS)]
     parts += [" ".join(_FLAGS).encode(), asked.stdout, _processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 

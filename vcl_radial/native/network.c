@@ -4,53 +4,9 @@
    over it takes microseconds, and calls from outside would take longer. The steps are those of
    `nn/lane_step.py`, which this file is tested against. All arrays are float32 and contiguous. */
 
-#include "step.h"
-
-/* Rows of a batch that are taken through all layers together, so that they stay in the cache. */
-enum { TILE = 128, MAX_BLOCKS = 2 };
-
-/* Groups of D weights side by side, from a layer's weight `at` on; the draws' noise is [steps,
-   samples, groups, D]. Without rho they are point estimates, of which `precision` is the prior's. */
-typedef struct {
-    Count at, groups, D;
-    Adam mean, rho;
-    float *scale; /* softplus(rho), kept up to date */
-    const float *noise, *prior_mean, *prior_scale;
-    float precision;
-    int divergence;
-} Block;
-
-/* A layer's weights, biases among them, are those of its blocks: with rows of `row` weights, weight
-   (j, k) is at j row + k and bias j at bias + j bias_step. */
-typedef struct {
-    Count inputs, outputs, row, bias, bias_step, weights;
-    Count blocks;
-    Block block[MAX_BLOCKS];
-    const float *mask; /* of its inputs, [steps, samples, rows of the batch, inputs]; or null */
-} Layer;
-
-typedef struct {
-    Layer *layers;
-    Count depth;
-    const float *x, *y;          /* [N, inputs], [N] */
-    const int64_t *rows;         /* of the batch of each step, with this stride */
-    Count stride, batch, samples, steps;
-    const float *rates;          /* of each step */
-    Count done;                  /* steps before these */
-    float kl_factor, beta1, beta2, epsilon;
-    /* The noise's precision: Gamma(shape, rate), see noise_precision.py. */
-    float *noise_rate, noise_shape, prior_rate, half_points, noise_step;
-    float *scratch;              /* of vcl_network_scratch() floats */
-} Network;
+#include "network.h"
 
 /* --- scratch ------------------------------------------------------------------------------------ */
-
-typedef struct {
-    float *weights, *gradient, *of_scale, *of_sample; /* of all layers' weights */
-    float *inputs;                                /* of each layer, [inputs, TILE] */
-    float *slope, *slope_before;                  /* in a layer's outputs, [outputs, TILE] */
-    Sums *sums;                                   /* of all groups */
-} Scratch;
 
 static Count widest(const Network *net) {
     Count most = 1;
@@ -61,6 +17,11 @@ static Count widest(const Network *net) {
     }
     return most;
 }
+
+enum {
+    SUMS_FLOATS = sizeof(Sums) / sizeof(float),
+    FACTOR_FLOATS = sizeof(FactorScratch) / sizeof(float),
+};
 
 static void totals(const Network *net, Count *weights, Count *inputs, Count *groups) {
     *weights = *inputs = *groups = 0;
@@ -75,16 +36,29 @@ static void totals(const Network *net, Count *weights, Count *inputs, Count *gro
 Count vcl_network_scratch(const Network *net) {
     Count weights, inputs, groups;
     totals(net, &weights, &inputs, &groups);
-    const Count of_sums = groups * (Count)(sizeof(Sums) / sizeof(float));
-    return of_sums + 4 * weights + (inputs + 2 * widest(net)) * TILE;
+    Count floats = groups * SUMS_FLOATS + 4 * weights + (inputs + 2 * widest(net)) * TILE;
+    for (Count l = 0; l < net->depth; l++)
+        for (Count k = 0; k < net->layers[l].factors; k++)
+            floats += FACTOR_FLOATS + vcl_factor_scratch(net->layers[l].factor + k);
+    return floats;
 }
 
 static Scratch laid_out(const Network *net) {
     Count weights, inputs, groups;
     totals(net, &weights, &inputs, &groups);
     Scratch s;
-    s.sums = (Sums *)net->scratch; /* first: it is aligned as doubles are */
-    s.weights = net->scratch + groups * (Count)(sizeof(Sums) / sizeof(float));
+    /* First what is aligned as doubles are. */
+    s.sums = (Sums *)net->scratch;
+    s.factors = (FactorScratch *)(s.sums + groups);
+    FactorScratch *made = s.factors;
+    for (Count l = 0; l < net->depth; l++) made += net->layers[l].factors;
+    s.weights = (float *)made;
+    made = s.factors;
+    for (Count l = 0; l < net->depth; l++)
+        for (Count k = 0; k < net->layers[l].factors; k++, made++) {
+            *made = vcl_factor_laid_out(net->layers[l].factor + k, s.weights);
+            s.weights += vcl_factor_scratch(net->layers[l].factor + k);
+        }
     s.gradient = s.weights + weights;
     s.of_scale = s.gradient + weights;
     s.of_sample = s.of_scale + weights;
@@ -94,155 +68,62 @@ static Scratch laid_out(const Network *net) {
     return s;
 }
 
-/* --- forward and backward ------------------------------------------------------------------------ */
-
-/* z_j = b_j + sum_k w_jk h_k, of n rows */
-static void forward(const Layer *layer, const float *w, const float *h, float *z, Count n) {
-    for (Count j = 0; j < layer->outputs; j++) {
-        const float *row = w + j * layer->row;
-        const float bias = w[layer->bias + j * layer->bias_step];
-        float *restrict to = z + j * TILE;
-        for (Count b = 0; b < n; b++) to[b] = bias;
-        Count k = 0;
-        for (; k + 4 <= layer->inputs; k += 4) {
-            const float w0 = row[k], w1 = row[k + 1], w2 = row[k + 2], w3 = row[k + 3];
-            const float *restrict h0 = h + k * TILE, *restrict h1 = h0 + TILE;
-            const float *restrict h2 = h1 + TILE, *restrict h3 = h2 + TILE;
-#pragma omp simd
-            for (Count b = 0; b < n; b++)
-                to[b] += (w0 * h0[b] + w1 * h1[b]) + (w2 * h2[b] + w3 * h3[b]);
-        }
-        for (; k < layer->inputs; k++) {
-            const float wk = row[k];
-            const float *restrict hk = h + k * TILE;
-#pragma omp simd
-            for (Count b = 0; b < n; b++) to[b] += wk * hk[b];
-        }
-    }
-}
-
-static float dot(const float *restrict a, const float *restrict b, Count n) {
-    float total = 0.0f;
-#pragma omp simd reduction(+ : total)
-    for (Count i = 0; i < n; i++) total += a[i] * b[i];
-    return total;
-}
-
-/* gw_jk += sum_b g_jb h_kb, and of the bias sum_b g_jb */
-static void add_gradient(const Layer *layer, const float *g, const float *h, float *gw, Count n) {
-    for (Count j = 0; j < layer->outputs; j++) {
-        const float *restrict gj = g + j * TILE;
-        float *row = gw + j * layer->row;
-        Count k = 0;
-        for (; k + 4 <= layer->inputs; k += 4) {
-            const float *restrict h0 = h + k * TILE, *restrict h1 = h0 + TILE;
-            const float *restrict h2 = h1 + TILE, *restrict h3 = h2 + TILE;
-            float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
-#pragma omp simd reduction(+ : s0, s1, s2, s3)
-            for (Count b = 0; b < n; b++) {
-                s0 += gj[b] * h0[b];
-                s1 += gj[b] * h1[b];
-                s2 += gj[b] * h2[b];
-                s3 += gj[b] * h3[b];
-            }
-            row[k] += s0, row[k + 1] += s1, row[k + 2] += s2, row[k + 3] += s3;
-        }
-        for (; k < layer->inputs; k++) row[k] += dot(gj, h + k * TILE, n);
-        float sum = 0.0f;
-#pragma omp simd reduction(+ : sum)
-        for (Count b = 0; b < n; b++) sum += gj[b];
-        gw[layer->bias + j * layer->bias_step] += sum;
-    }
-}
-
-/* g_k = sum_j w_jk g_j where the rectifier let something through */
-static void backward(const Layer *layer, const float *w, const float *g, const float *h,
-                     float *before, Count n) {
-    for (Count k = 0; k < layer->inputs; k++) {
-        float *restrict to = before + k * TILE;
-        for (Count b = 0; b < n; b++) to[b] = 0.0f;
-        for (Count j = 0; j < layer->outputs; j++) {
-            const float wj = w[j * layer->row + k];
-            const float *restrict gj = g + j * TILE;
-#pragma omp simd
-            for (Count b = 0; b < n; b++) to[b] += wj * gj[b];
-        }
-        const float *restrict hk = h + k * TILE;
-#pragma omp simd
-        for (Count b = 0; b < n; b++) to[b] = hk[b] > 0.0f ? to[b] : 0.0f;
-    }
-}
-
-static void rectify(float *h, Count units, Count n) {
-    for (Count k = 0; k < units; k++)
-#pragma omp simd
-        for (Count b = 0; b < n; b++) h[k * TILE + b] = h[k * TILE + b] > 0.0f ? h[k * TILE + b] : 0.0f;
-}
-
-/* h_k times the mask of n rows [n, inputs] */
-static void drop(const Layer *layer, const float *mask, float *h, Count n) {
-    for (Count k = 0; k < layer->inputs; k++)
-        for (Count b = 0; b < n; b++) h[k * TILE + b] *= mask[b * layer->inputs + k];
-}
-
-/* Adds the gradient of precision / 2 * mean of (f - y)^2 over batch and samples in the weights drawn;
-   returns sum_b (f_b - y_b)^2 of one sample. */
-static double pass(const Network *net, Scratch s, Count draw, const int64_t *rows,
-                   float precision, float *gradient) {
-    const Count features = net->layers[0].inputs, depth = net->depth;
-    const float share = precision / (float)(net->samples * net->batch);
-    double squares = 0.0;
-    for (Count start = 0; start < net->batch; start += TILE) {
-        const Count n = net->batch - start < TILE ? net->batch - start : TILE;
-        for (Count b = 0; b < n; b++)
-            for (Count k = 0; k < features; k++)
-                s.inputs[k * TILE + b] = net->x[rows[start + b] * features + k];
-        float *h = s.inputs;
-        const float *w = s.weights;
-        for (Count l = 0; l < depth; l++) {
-            const Layer *layer = net->layers + l;
-            const Count inputs = layer->inputs;
-            if (l) rectify(h, inputs, n);
-            if (layer->mask) drop(layer, layer->mask + (draw * net->batch + start) * inputs, h, n);
-            float *to = l + 1 < depth ? h + inputs * TILE : s.slope;
-            forward(layer, w, h, to, n);
-            h = to;
-            w += layer->weights;
-        }
-        for (Count b = 0; b < n; b++) {
-            const float residual = s.slope[b] - net->y[rows[start + b]];
-            squares += (double)residual * residual;
-            s.slope[b] = share * residual;
-        }
-        float *g = s.slope, *before = s.slope_before, *gw = gradient;
-        for (Count l = 0; l < depth; l++) gw += net->layers[l].weights;
-        h = s.inputs;
-        for (Count l = 0; l < depth; l++) h += net->layers[l].inputs * TILE;
-        for (Count l = depth; l-- > 0;) {
-            const Layer *layer = net->layers + l;
-            gw -= layer->weights;
-            w -= layer->weights;
-            h -= layer->inputs * TILE;
-            add_gradient(layer, g, h, gw, n);
-            if (!l) break;
-            backward(layer, w, g, h, before, n);
-            if (layer->mask)
-                drop(layer, layer->mask + (draw * net->batch + start) * layer->inputs, before, n);
-            float *const free = g;
-            g = before;
-            before = free;
-        }
-    }
-    return squares;
-}
-
 /* --- steps --------------------------------------------------------------------------------------- */
+
+/* Where weight (j, k) of the layer is among those of a factor. */
+static inline Count in_factor(const Layer *layer, const Factor *factor, Count j, Count k) {
+    return factor->columns ? k * layer->outputs + j : j * layer->inputs + k;
+}
+
+/* The product of a layer's factors, but for one of them; of all of them with -1. */
+static inline float product(const Layer *layer, const FactorScratch *made, Count j, Count k,
+                            Count without) {
+    float w = 1.0f;
+    for (Count m = 0; m < layer->factors; m++)
+        if (m != without) w *= made[m].weights[in_factor(layer, layer->factor + m, j, k)];
+    return w;
+}
+
+static void begin_factors(const Network *net, Scratch s) {
+    FactorScratch *made = s.factors;
+    for (Count l = 0; l < net->depth; l++)
+        for (Count k = 0; k < net->layers[l].factors; k++)
+            vcl_factor_begin(net->layers[l].factor + k, made++);
+}
+
+static void draw_factors(const Layer *layer, FactorScratch *made, Count draw, float *w) {
+    for (Count m = 0; m < layer->factors; m++) vcl_factor_draw(layer->factor + m, made + m, draw);
+    for (Count j = 0; j < layer->outputs; j++)
+        for (Count k = 0; k < layer->inputs; k++)
+            w[j * layer->row + k] = product(layer, made, j, k, -1);
+}
+
+/* What the gradient in the weights drawn is in the parameters of the factors. */
+static void add_factors(const Network *net, Scratch s, Count draw, const float *gradient) {
+    FactorScratch *made = s.factors;
+    for (Count l = 0; l < net->depth; l++) {
+        const Layer *layer = net->layers + l;
+        for (Count m = 0; m < layer->factors; m++) {
+            const Factor *factor = layer->factor + m;
+            for (Count j = 0; j < layer->outputs; j++)
+                for (Count k = 0; k < layer->inputs; k++)
+                    made[m].by_weights[in_factor(layer, factor, j, k)] =
+                        gradient[j * layer->row + k] * product(layer, made, j, k, m);
+            vcl_factor_add(factor, made + m, draw);
+        }
+        gradient += layer->weights;
+        made += layer->factors;
+    }
+}
 
 /* w = mean + scale * noise of the draw; point estimates are what they are */
 static void draw_weights(const Network *net, Scratch s, Count draw) {
     float *layer_weights = s.weights;
+    FactorScratch *made = s.factors;
     for (Count l = 0; l < net->depth; l++) {
         const Layer *layer = net->layers + l;
+        draw_factors(layer, made, draw, layer_weights);
+        made += layer->factors;
         for (Count k = 0; k < layer->blocks; k++) {
             const Block *block = layer->block + k;
             const Count n = block->groups * block->D;
@@ -298,8 +179,12 @@ static void step_layers(const Network *net, Scratch s, Count draw, float rate, C
     const float root = (float)(1.0 / sqrt(1.0 - pow(net->beta2, (double)number)));
     Count from = 0;
     Sums *sums = s.sums;
+    FactorScratch *made = s.factors;
     for (Count l = 0; l < net->depth; l++) {
         const Layer *layer = net->layers + l;
+        for (Count k = 0; k < layer->factors; k++)
+            vcl_factor_step(layer->factor + k, made++, net->kl_factor, size, root, net->beta1,
+                            net->beta2, net->epsilon);
         for (Count k = 0; k < layer->blocks; k++) {
             const Block *block = layer->block + k;
             const Count n = block->groups * block->D, at = from + block->at;
@@ -350,15 +235,18 @@ void vcl_network_train(const Network *net) {
         double squares = 0.0;
         memset(s.gradient, 0, bytes);
         memset(s.of_scale, 0, bytes);
+        begin_factors(net, s);
         for (Count k = 0; k < net->samples; k++) {
             const Count draw = t * net->samples + k;
             draw_weights(net, s, draw);
             if (net->samples == 1) {
-                squares = pass(net, s, draw, rows, precision, s.gradient);
+                squares = vcl_pass(net, s, draw, rows, precision, s.gradient);
+                add_factors(net, s, draw, s.gradient);
                 continue;
             }
             memset(s.of_sample, 0, bytes);
-            squares += pass(net, s, draw, rows, precision, s.of_sample);
+            squares += vcl_pass(net, s, draw, rows, precision, s.of_sample);
+            add_factors(net, s, draw, s.of_sample);
             add_sample(net, s, draw);
         }
         step_layers(net, s, t * net->samples, net->rates[t], net->done + t + 1, t > 0);

@@ -8,14 +8,15 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, byref, c_float, c_int, c_ssize_t, c_void_p
 
 from vcl_radial.native.build import library
+from vcl_radial.native.rdp import Factor
 from vcl_radial.native.step import Adam
 
-MAX_BLOCKS = 2
+MAX_BLOCKS = MAX_FACTORS = 2
 """Of a layer."""
 
 
 class Block(Structure):
-    """Groups of weights; see network.c, as for all of these."""
+    """Groups of weights; see network.h, as for all of these."""
 
     _fields_ = (
         ("at", c_ssize_t),
@@ -44,6 +45,8 @@ class Layer(Structure):
         ("weights", c_ssize_t),
         ("blocks", c_ssize_t),
         ("block", Block * MAX_BLOCKS),
+        ("factors", c_ssize_t),
+        ("factor", Factor * MAX_FACTORS),
         ("mask", c_void_p),
     )
 

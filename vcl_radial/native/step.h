@@ -21,7 +21,7 @@ enum { PIECE = 128 };
 
 /* --- elementary functions, accurate to a few units in the last place of float32 --------------- */
 
-/* exp(x) for x <= 0: 2^n exp(r) with |r| <= log(2) / 2 */
+/* exp(x) for x <= 87, and exp(-87) below -87: 2^n exp(r) with |r| <= log(2) / 2 */
 static inline float exp_negative(float x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     x = x < -87.0f ? -87.0f : x;
@@ -39,6 +39,23 @@ static inline float exp_negative(float x) {
     float power;
     memcpy(&power, &bits, sizeof power);
     return p * power;
+}
+
+/* log(x) for x > 0 that is not subnormal: x = 2^n m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m-1)/(m+1)) */
+static inline float log_positive(float x) {
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int32_t shifted = bits - 0x3f3504f3; /* the bits of sqrt(1/2) */
+    const int32_t n = shifted >> 23;
+    bits -= (int32_t)((uint32_t)n << 23);
+    float m;
+    memcpy(&m, &bits, sizeof m);
+    const float z = (m - 1.0f) / (m + 1.0f), z2 = z * z;
+    float p = 1.0f / 9;
+    p = p * z2 + 1.0f / 7;
+    p = p * z2 + 1.0f / 5;
+    p = p * z2 + 1.0f / 3;
+    return (float)n * 0.693147181f + 2.0f * (z + z * z2 * p);
 }
 
 /* log(1 + y) for 0 <= y <= 1 as 2 artanh(y / (2 + y)) */
@@ -63,6 +80,13 @@ static inline float softplus(float rho) {
 static inline float sigmoid(float rho) {
     const float y = exp_negative(-fabsf(rho));
     return (rho > 0.0f ? 1.0f : y) / (1.0f + y);
+}
+
+static inline float dot(const float *restrict a, const float *restrict b, Count n) {
+    float total = 0.0f;
+#pragma omp simd reduction(+ : total)
+    for (Count i = 0; i < n; i++) total += a[i] * b[i];
+    return total;
 }
 
 /* Over a group: A = sum a^2, S = sum s^2, mixed = sum a^2 s^2, fourth = sum s^4 */

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vcl_radial import native
 from vcl_radial.native import network as c
+from vcl_radial.native.rdp import Factor
 from vcl_radial.native.step import Adam
 from vcl_radial.nn.drawn_layer import native_divergence
 from vcl_radial.nn.heads import SingleHead
@@ -22,10 +23,11 @@ from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.nn.lanes import LaneNoise
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
+from vcl_radial.nn.rdp import RDPWeights
 from vcl_radial.nn.weights import VariationalWeights, softplus
 from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 
-_FLOAT, _LONG = 4, 8
+_LONG = 8
 
 
 class CompiledLanes:
@@ -75,7 +77,6 @@ class CompiledLanes:
             type(lanes.template) is MLP
             and isinstance(lanes.template.head, SingleHead)
             and not lanes.template.in_bfloat16
-            and not lanes.factors
             and not step.adam.amsgrad
             and all(s.learning_rate == s.rho_learning_rate for s in settings)
             and all(native_divergence(b.family, b.prior_family) is not None for b in lanes.blocks)
@@ -92,7 +93,11 @@ class CompiledLanes:
             shares: of the learning rates, of each step.
         """
         rows, adam = rows.contiguous(), self.step.adam
-        noise = LaneNoise(*([t.contiguous() for t in part] for part in noise))
+        noise = LaneNoise(
+            [t.contiguous() for t in noise.blocks],
+            [t.contiguous() for t in noise.masks],
+            noise.factors,
+        )
         rates = torch.tensor([s.learning_rate for s in self.step.settings])[:, None]
         rates = rates * torch.tensor(shares)
         for lane, (network, layers) in enumerate(zip(self._networks, self._layers, strict=True)):
@@ -100,11 +105,16 @@ class CompiledLanes:
             network.stride, network.batch = rows[0].numel(), rows.shape[2]
             network.samples, network.steps = self.step.samples, len(shares)
             network.rates, network.done = _address(rates, lane), adam.steps
-            blocks, masks = iter(noise.blocks), iter(noise.masks)
+            blocks, masks, factors = iter(noise.blocks), iter(noise.masks), iter(noise.factors)
             for layer in layers:
                 for block in layer.block[: layer.blocks]:
                     if block.rho.value:
                         block.noise = _address(next(blocks), lane)
+                for factor in layer.factor[: layer.factors]:
+                    normals, tangents, keys = next(factors)
+                    factor.factors = _address(normals, lane)
+                    factor.tangents = _address(tangents, lane)
+                    factor.keys = _address(keys, lane)
                 if noise.masks:
                     layer.mask = _address(next(masks), lane)
             c.train(network)
@@ -119,7 +129,7 @@ def _layers(step: LaneStep, lane: int) -> Iterator[c.Layer]:
     """The layers of a lane, without what is random."""
     template = step.lanes.template
     assert isinstance(template, MLP)
-    k = 0
+    k = factors = 0
     modules = [(f"body.{place}", layer) for place, layer in enumerate(template.body)]
     for name, module in [*modules, ("head.output", template.head.output)]:
         if isinstance(module, BayesianLinear):
@@ -132,17 +142,25 @@ def _layers(step: LaneStep, lane: int) -> Iterator[c.Layer]:
             assert isinstance(module, PointLinear)
             outputs, inputs = module.weight.shape
             layer = c.Layer(inputs, outputs, row=inputs, bias=outputs * inputs, bias_step=1)
-        layer.blocks, layer.weights = len(blocks), sum(block.groups * block.D for block in blocks)
         start = 0
+        if isinstance(module, BayesianLinear) and isinstance(module.weights, RDPWeights):
+            start = layer.inputs * layer.outputs
+            for place, factor_name in enumerate(module.weights.factor_blocks()):
+                layer.factor[place] = _factor(step, factors, lane, factor_name == "columns")
+                layer.factors, factors = place + 1, factors + 1
+        layer.blocks = len(blocks)
         for place, block in enumerate(blocks):
             block.at, start = start, start + block.groups * block.D
             layer.block[place] = block
+        layer.weights = start
         yield layer
 
 
 def _placed(weights: VariationalWeights) -> c.Layer:
     """Where the grouping puts every weight and bias."""
     outputs, inputs = weights.shape
+    if isinstance(weights, RDPWeights):
+        return c.Layer(inputs, outputs, row=inputs, bias=outputs * inputs, bias_step=1)
     names = torch.arange(outputs * (inputs + 1))
     joined = weights.grouping.join(names[:-outputs].view(weights.shape), names[-outputs:])
     place = torch.cat([block.flatten() for block in joined]).argsort().tolist()
@@ -170,6 +188,25 @@ def _drawn(step: LaneStep, k: int, lane: int) -> c.Block:
     )
 
 
+def _factor(step: LaneStep, k: int, lane: int, columns: bool) -> Factor:
+    """The k-th factor of an RDP."""
+    factor, first = step.lanes.factors[k], step.adam_of_factor(k)
+    _, groups, D = factor.parameters[0].shape
+    parameters = [Adam.of(*step.adam.of_lane(first + part, lane)) for part in range(4)]
+    made = Factor(groups, D, columns, *parameters)
+    if factor.carried is None:
+        made.prior_scale = factor.first_prior.scale
+        made.prior_concentration = factor.first_prior.concentration(D)
+    else:
+        (
+            made.prior_direction,
+            made.prior_log_concentration,
+            made.prior_loc,
+            made.prior_rho,
+        ) = (_address(parameter, lane) for parameter in factor.carried)
+    return made
+
+
 def _point(step: LaneStep, name: str, lane: int) -> c.Block:
     """Point estimates."""
     value, moments = step.adam.of_lane(step.adam_of(name), lane)
@@ -185,5 +222,5 @@ def _point(step: LaneStep, name: str, lane: int) -> c.Block:
 def _address(tensor: Tensor, lane: int) -> int:
     """The address of a lane's part."""
     assert tensor.is_contiguous()
-    assert tensor.dtype == torch.float32
-    return tensor.data_ptr() + lane * tensor.stride(0) * _FLOAT
+    assert tensor.dtype in (torch.float32, torch.int64)
+    return tensor.data_ptr() + lane * tensor.stride(0) * tensor.element_size()

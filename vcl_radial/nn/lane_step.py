@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 from vcl_radial import native
 from vcl_radial.nn.drawn_layer import native_divergence
 from vcl_radial.nn.lane_adam import BETAS, EPSILON, LaneAdam, per_lane
-from vcl_radial.nn.lanes import LaneBlock, LaneFactor, LaneNoise, Lanes
+from vcl_radial.nn.lanes import LaneBlock, LaneFactor, LaneNoise, Lanes, draw_factor
 from vcl_radial.nn.weights import softplus
 from vcl_radial.posteriors import Radial
 from vcl_radial.posteriors.rdp import RDP
@@ -132,6 +132,11 @@ class LaneStep:
         for generator, generator_state in zip(self.generators, generators, strict=True):
             generator.set_state(generator_state)
 
+    def adam_of_factor(self, k: int) -> int:
+        """Which of Adam's parameters the first one of the k-th factor is."""
+        before = sum(len(factor.parameters) for factor in self.lanes.factors[:k])
+        return 2 * len(self.lanes.blocks) + before
+
     def adam_of(self, name: str) -> int:
         """Which of Adam's parameters the point estimates of that name are."""
         return self._first_point + list(self.lanes.points).index(name)
@@ -161,7 +166,11 @@ class LaneStep:
                 p[:lanes].detach().requires_grad_() for p in self.adam.parameters[2 * len(blocks) :]
             ]
             posteriors, points = self._of(fixed)
-            factors = [q.sample(1, self.generators[:lanes]).squeeze(0) for q in posteriors]
+            if noise is None:
+                factors = [q.sample(1, self.generators[:lanes]).squeeze(0) for q in posteriors]
+            else:
+                pairs = zip(posteriors, noise.factors, strict=True)
+                factors = [draw_factor(q, of_factor, sample) for q, of_factor in pairs]
             layers = self.lanes.layers(leaves, factors)
             outputs = self.lanes.outputs(x, layers, points, masks, shared=False)
             of_lane = self.loss(outputs, y) / self.samples

@@ -23,13 +23,24 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn.carry import consolidate, variational_weights
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import MultiHead
-from vcl_radial.nn.rdp import RDPBlock, RDPWeights, rdp
+from vcl_radial.nn.rdp import RDPBlock, RDPWeights, angles_of_key, rdp
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights, softplus
 from vcl_radial.posteriors import Posterior
-from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
+from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior, RDPNoise
 
 _AT_ONCE = 2**22
 """Hidden units of rows and draws that `functions` holds at a time."""
+
+
+class FactorNoise(NamedTuple):
+    """What is random in the draws of an RDP, but for angles, which depend on its concentration."""
+
+    factors: Tensor
+    """standard normal, `[lanes, n, 2, groups + 1]`"""
+    normal: Tensor
+    """standard normal, of the tangents, `[lanes, n, groups, D]`"""
+    keys: Tensor
+    """of the angles of each draw, `[lanes, n]`"""
 
 
 class LaneNoise(NamedTuple):
@@ -39,10 +50,16 @@ class LaneNoise(NamedTuple):
     """the family's noise of each block, `[lanes, n, groups, D]`"""
     masks: Sequence[Tensor]
     """of each dropout, `[lanes, n, B, features]`"""
+    factors: Sequence[FactorNoise]
+    """of each factor of an RDP"""
 
     def part(self, some: slice) -> LaneNoise:
         """Some of the draws."""
-        return LaneNoise([t[:, some] for t in self.blocks], [t[:, some] for t in self.masks])
+        return LaneNoise(
+            [t[:, some] for t in self.blocks],
+            [t[:, some] for t in self.masks],
+            [FactorNoise(*(t[:, some] for t in of_factor)) for of_factor in self.factors],
+        )
 
 
 @dataclass
@@ -124,6 +141,19 @@ class LaneFactor:
         direction, *others = parameters
         return rdp(normalize(direction, dim=-1), *others)
 
+    def noise(self, n: int, generators: Sequence[torch.Generator]) -> FactorNoise:
+        """That of n draws of the lanes that these generators are of."""
+        direction, _, loc, _ = self.parameters
+        lanes = [
+            (
+                torch.randn(n, *loc.shape[1:], generator=generator),
+                torch.randn(n, *direction.shape[1:], generator=generator),
+                torch.randint(2**62, (n,), generator=generator),
+            )
+            for generator in generators
+        ]
+        return FactorNoise(*(torch.stack(of_lanes) for of_lanes in zip(*lanes, strict=True)))
+
 
 class Lanes:
     """R networks of one shape, as far as a task uses them.
@@ -192,13 +222,14 @@ class Lanes:
         return mapped
 
     def noise(self, n: int, rows: int, generators: Sequence[torch.Generator]) -> LaneNoise:
-        """Of n draws in passes over so many rows; what an RDP draws depends on its parameters."""
+        """Of n draws in passes over so many rows."""
         blocks, masks = zip(
             *(self._noise(lane, n, rows, g) for lane, g in enumerate(generators)), strict=True
         )
         return LaneNoise(
             [torch.stack(of_lanes) for of_lanes in zip(*blocks, strict=True)],
             [torch.stack(of_lanes) for of_lanes in zip(*masks, strict=True)],
+            [factor.noise(n, generators) for factor in self.factors],
         )
 
     def _noise(
@@ -317,6 +348,19 @@ class Lanes:
             dropout.mask = mask
         outputs: Tensor = functional_call(self.template, points, (x, self.task))
         return outputs
+
+
+def draw_factor(posterior: RDP, noise: FactorNoise, sample: int) -> Tensor:
+    """The lanes' groups of this sample, `[lanes, groups, D]`."""
+    direction = posterior.direction
+    groups, D = direction.mean_direction.shape[-2:]
+    angle = torch.stack(
+        [
+            angles_of_key(groups, kappa, D, int(key))
+            for kappa, key in zip(direction.concentration, noise.keys[:, sample], strict=True)
+        ]
+    )
+    return posterior.at(RDPNoise(noise.factors[:, sample], angle, noise.normal[:, sample].clone()))
 
 
 def _stack(blocks: Sequence[nn.Module], name: str) -> Tensor:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from vcl_radial import native
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.weights import (
@@ -34,6 +35,7 @@ from vcl_radial.nn.weights import (
 from vcl_radial.posteriors.bessel import bessel_ratio
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
+from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_variance
 
 GROUPINGS = ("row", "column", "double")
@@ -260,3 +262,13 @@ def rdp(mu: Tensor, log_concentration: Tensor, loc: Tensor, rho: Tensor) -> RDP:
     """The RDP of unit vectors and a block's parameters `[..., groups, D]`, `[...]`, and so on."""
     concentration = log_concentration.double().exp().unsqueeze(-1)
     return RDP(VonMisesFisher(mu, concentration), LogNormal(loc, softplus(rho)))
+
+
+def angles_of_key(groups: int, concentration: Tensor, D: int, key: int) -> Tensor:
+    """Angles of as many groups of D weights, which depend on the key alone; `[groups]` on the CPU.
+
+    The compiled library draws them where there is one, else they are those of `draw_angle`.
+    """
+    if native.library() is not None:
+        return native.angles(groups, concentration.item(), D, key)
+    return draw_angle((groups,), concentration, D, torch.Generator().manual_seed(key))
