@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import gzip
 import os
 import tempfile
 from pathlib import Path
@@ -37,6 +38,11 @@ def write(path: Path, data: bytes | memoryview) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def gzipped(text: str) -> bytes:
+    """For a file that is to be the same whenever it is written: without a time."""
+    return gzip.compress(text.encode(), mtime=0)
 
 
 def _own_file(path: Path) -> tuple[int, Path]:

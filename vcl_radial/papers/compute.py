@@ -11,13 +11,13 @@ from types import ModuleType
 import torch
 
 from vcl_radial import processor
+from vcl_radial.atomic import gzipped
 from vcl_radial.errors import UserError
 from vcl_radial.papers import page
 from vcl_radial.papers.analysis import Analysis, Record, Setting
 from vcl_radial.papers.catalogue import figures
 from vcl_radial.predict import own_randomness
 from vcl_radial.report import record
-from vcl_radial.report.evidence import packed
 from vcl_radial.report.figures import save
 from vcl_radial.report.figures.drawing import to_csv
 from vcl_radial.runs import environment
@@ -97,4 +97,4 @@ def _write(stem: Path, done: Analysis) -> None:
         save(done.figure, stem)
     except OSError as error:
         raise not_written(stem.with_suffix(".png"), error) from None
-    write_atomically(stem.with_suffix(".csv.gz"), packed(to_csv(done.curves)))
+    write_atomically(stem.with_suffix(".csv.gz"), gzipped(to_csv(done.curves)))

@@ -13,11 +13,11 @@ import pandas as pd
 from filelock import FileLock
 
 from vcl_radial import processor
+from vcl_radial.atomic import gzipped
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
 from vcl_radial.price.streams import FEATURES, name_of, specs, stream_of
-from vcl_radial.report.evidence import packed
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.catalogue import load, track_of
@@ -115,7 +115,7 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
         table.sort_values(["stream", "seed"], kind="stable").to_csv(
             text, index=False, na_rep="nan", float_format="%.6g"
         )
-        write_atomically(to / RESULTS, packed(text.getvalue()))
+        write_atomically(to / RESULTS, gzipped(text.getvalue()))
 
 
 def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:

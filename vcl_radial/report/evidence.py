@@ -8,7 +8,6 @@ and makes the same pages.
 
 from __future__ import annotations
 
-import gzip
 import json
 import lzma
 from collections import defaultdict
@@ -112,8 +111,3 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
 def _small(text: str) -> bytes:
     """A quarter smaller than by gzip: runs on the same patients repeat over megabytes."""
     return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-
-
-def packed(text: str) -> bytes:
-    """The same text gives the same bytes: without a time."""
-    return gzip.compress(text.encode(), mtime=0)

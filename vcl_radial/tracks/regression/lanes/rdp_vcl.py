@@ -25,7 +25,7 @@ LANE = Lane(
     alike={"prior_scale"},  # all lanes have one half-Cauchy prior; prior_length never differs
     carried=True,
     has_kl=True,
-    step_cost=6.0,
+    step_cost=3.0,
 )
 
 
