@@ -92,6 +92,7 @@ static void begin_factors(const Network *net, Scratch s) {
 }
 
 static void draw_factors(const Layer *layer, FactorScratch *made, Count draw, float *w) {
+    if (!layer->factors) return;
     for (Count m = 0; m < layer->factors; m++) vcl_factor_draw(layer->factor + m, made + m, draw);
     for (Count j = 0; j < layer->outputs; j++)
         for (Count k = 0; k < layer->inputs; k++)
