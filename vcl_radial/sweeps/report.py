@@ -220,7 +220,7 @@ def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 
     recipe: dict[str, Any] = dict(run_of(one.start, trial.parameters, 0).settings()["recipe"])
     own = _own(results.track, one)
     if own is not None and "eval_samples" not in trial.parameters:
-        # How a prediction is made is no part of what was found: as the method has it.
+        # How a prediction is made is no part of the search: as the method has it.
         recipe["eval_samples"] = own["recipe"]["eval_samples"]
     spread = "" if trial.standard_error is None else f" +- {trial.standard_error:.3g}"
     place = "The best" if rank == 1 else f"Number {rank}"
@@ -229,9 +229,9 @@ def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 
         f"# {results.objective} {trial.score:.4g}{spread} on validation data of {one.benchmark}, "
         f"{number_of('seed', int(results.table['seeds']))}.",
     ]
-    words = f"{one.method} as the sweep {results.name} found it best"
+    words = f"{one.method} with the best setting of the sweep {results.name}"
     words += "" if results.objective == results.table["objective"] else f" by {results.objective}"
-    words += "" if rank == 1 else f" but {rank - 1}"
+    words += "" if rank == 1 else f", number {rank}"
     return "\n".join([*head, tomli_w.dumps({"description": words, **recipe})])
 
 
