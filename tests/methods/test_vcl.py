@@ -39,6 +39,27 @@ def test_the_posterior_becomes_the_prior(family):
     assert kl_divergence(vcl.network, [0, 1]).item() == pytest.approx(0, abs=1e-3)
 
 
+def copied(network):
+    return {name: value.clone() for name, value in network.named_parameters()} | {
+        name: value.clone() for name, value in network.named_buffers()
+    }
+
+
+@pytest.mark.parametrize(
+    "posterior", ["gaussian", "radial", "low-rank", "radial-low-rank", RDPSettings("row", 0.05)]
+)
+def test_a_restart_gives_back_the_noise_and_leaves_means_and_prior(posterior):
+    vcl = Learner(VCL, network(posterior, multi_head=False, point_heads=True), restart=True)
+    first = copied(vcl.network)
+    vcl.train(0)
+    after = copied(vcl.network)
+    vcl.begin(1)
+    for name, value in copied(vcl.network).items():
+        noise = name.endswith((".rho", ".log_concentration"))
+        assert torch.equal(value, (first if noise else after)[name]), name
+        assert not noise or not torch.equal(first[name], after[name])
+
+
 @families
 def test_the_expected_loss_does_not_depend_on_the_number_of_samples(family):
     """Means over many draws agree within four standard errors; the KL part is the same exactly."""

@@ -7,6 +7,10 @@ Each task's approximate posterior is the next task's prior:
 With a Gaussian family this is Gaussian VCL (Eq. 4 there, without a coreset). With a radial one
 (Farquhar, Osborne and Gal 2020, section 4.2) the KL holds the Jacobian term that their Eq. 44 is
 missing, in closed form: see `vcl_radial.posteriors.radial_kl`.
+
+Swaroop, Nguyen, Bui and Turner (2019) start the optimisation of each task with little noise, where
+q_(t-1) has much in every weight that no task has needed: `restart` does so. The objective is the
+same, and only where its optimisation starts is another.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from vcl_radial.nn import (
     consolidate,
     kl_divergence,
     posterior_blocks,
+    restart_noise,
 )
 from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.nn.movement import movement
@@ -45,6 +50,11 @@ class VCL(Method):
     to the loss or reads `.grad`, a subclass has a penalty, a loss or a step of its own, or a family
     or a layer has no closed form of its own.
 
+    Args:
+        restart: begin every task with the noise that the first one began with, at the means of the
+            last posterior.
+        settings: those of `Method`.
+
     Raises:
         UserError: the network has no posterior.
     """
@@ -56,8 +66,9 @@ class VCL(Method):
     _closed_form: ClosedFormGradients | None = None
     _blocks: list[PosteriorBlock]
 
-    def __init__(self, network: nn.Module, **settings: Any) -> None:
+    def __init__(self, network: nn.Module, *, restart: bool = False, **settings: Any) -> None:
         super().__init__(network, **settings)
+        self.restart = restart
         posteriors = (m for m in network.modules() if isinstance(m, VariationalWeights))
         if self.needs_posterior and next(posteriors, None) is None:
             raise UserError(
@@ -67,6 +78,8 @@ class VCL(Method):
 
     def begin_task(self, task: Task) -> None:
         """Take the gradients over where they have a closed form."""
+        if self.restart:
+            restart_noise(self.network, task.heads)
         super().begin_task(task)
         self.release()  # a task that broke off has not ended
         self._blocks = posterior_blocks(self.network, self.heads)

@@ -1,6 +1,12 @@
 """Layers, heads and networks whose weights have a posterior."""
 
-from vcl_radial.nn.carry import consolidate, kl_divergence, posterior_blocks, variational_weights
+from vcl_radial.nn.carry import (
+    consolidate,
+    kl_divergence,
+    posterior_blocks,
+    restart_noise,
+    variational_weights,
+)
 from vcl_radial.nn.closed_form import ClosedFormGradients
 from vcl_radial.nn.conv import BayesianConv2d, PointConv2d
 from vcl_radial.nn.gaussian_network import GaussianNetwork, WeightPosterior
@@ -30,5 +36,6 @@ __all__ = [
     "kl_divergence",
     "parameters_in_use",
     "posterior_blocks",
+    "restart_noise",
     "variational_weights",
 ]

@@ -42,3 +42,9 @@ def consolidate(network: nn.Module, tasks: Collection[int]) -> None:
     """Make the posterior of the body and of the heads of these tasks the prior."""
     for weights in variational_weights(network, tasks):
         weights.consolidate()
+
+
+def restart_noise(network: nn.Module, tasks: Collection[int]) -> None:
+    """Give the noise of the body and of these heads the size that it had before the first task."""
+    for weights in variational_weights(network, tasks):
+        weights.restart_noise()

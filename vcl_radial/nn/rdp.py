@@ -125,10 +125,12 @@ class RDPBlock(nn.Module):
         layer = log_radius.mean(0, keepdim=True)
         loc = torch.cat([log_radius - layer, layer]).to(mean).expand(2, -1)
 
+        self._first_noise = math.log(concentration), inverse_softplus(spread)
+        log_concentration, rho = self._first_noise
         self.direction = nn.Parameter(normalize(mean, dim=1))
-        self.log_concentration = nn.Parameter(mean.new_tensor(math.log(concentration)))
+        self.log_concentration = nn.Parameter(mean.new_tensor(log_concentration))
         self.loc = nn.Parameter(loc.clone())
-        self.rho = nn.Parameter(torch.full_like(loc, inverse_softplus(spread)))
+        self.rho = nn.Parameter(torch.full_like(loc, rho))
         for name in ("direction", "log_concentration", "loc", "rho"):
             self.register_buffer(f"prior_{name}", torch.zeros_like(getattr(self, name)))
         self.first_prior = first_prior
@@ -166,6 +168,13 @@ class RDPBlock(nn.Module):
         self.prior_loc.copy_(self.loc)
         self.prior_rho.copy_(self.rho)
         self.carried = True
+
+    @torch.no_grad()
+    def restart_noise(self) -> None:
+        """Give concentration and spreads the values that they had before the first task."""
+        log_concentration, rho = self._first_noise
+        self.log_concentration.fill_(log_concentration)
+        self.rho.fill_(rho)
 
     def get_extra_state(self) -> dict[str, bool]:
         """Whether the prior is a carried posterior; part of the state dict."""
@@ -232,6 +241,12 @@ class RDPWeights(VariationalWeights):
         for block in (self.rows, self.columns, self.bias):
             if block is not None:
                 block.consolidate()
+
+    def restart_noise(self) -> None:
+        """Give all noise the size that it had before the first task."""
+        for block in (self.rows, self.columns, self.bias):
+            if block is not None:
+                block.restart_noise()
 
     def _join(self, look: Callable[[RDP], Tensor]) -> Tensor:
         """The weight from what a look at the factors' posteriors gives, `[groups, D]` each."""

@@ -125,7 +125,8 @@ class PosteriorBlock(nn.Module):
         super().__init__()
         self.family = family(settings.family)
         self.mean = nn.Parameter(mean)
-        self.rho = nn.Parameter(torch.full_like(mean, settings.rho(mean.shape[-1])))
+        self._first_rho = settings.rho(mean.shape[-1])
+        self.rho = nn.Parameter(torch.full_like(mean, self._first_rho))
         self.register_buffer("prior_mean", torch.zeros_like(mean))
         self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
         self.carried = False
@@ -187,6 +188,11 @@ class PosteriorBlock(nn.Module):
         self.prior_mean.copy_(self.mean)
         self.prior_scale.copy_(softplus(self.rho))
         self.carried = True
+
+    @torch.no_grad()
+    def restart_noise(self) -> None:
+        """Give every scale the value that it had before the first task."""
+        self.rho.fill_(self._first_rho)
 
     def get_extra_state(self) -> dict[str, bool]:
         """Whether the prior is a carried posterior; part of the state dict."""
@@ -303,3 +309,8 @@ class VariationalWeights(nn.Module):
         """Make the posterior the prior: p(w) <- q(w)."""
         for block in self.posterior_blocks():
             block.consolidate()
+
+    def restart_noise(self) -> None:
+        """Give all noise the size that it had before the first task; the means stay."""
+        for block in self.posterior_blocks():
+            block.restart_noise()

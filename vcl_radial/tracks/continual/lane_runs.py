@@ -20,7 +20,7 @@ from torch import Tensor
 from vcl_radial.errors import Diverged
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.registry import built_in, built_in_class
-from vcl_radial.nn.carry import consolidate
+from vcl_radial.nn.carry import consolidate, restart_noise
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, movement
@@ -64,7 +64,9 @@ def lane_step(strategy: str) -> type[LaneStep] | None:
 
 def shape(recipe: Recipe) -> str | None:
     """What the recipes of one program have in common; None for one that has to run alone."""
-    if lane_step(recipe.strategy) is None or recipe.optimizer == "sgd" or recipe.options:
+    if lane_step(recipe.strategy) is None or recipe.optimizer == "sgd":
+        return None
+    if set(recipe.options) - {"restart"}:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
@@ -204,6 +206,9 @@ class LaneRuns:
         draws = orders
         if self.device.type == "cuda":
             draws = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
+        if recipe.options.get("restart"):
+            for lane in lanes:
+                restart_noise(lane.model.network, [label])
         stacked = Lanes([lane.model.network for lane in lanes], label)
         make_step = lane_step(recipe.strategy)
         assert make_step is not None  # `shape` has seen to it
