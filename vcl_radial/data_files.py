@@ -76,9 +76,7 @@ class ImageFiles:
         return sum(map(len, self.train)) + sum(map(len, self.test))
 
 
-def check_data(
-    dataset: str, data_dir: Path | None, *, test_share: float = TEST_SHARE, seed: int = 0
-) -> None:
+def check_data(dataset: str, data_dir: Path | None) -> None:
     """See that the files of a data set are there, without opening one.
 
     A published data set that is not in the user's folder is looked for nowhere else; without such
@@ -87,8 +85,6 @@ def check_data(
     Args:
         dataset: its name; see `vcl_radial.data.streams.load_dataset`.
         data_dir: the folder of `--data-dir`.
-        test_share: see `image_files`.
-        seed: see `image_files`.
 
     Raises:
         UserError: a folder is wanted and none was named, or it does not exist.
@@ -97,7 +93,7 @@ def check_data(
     if dataset == "idx-folder":
         user_files(required_root(dataset, data_dir), None)
     elif dataset == "image-folder":
-        user_images(data_dir, test_share=test_share, seed=seed)
+        user_images(data_dir)
     elif dataset in PUBLISHED_FOLDERS and (root := published_root(dataset, data_dir)):
         user_files(root, PUBLISHED_FOLDERS[dataset])
 
@@ -251,9 +247,7 @@ def user_files(root: Path, folder: str | None) -> dict[str, Path]:
     return found[best]
 
 
-def user_images(
-    data_dir: Path | None, *, test_share: float = TEST_SHARE, seed: int = 0
-) -> ImageFiles:
+def user_images(data_dir: Path | None) -> ImageFiles:
     """The `image_files` of the user's folder; one that a variable names may be for other data.
 
     Raises:
@@ -262,7 +256,7 @@ def user_images(
     """
     root = required_root("image-folder", data_dir)
     try:
-        return image_files(root, test_share=test_share, seed=seed)
+        return image_files(root)
     except DataError as error:
         if data_dir is not None:
             raise

@@ -46,17 +46,16 @@ SCHEDULES: dict[str, Schedule] = {
 """By the names of a recipe's `schedule`."""
 
 
-def set_rates(optimizer: Optimizer, schedule: Schedule, share: float, times: float = 1.0) -> None:
+def set_rates(optimizer: Optimizer, schedule: Schedule, share: float) -> None:
     """Set the learning rates to what a schedule has after a share of the epochs.
 
     Args:
         optimizer: whose groups keep their rates from before any schedule as `task_lr`.
         schedule: their factor.
         share: of the task's epochs that is done.
-        times: another factor of all rates.
     """
-    if schedule is constant and times == 1:  # somebody else may schedule them
+    if schedule is constant:  # somebody else may schedule them
         return
-    factor = schedule(share) * times
+    factor = schedule(share)
     for group in optimizer.param_groups:
         group["lr"] = factor * group.setdefault("task_lr", group["lr"])

@@ -1,5 +1,7 @@
 """The linearised Laplace approximation: exact for a model that is linear in its weights."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from sklearn.linear_model import BayesianRidge
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods import laplace_linearised
-from vcl_radial.methods.laplace_linearised import LaplaceLinearised
+from vcl_radial.methods.laplace_linearised import LaplaceLinearised, maximise_evidence
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP
 
@@ -104,6 +106,15 @@ def test_the_evidence_sets_prior_and_noise_as_in_bayesian_ridge_regression():
 
 
 @pytest.mark.parametrize("evidence", [True, False])
+@pytest.mark.parametrize(
+    ("values", "norm", "error"), [([0.0, 0.0], 2.0, 3.0), ([1.0, 4.0], 0.0, 3.0), ([1.0], 1.0, 0.0)]
+)
+def test_the_evidence_of_dead_weights_or_of_a_perfect_fit_is_finite(values, norm, error):
+    alpha, beta = maximise_evidence(torch.tensor(values), 10, norm, error)
+    assert 0 < alpha < math.inf
+    assert 0 < beta < math.inf
+
+
 def test_of_one_weight_the_diagonal_is_the_whole_matrix(evidence):
     x, y = problem(d=1)
     ends = []

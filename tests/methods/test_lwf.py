@@ -44,6 +44,26 @@ def test_a_task_starts_at_its_nll_and_the_entropies_of_what_was_trained(multi_he
     torch.testing.assert_close(loss, expected)
 
 
+def test_distillation_is_the_mean_over_weight_samples():
+    """Under one draw as under the next the same network: what a task starts with holds of each."""
+    torch.manual_seed(0)
+    lwf = Learner("lwf", network("gaussian", initial_noise=0.3), train_samples=3, batch_size=ALL)
+    lwf.train(0)
+    lwf.begin(1)
+    batch = lwf.whole
+    lwf.network.train()
+    outputs = lwf.method.outputs(batch)
+    logits = lwf.method._logits
+    assert len(logits) == len(outputs) == 3
+    total = lwf.method.loss(batch, outputs)
+    alone = []
+    for draw in logits:
+        lwf.method._logits = [draw]
+        alone.append(lwf.method.loss(batch, outputs))
+    torch.testing.assert_close(total, torch.stack(alone).mean())
+    assert torch.stack(alone).std() > 0
+
+
 def test_distilled_heads_forget_less():
     drift = []
     for strength in (0.0, 1.0):

@@ -6,11 +6,13 @@ import torch
 from regression_helpers import generators, lane_data, mlp, network, toy
 
 from vcl_radial import native
-from vcl_radial.nn import PosteriorSettings, kl_divergence
+from vcl_radial.nn import PosteriorSettings, kl_divergence, variational_weights
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
+from vcl_radial.tracks.networks import network_of_rows
+from vcl_radial.tracks.regression import lanes
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, expected_squared_error, fit
 from vcl_radial.tracks.regression.job import Job
@@ -26,9 +28,14 @@ RECIPES = {
     "laplace": {"strategy": "laplace_linearised", "posterior": "none"},
     "badam": {"strategy": "badam", "posterior": "none"},
     "linear": {"strategy": "bayes_linear", "posterior": "none"},
-    "rdp": {"strategy": "rdp_vcl", "posterior": "rdp"},
+    "rdp": {"strategy": "rdp_vcl", "posterior": "rdp", "grouping": "double"},
     "two layers": {"strategy": "vcl", "posterior": "radial", "hidden": [6, 5]},
-    "rdp, two layers": {"strategy": "rdp_vcl", "posterior": "rdp", "hidden": [6, 5]},
+    "rdp, two layers": {
+        "strategy": "rdp_vcl",
+        "posterior": "rdp",
+        "grouping": "double",
+        "hidden": [6, 5],
+    },
 }
 
 
@@ -221,6 +228,32 @@ def test_the_weight_of_the_divergence_is_that_of_each_lane():
     lanes.write_back()
     narrow, wide = (kl_divergence(network, [0]) for network in lanes.networks)
     assert narrow > 3 * wide
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"posterior": "radial", "initial_rho": -3.0},
+        {"posterior": "gaussian", "initial_rho": -3.0, "grouping": "unit"},
+        {"posterior": "radial", "initial_noise": 0.02},
+        {"strategy": "rdp_vcl", "posterior": "rdp", "grouping": "row"},
+    ],
+    ids=str,
+)
+def test_lanes_start_with_the_posterior_of_a_run_by_itself(keys):
+    recipe = Recipe(**keys)
+    data = lane_data()
+    job = Job([recipe], [1], data, data.x, hidden=[5])
+    (network,) = lanes.module(recipe.strategy).make_lanes(job).networks
+    alone = network_of_rows(recipe, 3, 1, [5])
+    hidden, expected = (next(iter(variational_weights(n, [0]))) for n in (network, alone))
+    assert type(hidden) is type(expected)
+    for (name, value), (other, wanted) in zip(
+        hidden.named_parameters(), expected.named_parameters(), strict=True
+    ):
+        assert name == other
+        if name.endswith("rho") and recipe.posterior != "rdp":
+            torch.testing.assert_close(value, wanted)
 
 
 def test_networks_start_at_hes_means_of_the_lanes_own_seed():

@@ -67,8 +67,10 @@ def test_a_process_alone_joins_nobody(monkeypatch):
 
 
 def test_weights_that_are_held_have_no_gradient_to_average():
-    held = torch.nn.Parameter(torch.zeros(2), requires_grad=False)
-    Peers(0, 2).average_gradients([held])
+    held, free = (torch.nn.Parameter(torch.zeros(2), requires_grad=g) for g in (False, True))
+    Peers(0, 2).average_gradients([held, free])
+    assert not held._post_accumulate_grad_hooks
+    assert free._post_accumulate_grad_hooks
 
 
 def test_a_batch_that_cannot_be_shared_equally_is_refused(prepared):

@@ -296,6 +296,24 @@ def test_the_best_epoch_is_kept_and_patience_ends(prepared):
     assert last.best is None
 
 
+def test_what_is_carried_of_the_best_epoch_is_all_of_that_epoch(prepared):
+    """BAdam reads its precision off the optimiser, whose moments go on after the best epoch."""
+    keys = {"strategy": "badam", "posterior": "none", "optimizer": "adam"}
+    best = Training(recipe(**keys, epochs=3), prepared, seed=0)
+    best.run_epoch()
+    best.best_auc = 2.0  # none is better than the first
+    kept = best.best
+    while not best.finished:
+        best.run_epoch()
+    assert best.best is kept
+    short = Training(recipe(**keys, epochs=3), prepared, seed=0)
+    short.run_epoch()
+    short.best = None
+    for name, value in short.carried().items():
+        if isinstance(value, torch.Tensor):
+            torch.testing.assert_close(best.carried()[name], value, msg=name)
+
+
 def test_the_learning_rate_decays_epoch_by_epoch(prepared):
     training = Training(recipe(learning_rate=0.01, learning_rate_decay=0.5), prepared, seed=0)
     rates = []

@@ -177,10 +177,13 @@ def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp
     assert "all 2 runs were finished before" in capsys.readouterr().out
 
 
-def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tiny, tmp_path, capsys):
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tiny, tmp_path, capsys, lanes):
     busy, free = tiny.runs()
+    if lanes > 1 and not tracks.find(busy.TRACK).has_lanes:
+        pytest.skip("its runs train one by one")
     with held([RunFolder(tmp_path, busy).path]):
-        one, other = perform([busy, free], tiny.place(tmp_path), 1, lanes=1)
+        one, other = perform([busy, free], tiny.place(tmp_path), 1, lanes=lanes)
     assert (one.how, other.how) == ("elsewhere", "finished")
     assert one.fault.startswith("another command is at work on this run")
     assert "left to another command" in capsys.readouterr().out

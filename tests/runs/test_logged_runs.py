@@ -17,6 +17,7 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.loggers import LOGGERS
 from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.track import Continual
+from vcl_radial.tracks.continual.training import ContinualRun, _EpochMeans
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +87,19 @@ def test_the_curves_are_the_scores_at_the_number_of_steps_made(tmp_path: Path):
     in_training = drawn["training_nll/task-5"]
     assert len(in_training) == 2
     assert in_training[-1][0] == drawn["average_accuracy"][-1][0]
+
+
+def test_what_comes_before_the_epochs_of_a_task_is_in_no_mean_of_theirs(monkeypatch):
+    """The start by maximum likelihood has another objective."""
+    counted = []
+    take = _EpochMeans.take
+    monkeypatch.setattr(
+        _EpochMeans, "take", lambda self: (counted.append(self.points), take(self))[1]
+    )
+    run = tiny_run("vcl-ml-init", epochs=2, **{"options.ml_epochs": 3})
+    training = ContinualRun(run.stream, run.recipe, run.seed, watched=True)
+    next(training.finish_tasks())
+    assert len(set(counted)) == 1
 
 
 def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):

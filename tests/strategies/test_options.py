@@ -8,7 +8,7 @@ import pytest
 from scenarios import digits
 
 from vcl_radial.errors import UserError
-from vcl_radial.methods.options import check_options, own_options, signature_of
+from vcl_radial.methods.options import check_options, signature_of
 from vcl_radial.methods.registry import built_in, look_up
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF
@@ -110,14 +110,12 @@ def test_what_has_no_annotation_or_one_of_no_meaning_is_let_through():
     check_types(Unknown, {"share": 0.5, "what": "much"})
 
 
-def floats(strategy):
-    annotations = {}
-    for each in reversed(strategy.__mro__):
-        annotations |= getattr(each.__init__, "__annotations__", {})
-    return [key for key in own_options(strategy) if "float" in str(annotations.get(key))]
-
-
-INFINITE = [(name, key) for name in built_in() for key in floats(find_strategy(name))]
+INFINITE = [
+    (name, key)
+    for name in built_in()
+    for key, (parameter, _) in signature_of(find_strategy(name)).options.items()
+    if "float" in str(parameter.annotation)
+]
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf")])

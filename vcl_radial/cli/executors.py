@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import count, usable_device
+from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
     from vcl_radial.runs.attempt import Report
@@ -76,6 +77,23 @@ def executor_of(options: argparse.Namespace) -> MakeExecutor | None:
         )
 
     return make
+
+
+def check_device(options: argparse.Namespace, track: AnyTrack, what: str) -> None:
+    """See that the track and the executor have the device.
+
+    Args:
+        options: of the command.
+        track: whose runs they are.
+        what: is run, in words.
+
+    Raises:
+        UserError: one of them has not.
+    """
+    if options.device not in ("auto", *track.devices):
+        raise UserError(f"--device {options.device}: runs of {what} compute on a CPU only")
+    if options.device == "cuda" and options.executor == "ray" and not options.gpus_per_trial:
+        raise UserError("--device cuda on a Ray cluster needs --gpus-per-trial above 0")
 
 
 def device_of(options: argparse.Namespace, track: AnyTrack) -> str:

@@ -294,7 +294,10 @@ class BayesLinear(FixedFeatureMethod):
         """Of a number the Student-t predictive, of classes the log-probabilities `[B, C]`."""
         if self.network.trained is not None or not isinstance(self.likelihood, Gaussian):
             return super().predict(x, task, number=number, differentiable=differentiable)
-        head = self.head(int(torch.as_tensor(task).flatten()[0]))
+        labels = set(torch.as_tensor(task).flatten().tolist())
+        if len(labels) > 1:
+            raise UserError("numbers of one head are predicted at a time: split the rows by head")
+        head = self.head(int(labels.pop()))
         assert isinstance(head, ConjugateHead)
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             location, scale, degrees = head.posterior.predictive(self.network.phi(x))

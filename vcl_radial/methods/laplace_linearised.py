@@ -48,6 +48,8 @@ LARGEST = 5_000
 
 _ROUNDS = 200
 _TOLERANCE = 1e-6
+_LEAST = 1e-12
+"""A squared norm or error."""
 
 
 class LaplaceLinearised(LaplaceMethod):
@@ -202,10 +204,15 @@ def maximise_evidence(
         squared_norm: |w_t|^2; None where alpha is 1.
         squared_error: sum_n (y_n - f_n)^2; None where beta is 1.
     """
+    # Weights of 0, or a perfect fit, would give an infinite precision.
+    squared_norm = None if squared_norm is None else max(squared_norm, _LEAST)
+    squared_error = None if squared_error is None else max(squared_error, _LEAST)
     alpha = 1.0 if squared_norm is None else len(eigenvalues) / squared_norm
     beta = 1.0 if squared_error is None or points is None else points / squared_error
     for _ in range(_ROUNDS):
         gamma = float((beta * eigenvalues / (alpha + beta * eigenvalues)).sum())
+        if gamma <= 0:  # the data say nothing of any weight
+            break
         before = alpha, beta
         if squared_norm is not None:
             alpha = gamma / squared_norm

@@ -62,7 +62,8 @@ class LwF(Method):
         self.classes: dict[int, list[int]] = {}
         """The classes trained so far, by head; the one head for all tasks is 0."""
         self._old: nn.Module | None = None
-        self._logits: dict[int, Tensor] = {}
+        self._logits: list[dict[int, Tensor]] = []
+        """Of the old heads, under each weight sample of the step."""
 
     def begin_task(self, task: Task) -> None:
         """Keep the network as it is before the task."""
@@ -76,8 +77,13 @@ class LwF(Method):
             return super().output(x, task)
         with _features(self.network) as features:
             output = super().output(x, task)
-        self._logits = self._old_heads(self.network, features, output)
+        self._logits.append(self._old_heads(self.network, features, output))
         return output
+
+    def outputs(self, batch: Batch) -> Tensor:
+        """As every method, with the logits of the old heads under the same draws."""
+        self._logits = []
+        return super().outputs(batch)
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
         """Mean NLL, and the distillation of the old heads; nats per point."""
@@ -87,9 +93,11 @@ class LwF(Method):
         with torch.no_grad(), self.using(self._old), _features(self._old) as features:
             before = self._old_heads(self._old, features, self.output(batch.x, batch.task))
         for head, classes in self.classes.items():
-            now = self._logits[head]
-            term = distillation(now[:, classes], before[head][:, classes], self.temperature)
-            loss = loss + self.strength * term
+            for now in self._logits:
+                term = distillation(
+                    now[head][:, classes], before[head][:, classes], self.temperature
+                )
+                loss = loss + self.strength * term / len(self._logits)
         return loss
 
     def end_task(self, task: Task) -> None:

@@ -186,11 +186,6 @@ def signature_of(cls: type[Any]) -> Signature:
     return Signature(constructors, cls.recipe_keys, base, next(named, None), overrides)
 
 
-def own_options(cls: type[Any]) -> list[str]:
-    """The names of the arguments that a class has beyond those of every method."""
-    return list(signature_of(cls).options)
-
-
 def check_options(
     name: str, signature: Signature, options: Mapping[str, Any], above: Collection[str] = ()
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -85,18 +85,25 @@ def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[End
     meanwhile are left as they are. A damaged checkpoint is named and thrown away: its run starts
     anew. A run that failed leaves its reason in its folder.
     """
-    folders = [RunFolder(place.out, run) for run in job.runs]
-    try:
-        with held([folder.path for folder in folders]):
-            undone = tuple(folder.run for folder in folders if folder.fault() is not None)
-            ends = [Ended(run, "finished") for run in job.runs if run not in undone]
-            if undone:
-                ends += _attempt(replace(job, runs=undone), report, track, place)
-            return ends
-    except AtWork as error:
-        return [Ended(run, "elsewhere", str(error)) for run in job.runs]
-    except UserError as error:
-        return [Ended(run, "blocked", str(error)) for run in job.runs]
+    ends, undone = [], []
+    with ExitStack() as hold:
+        for run in job.runs:
+            folder = RunFolder(place.out, run)
+            try:
+                hold.enter_context(held([folder.path]))
+                done = folder.fault() is None
+            except AtWork as error:
+                ends.append(Ended(run, "elsewhere", str(error)))
+            except UserError as error:
+                ends.append(Ended(run, "blocked", str(error)))
+            else:
+                if done:
+                    ends.append(Ended(run, "finished"))
+                else:
+                    undone.append(run)
+        if undone:
+            ends += _attempt(replace(job, runs=tuple(undone)), report, track, place)
+    return ends
 
 
 def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:

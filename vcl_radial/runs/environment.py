@@ -72,7 +72,7 @@ def device_name(device: str) -> str:
     """A device in words: "cpu", or the model of the GPU."""
     import torch
 
-    return torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu"
 
 
 def engines_with(known: Iterable[Engine], device: str) -> list[Engine]:

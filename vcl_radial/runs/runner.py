@@ -66,8 +66,7 @@ def perform(
     track.check_files(todo, place.data_dir)
     if jobs is None:
         jobs = 1 if place.device == "cuda" else available_cores()
-    if track.uses_all_cores:
-        place = replace(place, threads=max(1, available_cores() // min(jobs, len(todo))))
+    place = with_threads(place, track, min(jobs, len(todo)))
     if lanes is None:
         lanes = default_lanes(track, place.device)
     work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
@@ -98,6 +97,13 @@ def perform(
 def default_lanes(track: AnyTrack, device: str) -> int:
     """How many runs of one shape train as one program, where nobody says how many."""
     return LANES_ON_GPU if device == "cuda" and track.has_lanes else track.lanes
+
+
+def with_threads(place: Place, track: AnyTrack, at_once: int) -> Place:
+    """The place with the threads of each of so many runs at a time."""
+    if not track.uses_all_cores:
+        return place
+    return replace(place, threads=max(1, available_cores() // at_once))
 
 
 def available_cores() -> int:

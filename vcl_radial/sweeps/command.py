@@ -10,7 +10,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import start_server
-from vcl_radial.runs.runner import available_cores, default_lanes
+from vcl_radial.runs.runner import available_cores, default_lanes, with_threads
 from vcl_radial.sweeps.driver import Driver
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.progress import Progress
@@ -63,7 +63,7 @@ def sweep(
             how = f"{jobs} at a time" if executor is None else "on a cluster"
             with Progress(studies, str(folder.path), how) as progress:
                 driver = Driver(studies, folder, lanes, progress)
-                runs_at = replace(place, out=folder.runs)
+                runs_at = replace(with_threads(place, track, jobs), out=folder.runs)
                 workers = jobs if jobs > 1 and executor is None else 0
                 if workers:
                     start_server(place.device, *track.worker_modules)

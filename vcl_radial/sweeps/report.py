@@ -219,9 +219,10 @@ def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 
     """A configuration as the TOML of a method."""
     recipe: dict[str, Any] = dict(run_of(one.start, trial.parameters, 0).settings()["recipe"])
     own = _own(results.track, one)
-    if own is not None and "eval_samples" not in trial.parameters:
+    of_method = {} if own is None else own["recipe"]
+    if "eval_samples" in of_method and "eval_samples" not in trial.parameters:
         # How a prediction is made is no part of the search: as the method has it.
-        recipe["eval_samples"] = own["recipe"]["eval_samples"]
+        recipe["eval_samples"] = of_method["eval_samples"]
     spread = "" if trial.standard_error is None else f" +- {trial.standard_error:.3g}"
     place = "The best" if rank == 1 else f"Number {rank}"
     head = [

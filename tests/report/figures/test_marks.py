@@ -86,6 +86,12 @@ def test_a_method_alone_is_not_marked():
     assert best_methods(by_seed(alone=around(90.0))) == {"average_accuracy": set()}
 
 
+def test_more_seeds_than_the_test_takes_show_nothing_to_be_worse():
+    """Of more than 40 pairs there is no exact test."""
+    many = [90.0 + k / 100 for k in range(41)]
+    assert best_methods(by_seed(a=many, b=many))["average_accuracy"] == {"a", "b"}
+
+
 def test_a_score_without_end_is_not_equally_good():
     table = by_seed(a=around(90.0), b=around(90.0))
     table = table.assign(average_nll=[0.2] * 6 + [0.1] * 5 + [math.inf])

@@ -76,4 +76,4 @@ def _not_worse(runs: pd.DataFrame, name: str) -> set[str]:
     if compared.empty:
         return set()
     p = compared.apply(lambda column: sign_flip_test(column.dropna()))
-    return {str(best), *map(str, p[p >= LEVEL].index)}
+    return {str(best), *map(str, p[~(p < LEVEL)].index)}

@@ -228,6 +228,10 @@ class _EpochMeans(PluginMetric[float]):
         """Forget all batches."""
         self.points, self.nll, self.right = 0, 0.0, 0
 
+    def before_training_epoch(self, strategy: Any) -> None:
+        """Forget what a method had before the task's own epochs, with another objective."""
+        self.reset()
+
     def result(self, **kwargs: Any) -> float | None:
         """Nothing for Avalanche's loggers."""
 

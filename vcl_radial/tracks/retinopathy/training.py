@@ -249,7 +249,11 @@ class Training:
         if validation_auc > self.best_auc:
             self.best_epoch, self.best_auc = self.epoch, validation_auc
             if self.recipe.select == "best":
-                self.best = copy.deepcopy(self.method.state_dict())
+                # A method may read what it carries off its optimiser.
+                self.best = {
+                    "method": copy.deepcopy(self.method.state_dict()),
+                    "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+                }
         values = (
             0,
             self.site,
@@ -266,7 +270,8 @@ class Training:
     def carried(self) -> dict[str, Any]:
         """End the site with the epoch that the recipe selects, and give what the method carries."""
         if self.best is not None:
-            self.method.load_state_dict(self.best)
+            self.method.load_state_dict(self.best["method"])
+            self.optimizer.load_state_dict(self.best["optimizer"])
         with own_randomness(derived(self.seed, "end", *self._whose), self.device):
             self.method.end_task(self.task)
         return self.method.state_dict()

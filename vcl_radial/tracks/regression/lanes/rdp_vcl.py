@@ -12,9 +12,8 @@ from typing import Any
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import PosteriorSettings
-from vcl_radial.tracks.networks import initial_noise
+from vcl_radial.tracks.networks import initial_noise, posterior_of
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane
@@ -47,6 +46,4 @@ def make_lanes(job: Job) -> Lanes:
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
-    noise = initial_noise(recipe)
-    rdp = RDPSettings("double", noise, recipe.prior_scale, recipe.prior_length)
-    return {"posterior": rdp, "point_heads": True}
+    return {"posterior": posterior_of(recipe), "point_heads": True}

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.nn.weights import PosteriorSettings
-from vcl_radial.tracks.networks import initial_noise
+from vcl_radial.tracks.networks import posterior_of
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane
@@ -27,13 +26,4 @@ def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixtu
 
 def make_lanes(job: Job) -> Lanes:
     """The lanes before training."""
-    return job.lanes(
-        lambda recipe: {
-            "posterior": PosteriorSettings(
-                recipe.posterior,
-                recipe.grouping,
-                initial_noise=initial_noise(recipe),
-                prior_scale=recipe.prior_scale,
-            )
-        }
-    )
+    return job.lanes(lambda recipe: {"posterior": posterior_of(recipe)})
