@@ -223,7 +223,7 @@ def test_ours_stand_beside_the_published():
 def test_where_nothing_can_be_earned_there_is_no_relative_reward_and_no_claim():
     games = [game("mushroom", method, 0.0, 0.0) for method in ("badam", "gaussian-vcl")]
     assert make_claims(games) == []
-    assert make_table(games).rows[0][2] == "nan"
+    assert make_table(games).rows[0][2] == "–"
 
 
 def test_a_damaged_table_of_a_game_is_named(tmp_path):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-_MOST_SEEDS = 40
+MOST_SEEDS = 40
 
 
 def mean_and_standard_error(values: Iterable[float]) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def sign_flip_test(differences: Sequence[float]) -> float:
     """
     d = np.asarray(differences, dtype=float)
     n = len(d)
-    if not 0 < n <= _MOST_SEEDS or not np.isfinite(d).all():
+    if not 0 < n <= MOST_SEEDS or not np.isfinite(d).all():
         return math.nan
     # Patterns that tie with the observed one up to rounding are at least as extreme.
     threshold = abs(d.sum()) - 1e-9 * np.abs(d).sum()

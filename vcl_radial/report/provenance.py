@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+from vcl_radial.runs.environment import seconds
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Facts
 
@@ -77,12 +78,6 @@ def origin(command: str, environment: Environment, more: str) -> str:
         f"{environment['device']} ({environment['processor']}), {environment['threads']} "
         f"thread(s); {packages}"
     )
-
-
-def seconds(environment: Environment) -> float:
-    """What a run took, all in all."""
-    spent = environment.get("seconds", 0.0)
-    return float(sum(spent.values()) if isinstance(spent, Mapping) else spent)
 
 
 def _device(environment: Environment) -> str:

@@ -68,6 +68,12 @@ def describe(device: str, threads: int, commits: Iterable[str | None] = ()) -> d
     }
 
 
+def seconds(environment: Mapping[str, Any]) -> float:
+    """What a run took, all in all, by its `environment.json`."""
+    spent = environment.get("seconds", 0.0)
+    return float(sum(spent.values()) if isinstance(spent, Mapping) else spent)
+
+
 def device_name(device: str) -> str:
     """A device in words: "cpu", or the model of the GPU."""
     import torch

@@ -209,11 +209,6 @@ class Track(ABC, Generic[R]):
         """What the first of the objectives would be without training, in per cent."""
         return None
 
-    def seconds(self, environment: Mapping[str, Any]) -> float:
-        """What a finished run cost, from its `environment.json`."""
-        seconds = environment["seconds"]
-        return float(sum(seconds.values()) if isinstance(seconds, dict) else seconds)
-
     def split_of(self, seed: int) -> dict[str, Any]:
         """The key that holds out other validation data, and the same test data, for each seed.
 

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs import tracks
+from vcl_radial.runs.environment import seconds
 from vcl_radial.runs.folder import read_spec
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
@@ -245,7 +246,7 @@ def _with_runs(
                     print(f"{run.path}: {fault}; trial {trial.number} has no {by}")
                 continue
             environment = json.loads((run.path / "environment.json").read_text())
-            costs.append(track.seconds(environment))
+            costs.append(seconds(environment))
             environments[run.path] = environment | {"seconds": costs[-1]}
             chance: float | None = track.chance(run)
             if chance is not None:

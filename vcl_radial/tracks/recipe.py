@@ -52,7 +52,8 @@ class RecipeSettings(Settings):
         rank: of the precision of posterior = "low-rank" or "radial-low-rank", beside its diagonal.
             It is a key of the weights, not one of `options`, which are the method's: any method
             that carries a posterior takes it.
-        initial_rho: the scale starts at sigma = softplus(initial_rho).
+        initial_rho: the scale starts at sigma = softplus(initial_rho); of "rdp", the noise of one
+            weight.
         initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
         prior_scale: the first prior is N(0, prior_scale^2 I).
         prior_length: of posterior = "rdp", the length A_D(kappa_p) of the mean of a direction under

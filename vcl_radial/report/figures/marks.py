@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from vcl_radial.metrics import sign_flip_test
+from vcl_radial.metrics.seeds import MOST_SEEDS
 from vcl_radial.report.figures.differences import LEVEL
 from vcl_radial.report.figures.scores import SCORES
 
@@ -55,7 +56,9 @@ def legend(summary: pd.DataFrame) -> str:
     if not summary["benchmark"].duplicated().any():
         return ""
     if not summary["best"].any():
-        return f"Nothing is marked as best: that takes at least {FEWEST_SEEDS} seeds in pairs."
+        return (
+            f"Nothing is marked as best: that takes {FEWEST_SEEDS} to {MOST_SEEDS} seeds in pairs."
+        )
     gated = [SCORES[name].name for name in READ_WITH_ACCURACY if not summary[name].isna().all()]
     return (
         f"Marked: not shown to be worse than the best (exact sign-flip test, p ≥ {LEVEL:g}, "
@@ -72,8 +75,8 @@ def _not_worse(runs: pd.DataFrame, name: str) -> set[str]:
     means = values.mean()
     best = means.idxmax() if SCORES[name].better == "higher" else means.idxmin()
     differences = values.drop(columns=best).sub(values[best], axis="index")
-    compared = differences.loc[:, differences.count() >= FEWEST_SEEDS]
+    compared = differences.loc[:, differences.count().between(FEWEST_SEEDS, MOST_SEEDS)]
     if compared.empty:
         return set()
     p = compared.apply(lambda column: sign_flip_test(column.dropna()))
-    return {str(best), *map(str, p[~(p < LEVEL)].index)}
+    return {str(best), *map(str, p[p >= LEVEL].index)}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from vcl_radial.errors import DataError
@@ -122,8 +123,8 @@ def make_table(runs: Sequence[FinishedRun]) -> Table:
         rows.append(
             [
                 TITLES.get(method, method),
-                _cell(*published) if published else "–",
-                _cell(*mean_and_deviation(values)),
+                with_spread(*published, 2) if published else "–",
+                with_spread(*mean_and_deviation(values), 2),
                 str(len(values)),
                 f"{np.mean([optimum - reward for reward, optimum in of_method]):,.0f}",
                 f"{np.mean([optimum for _, optimum in of_method]):,.0f}",
@@ -138,10 +139,6 @@ def make_table(runs: Sequence[FinishedRun]) -> Table:
         Column("optimal reward"),
     )
     return Table(columns, rows)
-
-
-def _cell(mean: float, deviation: float) -> str:
-    return f"{mean:.2f}" if math.isnan(deviation) else f"{mean:.2f} ± {deviation:.2f}"
 
 
 def make_curves(runs: Sequence[FinishedRun]) -> list[Curve]:
@@ -191,7 +188,7 @@ def draw(curves: Sequence[Curve], runs: Sequence[FinishedRun]) -> Picture:
         axes.set_xlim(0, None)
         axes.set_xlabel("round")
         axes.set_ylabel("regret, in rewards")
-        axes.xaxis.set_major_locator(_few_ticks())
+        axes.xaxis.set_major_locator(MaxNLocator(4))
     return figure
 
 
@@ -202,12 +199,6 @@ def _order(method: str) -> tuple[int, str]:
 
 def _colour(method: str) -> str:
     return _COLOURS.get(method, "#56b4e9")
-
-
-def _few_ticks() -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(4)
 
 
 def make_claims(runs: Sequence[FinishedRun]) -> list[Claim]:

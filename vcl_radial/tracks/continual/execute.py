@@ -57,7 +57,7 @@ class TaskTraining:
 
     Args:
         spec: of the run.
-        run: it in progress.
+        run: the training in progress.
         names: of the tasks.
         trainings: how often the method trains: once a task, or once for all.
     """

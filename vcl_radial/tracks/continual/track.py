@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.data_files import image_files, required_root
 from vcl_radial.named_files import file_path
+from vcl_radial.quiet import quiet
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
@@ -140,7 +141,8 @@ class Continual(Track[Run]):
         """Runs of one stream and one shape."""
         if lanes == 1:
             return [[run] for run in runs]
-        from vcl_radial.tracks.continual.lane_runs import shape
+        with quiet():  # Avalanche's imports warn
+            from vcl_radial.tracks.continual.lane_runs import shape
 
         groups: dict[str, list[Run]] = {}
         for number, run in enumerate(runs):

@@ -1,7 +1,7 @@
 """BAdam (Kessler et al. 2020): Adam's second moment as the precision of a Gaussian posterior.
 
 Adam finds the maximum a posteriori w*; with v the second moment of the gradients of the objective
-per point, the posterior is (their Eqs. 10 and 12; see `vcl_radial.strategies.badam`)
+per point, the posterior is (their Eqs. 10 and 12; see `vcl_radial.methods.badam`)
 
     q(w) = N(w*, 1 / precision),    precision = N sqrt(v) + 1 / prior_scale^2
 
