@@ -182,7 +182,10 @@ AT_ONCE = [
     (run("--method", "beside.toml"), "cannot import 'nowhere'"),
     (run("--method", "broken.toml"), "cannot import 'no': "),
     (run("--set", "options.gama=1", "--method", "ewc"), "unknown option 'gama'"),
-    (run("--set", "options.memory=5"), "unknown option 'memory' of strategy = 'vcl': it has no"),
+    (
+        run("--set", "options.memory=5"),
+        "unknown option 'memory' of strategy = 'vcl': its only option is 'restart'",
+    ),
     (run("--set", "strategy=vlc"), "strategy = 'vlc' is not known: the nearest is 'vcl'"),
     (run("--set", "epoch=5"), "unknown key 'epoch'; the nearest known one is 'epochs'"),
     (run("--set", "epochs"), "--set 'epochs': write key=value"),

@@ -105,7 +105,6 @@ def test_the_evidence_sets_prior_and_noise_as_in_bayesian_ridge_regression():
     np.testing.assert_allclose(variance.sqrt(), scale, rtol=0.05)
 
 
-@pytest.mark.parametrize("evidence", [True, False])
 @pytest.mark.parametrize(
     ("values", "norm", "error"), [([0.0, 0.0], 2.0, 3.0), ([1.0, 4.0], 0.0, 3.0), ([1.0], 1.0, 0.0)]
 )
@@ -115,6 +114,7 @@ def test_the_evidence_of_dead_weights_or_of_a_perfect_fit_is_finite(values, norm
     assert 0 < beta < math.inf
 
 
+@pytest.mark.parametrize("evidence", [True, False])
 def test_of_one_weight_the_diagonal_is_the_whole_matrix(evidence):
     x, y = problem(d=1)
     ends = []

@@ -60,7 +60,7 @@ def test_a_lane_is_the_single_run(name):
 
 
 def test_a_run_is_the_same_every_time_whatever_was_drawn_before():
-    recipe = Recipe(strategy="rdp_vcl", posterior="rdp", steps=20, eval_samples=5)
+    recipe = Recipe(**RECIPES["rdp"], steps=20, eval_samples=5)
     first = train_and_score(toy(), [0, 1], [recipe] * 2)
     torch.manual_seed(9)
     assert train_and_score(toy(), [0, 1], [recipe] * 2) == first
@@ -182,9 +182,7 @@ def test_progress_is_told_up_to_the_last_step():
 @pytest.mark.parametrize("posterior", ["radial", "rdp"])
 def test_draws_of_a_prediction_do_not_depend_on_how_long_training_was(posterior):
     data = lane_data()
-    recipe = Recipe(
-        strategy="rdp_vcl" if posterior == "rdp" else "vcl", posterior=posterior, steps=5
-    )
+    recipe = Recipe(**RECIPES[posterior], steps=5)
     job = Job([recipe] * 3, [4, 5, 6], data, data.x[:, :7], hidden=[5])
     make_lanes = rdp_vcl.make_lanes if posterior == "rdp" else vcl.make_lanes
     lanes = make_lanes(job)
@@ -199,7 +197,7 @@ def test_draws_of_a_prediction_do_not_depend_on_how_long_training_was(posterior)
 
 def test_lanes_of_an_rdp_hold_directions_as_their_recipe_says_and_then_as_the_posterior_does():
     data = lane_data()
-    keys = {"strategy": "rdp_vcl", "posterior": "rdp", "prior_scale": 0.3, "prior_length": 0.7}
+    keys = RECIPES["rdp"] | {"prior_scale": 0.3, "prior_length": 0.7}
     job = Job([Recipe(**keys)] * 3, [4, 5, 6], data, data.x[:, :7], hidden=[5])
     lanes = rdp_vcl.make_lanes(job)
     assert [f.prior(3) for f in lanes.factors] == [HalfCauchyPrior(0.3, 0.7)] * 2

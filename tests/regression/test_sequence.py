@@ -44,14 +44,18 @@ def test_the_linear_model_ends_where_all_rows_at_once_do_and_has_not_been_there_
     assert abs(in_sequence[0]["rmse"] / at_once["rmse"] - 1) > 0.01
 
 
-CARRIED = {"gaussian": "vcl", "radial": "vcl", "rdp": "rdp_vcl"}
+CARRIED = {
+    "gaussian": {"strategy": "vcl"},
+    "radial": {"strategy": "vcl"},
+    "rdp": {"strategy": "rdp_vcl", "grouping": "double"},
+}
 """The method that carries a posterior."""
 
 
-@pytest.mark.parametrize(("posterior", "strategy"), CARRIED.items())
-def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior, strategy):
+@pytest.mark.parametrize(("posterior", "keys"), CARRIED.items())
+def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior, keys):
     tiny = {"steps": 40, "batch_size": 54, "eval_samples": 40}
-    recipe = Recipe(strategy=strategy, posterior=posterior, **tiny)
+    recipe = Recipe(posterior=posterior, **keys, **tiny)
     data = toy()
     ((at_once, _),) = train_in_sequence(data, [2], [recipe], 1)
     (ordinary,) = train_and_score(data, [2], [recipe])
@@ -59,10 +63,10 @@ def test_one_slice_is_the_ordinary_run_but_for_the_order_of_rows(posterior, stra
     assert at_once[0] == pytest.approx(ordinary, rel=0.01)
 
 
-@pytest.mark.parametrize(("posterior", "strategy"), CARRIED.items())
-def test_a_carried_posterior_learns_from_every_slice(posterior, strategy):
+@pytest.mark.parametrize(("posterior", "keys"), CARRIED.items())
+def test_a_carried_posterior_learns_from_every_slice(posterior, keys):
     tiny = {"steps": 80, "batch_size": 16, "learning_rate": 2e-2, "eval_samples": 40}
-    recipe = Recipe(strategy=strategy, posterior=posterior, **tiny)
+    recipe = Recipe(posterior=posterior, **keys, **tiny)
     for scores, _ in train_in_sequence(toy(rows=150), [0, 1], [recipe] * 2, 3):
         for before, after in pairwise(score["log_likelihood"] for score in scores):
             assert after > before

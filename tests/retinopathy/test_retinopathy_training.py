@@ -301,7 +301,7 @@ def test_what_is_carried_of_the_best_epoch_is_all_of_that_epoch(prepared):
     keys = {"strategy": "badam", "posterior": "none", "optimizer": "adam"}
     best = Training(recipe(**keys, epochs=3), prepared, seed=0)
     best.run_epoch()
-    best.best_auc = 2.0  # none is better than the first
+    best.best_auc = 200.0  # none is better than the first
     kept = best.best
     while not best.finished:
         best.run_epoch()
