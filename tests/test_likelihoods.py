@@ -155,3 +155,10 @@ def test_a_gaussian_goes_on_from_its_state():
     assert one.state_dict().keys() == other.state_dict().keys()
     for name, value in one.state_dict().items():
         torch.testing.assert_close(other.state_dict()[name], value, rtol=0, atol=0)
+
+
+def test_a_number_refuses_targets_that_would_be_broadcast():
+    gaussian = Gaussian()
+    gaussian.begin_task(4)
+    with pytest.raises(UserError, match=r"targets of shape \[4, 1\] do not fit outputs"):
+        gaussian.nll(torch.zeros(4, 1), torch.zeros(4, 1))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
 
+from vcl_radial.errors import UserError
 from vcl_radial.mixture import Mixture
 from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.objectives import categorical_nll
@@ -182,7 +183,7 @@ class Gaussian(Likelihood):
 
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """E_tau of it: E tau / 2 (y - f)^2 + (log 2 pi - E log tau) / 2, averaged."""
-        squares = (outputs.squeeze(-1) - targets).square().mean()
+        squares = _errors(outputs, targets).square().mean()
         constant = (math.log(2 * math.pi) - self.noise.mean_log) / 2
         nll: Tensor = self.noise.mean.to(squares) / 2 * squares + constant.to(squares)
         return nll
@@ -190,7 +191,7 @@ class Gaussian(Likelihood):
     @torch.no_grad()
     def observe(self, outputs: Tensor, targets: Tensor) -> None:
         """A step of the way to the optimum for a batch."""
-        squares = (outputs.squeeze(-1) - targets).square().mean()
+        squares = _errors(outputs, targets).square().mean()
         self.noise.update(squares.to(self.noise.rate), BATCH_STEP)
 
     @torch.no_grad()
@@ -198,7 +199,7 @@ class Gaussian(Likelihood):
         """The optimum for E mean (y - f)^2 over all points."""
         total, points = torch.zeros(()), 0
         for outputs, targets in whole:
-            total += (outputs.squeeze(-1) - targets).square().mean(0).sum().cpu()
+            total += _errors(outputs, targets).square().mean(0).sum().cpu()
             points += len(targets)
         self.noise.update(total / points)
 
@@ -227,3 +228,14 @@ class Gaussian(Likelihood):
         self._has_begun = int(state["points"]) > 0
         for name, value in state.items():
             setattr(self.noise, name, value.clone())
+
+
+def _errors(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Of a number, f - y, `[..., B]` of outputs `[..., B, 1]`."""
+    f = outputs.squeeze(-1)
+    if targets.shape != f.shape[-1:]:
+        raise UserError(
+            f"targets of shape {list(targets.shape)} do not fit outputs of shape "
+            f"{list(outputs.shape)}: a number takes targets of shape {list(f.shape[-1:])}"
+        )
+    return f - targets

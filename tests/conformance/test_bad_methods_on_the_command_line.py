@@ -260,3 +260,9 @@ def test_a_file_that_is_no_recipe_is_named_before_any_run_starts(command):
         code, out, err = command(*arguments)
         assert (code, out, len(err)) == (1, "", 1)
         assert err[0].startswith("vcl-radial: bad.toml: not valid TOML: ")
+
+
+def test_check_names_a_class_that_ends_the_process(command):
+    code, out, _ = command("check", "theirs:Quits", "--set", "posterior=none")
+    assert code == 1
+    assert any(line.startswith("FAULT") and "enough" in line for line in out.splitlines())

@@ -105,3 +105,8 @@ def test_holm_lies_between_no_correction_and_that_of_bonferroni_and_keeps_the_or
         assert raw <= value <= min(1.0, len(p) * raw) + 1e-12
     order = sorted(range(len(p)), key=lambda i: p[i])
     assert [corrected[i] for i in order] == sorted(corrected)
+
+
+def test_no_more_pairs_are_above_than_there_are():
+    with pytest.raises(ValueError, match="7 of 5 pairs cannot be above"):
+        sign_test(7, 5)

@@ -81,6 +81,9 @@ def _main(arguments: Sequence[str] | None) -> int:
         # A name that somebody gave may hold a line break.
         print(f"vcl-radial: {' '.join(str(error).splitlines())}", file=sys.stderr)
         return FAILED
+    except PermissionError as error:
+        print(f"vcl-radial: {error.filename}: {error.strerror}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         print(
             "vcl-radial: stopped; the same command goes on from what is finished",

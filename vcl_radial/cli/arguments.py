@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
 """What a report shows first where nobody says which."""
 
+MOST_SEEDS = 100_000
+"""Of a command."""
+
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, not the whole usage."""
+    """A parser whose errors are one line, not the whole usage, and that takes whole names alone."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **settings})
 
     def error(self, message: str) -> NoReturn:
         """Name the fault and leave with exit code 2."""
@@ -45,7 +51,11 @@ def seed_range(text: str) -> range:
     """The seeds 0 to N-1 of `N`, or A to B of `A-B`."""
     first, dash, last = text.partition("-")
     if not (dash and first.isdecimal() and last.isdecimal()):
-        return range(count(text))
+        if (number := count(text)) > MOST_SEEDS:
+            raise argparse.ArgumentTypeError(
+                f"{text} is the number of seeds; write {text}-{text} for the one seed"
+            )
+        return range(number)
     if not int(first) <= int(last) < 2**31:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no range of seeds: write the first and the last, as in 100-111"

@@ -92,6 +92,12 @@ def check_device(options: argparse.Namespace, track: AnyTrack, what: str) -> Non
     """
     if options.device not in ("auto", *track.devices):
         raise UserError(f"--device {options.device}: runs of {what} compute on a CPU only")
+    of_ray = options.address or options.gpus_per_trial or options.cpus_per_trial != 1
+    if options.executor == "local" and of_ray:
+        raise UserError(
+            "--address, --cpus-per-trial and --gpus-per-trial are of a Ray cluster: add "
+            "--executor ray"
+        )
     if options.device == "cuda" and options.executor == "ray" and not options.gpus_per_trial:
         raise UserError("--device cuda on a Ray cluster needs --gpus-per-trial above 0")
 

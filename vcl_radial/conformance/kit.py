@@ -100,6 +100,8 @@ def check(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdi
                 subjects[stream] = Subject(recipe, stream)
             except UserError as error:
                 refused[stream] = error
+            except SystemExit as error:
+                refused[stream] = UserError(f"{recipe.strategy} ended the process: exit({error})")
     if not subjects:
         raise refused[streams[0]]
     if is_named(recipe.posterior):
@@ -173,5 +175,5 @@ def _outcome(name: str, look: Callable[[], str], own: type[Any]) -> Verdict:
         return Verdict(name, "skipped", str(reason))
     except Fault as fault:
         return Verdict(name, "fault", str(fault))
-    except Exception as error:  # a user's class may fail in any way
+    except (Exception, SystemExit) as error:  # a user's class may fail in any way
         return Verdict(name, "fault", told(error, own))

@@ -35,7 +35,7 @@ class NotApplicable(Exception):
     """A check that says nothing about this method, or that another fault keeps from looking."""
 
 
-def told(error: Exception, own: type[Any]) -> str:
+def told(error: BaseException, own: type[Any]) -> str:
     """An exception in one line; it begins with the class where no file of the user's was at work.
 
     Args:

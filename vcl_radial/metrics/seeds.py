@@ -79,7 +79,12 @@ def sign_test(above: int, pairs: int) -> float:
 
     Returns:
         The p-value; nan without a pair.
+
+    Raises:
+        ValueError: more pairs are above than there are.
     """
+    if not 0 <= above <= max(pairs, 0):
+        raise ValueError(f"{above} of {pairs} pairs cannot be above")
     if pairs < 1:
         return math.nan
     tail = sum(math.comb(pairs, k) for k in range(min(above, pairs - above) + 1))

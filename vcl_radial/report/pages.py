@@ -90,7 +90,14 @@ def render(template: Path) -> str:
     environment.globals.update(FUNCTIONS, csv=csv, record=record)
     try:
         return environment.get_template(template.name).render()
-    except (VclRadialError, TemplateError, TypeError, ValueError, LookupError) as error:
+    except (
+        VclRadialError,
+        TemplateError,
+        TypeError,
+        ValueError,
+        LookupError,
+        ArithmeticError,
+    ) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{template}{_line(error, template.name)}: {reason}") from None
 

@@ -56,7 +56,7 @@ def settle(
     if unusable >= total:
         raise DataError(f"{line}; none is left")
     if on_fault == "stop":
-        raise DataError(f'{line}; mend them, or leave them out with on_fault = "skip"')
+        raise DataError(f'{line}; mend them, or leave them out with data.on_fault = "skip"')
     tell(f"{line}; left out")
 
 
