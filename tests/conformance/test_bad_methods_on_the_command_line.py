@@ -266,3 +266,11 @@ def test_check_names_a_class_that_ends_the_process(command):
     code, out, _ = command("check", "theirs:Quits", "--set", "posterior=none")
     assert code == 1
     assert any(line.startswith("FAULT") and "enough" in line for line in out.splitlines())
+
+
+def test_check_names_a_network_that_cannot_be_used_at_all(command):
+    Path("theirs.py").write_text("def network(shape):\n    raise ValueError('boom')\n")
+    code, out, err = command("check", "naive", "--set", "network=theirs:network")
+    assert (code, out) == (1, "")
+    (line,) = err
+    assert "boom" in line

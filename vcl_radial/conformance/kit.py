@@ -102,6 +102,8 @@ def check(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdi
                 refused[stream] = error
             except SystemExit as error:
                 refused[stream] = UserError(f"{recipe.strategy} ended the process: exit({error})")
+        if recipe.network is not None:
+            _see_network_fits(recipe, refused)
     if not subjects:
         raise refused[streams[0]]
     if is_named(recipe.posterior):
@@ -118,6 +120,17 @@ def check(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdi
         if verdicts:
             yield _joined(verdicts)
     yield _serves(failed, refused)
+
+
+def _see_network_fits(recipe: Recipe, refused: Mapping[Stream, UserError]) -> None:
+    """Raise what refused a stream because of the user's own network: the suite's is taken there."""
+    of_the_suite = recipe.model_copy(update={"network": None})
+    for stream, error in refused.items():
+        try:
+            Subject(of_the_suite, stream)
+        except UserError:
+            continue
+        raise error
 
 
 def check_family(posterior: type[Posterior]) -> Iterator[Verdict]:
