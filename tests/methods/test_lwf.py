@@ -46,7 +46,7 @@ def test_a_task_starts_at_its_nll_and_the_entropies_of_what_was_trained(multi_he
 
 
 def test_distillation_is_the_mean_over_weight_samples():
-    """Under one draw as under the next the same network: what a task starts with holds of each."""
+    """The loss under three draws is the mean of the losses with the logits of each alone."""
     torch.manual_seed(0)
     net = MLP(64, 2, hidden=(32,), posterior=None, dropout=0.3)
     lwf = Learner("lwf", net, train_samples=3, batch_size=ALL)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from scenarios import ALL, Learner, network
+from scenarios import ALL, Learner, copies, network
 from torch.optim import SGD, Adam
 
 from vcl_radial import native
@@ -40,9 +40,7 @@ def test_the_posterior_becomes_the_prior(family):
 
 
 def copied(network):
-    return {name: value.clone() for name, value in network.named_parameters()} | {
-        name: value.clone() for name, value in network.named_buffers()
-    }
+    return copies(network) | {name: value.clone() for name, value in network.named_buffers()}
 
 
 @pytest.mark.parametrize(

@@ -77,12 +77,12 @@ def _main(arguments: Sequence[str] | None) -> int:
     try:
         with _interruptions_repeated():
             code: int = options.command(options)
-    except VclRadialError as error:
+    except (VclRadialError, PermissionError) as error:
+        fault = str(error)
+        if isinstance(error, PermissionError):
+            fault = f"{error.filename}: {error.strerror}"
         # A name that somebody gave may hold a line break.
-        print(f"vcl-radial: {' '.join(str(error).splitlines())}", file=sys.stderr)
-        return FAILED
-    except PermissionError as error:
-        print(f"vcl-radial: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"vcl-radial: {' '.join(fault.splitlines())}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(

@@ -79,8 +79,8 @@ def executor_of(options: argparse.Namespace) -> MakeExecutor | None:
     return make
 
 
-def check_device(options: argparse.Namespace, track: AnyTrack, what: str) -> None:
-    """See that the track and the executor have the device.
+def check_executor(options: argparse.Namespace, track: AnyTrack, what: str) -> None:
+    """See that the options of where runs are carried out fit together, and the track.
 
     Args:
         options: of the command.
@@ -88,7 +88,7 @@ def check_device(options: argparse.Namespace, track: AnyTrack, what: str) -> Non
         what: is run, in words.
 
     Raises:
-        UserError: one of them has not.
+        UserError: they do not.
     """
     if options.device not in ("auto", *track.devices):
         raise UserError(f"--device {options.device}: runs of {what} compute on a CPU only")

@@ -21,7 +21,7 @@ from vcl_radial.cli.arguments import (
     may_have_cuda,
     seed_range,
 )
-from vcl_radial.cli.executors import add_executor, check_device, device_of, executor_of
+from vcl_radial.cli.executors import add_executor, check_executor, device_of, executor_of
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def check_options(track: AnyTrack, options: argparse.Namespace) -> None:
         raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
     if (options.lanes or 1) > 1 and not track.has_lanes:
         raise UserError(f"--lanes: runs of {options.benchmark} train one by one; use --lanes 1")
-    check_device(options, track, options.benchmark)
+    check_executor(options, track, options.benchmark)
 
 
 def _under_torchrun() -> bool:

@@ -15,7 +15,7 @@ from vcl_radial.cli.arguments import (
     command_line,
     count,
 )
-from vcl_radial.cli.executors import add_executor, check_device, device_of, executor_of
+from vcl_radial.cli.executors import add_executor, check_executor, device_of, executor_of
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -51,7 +51,7 @@ def _sweep(options: argparse.Namespace) -> int:
     from vcl_radial.sweeps.specification import read
 
     plans = read(options.sweep, options.trials)
-    check_device(options, plans[0].track, plans[0].base.benchmark)
+    check_executor(options, plans[0].track, plans[0].base.benchmark)
     check_output(options.out)
     plans[0].track.check_files([plan.base for plan in plans], options.data_dir)
 

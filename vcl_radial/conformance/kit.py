@@ -23,7 +23,7 @@ from vcl_radial.conformance.streams import (
 )
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
-from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, told
+from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, description
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.outside import is_named
@@ -189,4 +189,4 @@ def _outcome(name: str, look: Callable[[], str], own: type[Any]) -> Verdict:
     except Fault as fault:
         return Verdict(name, "fault", str(fault))
     except (Exception, SystemExit) as error:  # a user's class may fail in any way
-        return Verdict(name, "fault", told(error, own))
+        return Verdict(name, "fault", description(error, own))

@@ -9,7 +9,7 @@ import torch
 
 from vcl_radial.conformance.subject import Record, Subject
 from vcl_radial.conformance.trial import TASKS
-from vcl_radial.conformance.verdict import Fault, told
+from vcl_radial.conformance.verdict import Fault, description
 from vcl_radial.errors import Diverged
 
 
@@ -17,7 +17,7 @@ def runs(subject: Subject) -> str:
     """It trains and evaluates without raising anything."""
     record = subject.record
     if record.error is not None and not isinstance(record.error, Diverged):
-        raise Fault(f"{record.where}: {told(record.error, subject.method)}")
+        raise Fault(f"{record.where}: {description(record.error, subject.method)}")
     return f"learns {TASKS} tasks and predicts after each"
 
 

@@ -35,21 +35,21 @@ class NotApplicable(Exception):
     """A check that says nothing about this method, or that another fault keeps from looking."""
 
 
-def told(error: BaseException, own: type[Any]) -> str:
+def description(error: BaseException, subject: type[Any]) -> str:
     """An exception in one line; it begins with the class where no file of the user's was at work.
 
     Args:
         error: what was raised.
-        own: the class under check.
+        subject: the class under check.
     """
-    words = in_words(error, own)
-    modules = [sys.modules.get(each.__module__) for each in own.__mro__]
+    line = in_words(error, subject)
+    modules = [sys.modules.get(each.__module__) for each in subject.__mro__]
     roots = ("vcl_radial", "avalanche", "torch")
     files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}
     at_work = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
-    if isinstance(error, VclRadialError) or files & at_work or wrong_override(error, own):
-        return words
-    return f"{own.__name__}: {words}"
+    if isinstance(error, VclRadialError) or files & at_work or wrong_override(error, subject):
+        return line
+    return f"{subject.__name__}: {line}"
 
 
 def _root(module: Any) -> str:

@@ -201,6 +201,7 @@ void vcl_factor_begin(const Factor *f, FactorScratch *s) {
     memset(s->by_spread, 0, (size_t)radii * sizeof(float));
     s->kappa = exp((double)*f->log_concentration.value);
     s->by_kappa = 0.0;
+    vcl_bessel_ratio((double)D / 2, s->kappa, &s->A, &s->A_slope);
 }
 
 /* w = r (cos(theta) mu + sin(theta) u),  2 log r = log a_g + log b_g + log a + log b */
@@ -234,8 +235,7 @@ void vcl_factor_draw(const Factor *f, FactorScratch *s, Count draw) {
 void vcl_factor_add(const Factor *f, FactorScratch *s, Count draw) {
     const Count D = f->D, G = f->groups, radii = 2 * (G + 1);
     const float *factors = f->factors + draw * radii;
-    double A, unused, of_all = 0.0;
-    vcl_bessel_ratio((double)D / 2, s->kappa, &A, &unused);
+    double of_all = 0.0;
     for (Count g = 0; g < G; g++) {
         const float *restrict by_w = s->by_weights + g * D, *restrict u = s->tangent + g * D;
         float *restrict by_mu = s->by_direction + g * D;
@@ -243,7 +243,7 @@ void vcl_factor_add(const Factor *f, FactorScratch *s, Count draw) {
         const float along = radius * dot(by_w, s->mean_direction + g * D, D);
         const float across = radius * dot(by_w, u, D);
         for (Count i = 0; i < D; i++) by_mu[i] += c * radius * by_w[i] - sn * along * u[i];
-        s->by_kappa += (c * across - sn * along) * vcl_angle_slope(s->angle[g], s->kappa, A, D);
+        s->by_kappa += (c * across - sn * along) * vcl_angle_slope(s->angle[g], s->kappa, s->A, D);
         const float half = (c * along + sn * across) / 2; /* in 2 log r */
         const Count other = G + 1 + g;
         s->by_loc[g] += half;
@@ -262,14 +262,12 @@ void vcl_factor_add(const Factor *f, FactorScratch *s, Count draw) {
 
 static void add_divergence_of_directions(const Factor *f, FactorScratch *s, float kl_factor) {
     const Count D = f->D, G = f->groups;
-    double A, slope;
-    vcl_bessel_ratio((double)D / 2, s->kappa, &A, &slope);
     if (!f->prior_direction) {
-        s->by_kappa += kl_factor * slope * (double)G * (s->kappa - f->prior_concentration);
+        s->by_kappa += kl_factor * s->A_slope * (double)G * (s->kappa - f->prior_concentration);
         return;
     }
     const double kappa_p = exp((double)*f->prior_log_concentration);
-    const float pull = (float)(kl_factor * kappa_p * A);
+    const float pull = (float)(kl_factor * kappa_p * s->A);
     double half_squares = 0.0;
     for (Count g = 0; g < G; g++) {
         const float *restrict mu = s->mean_direction + g * D;
@@ -283,7 +281,7 @@ static void add_divergence_of_directions(const Factor *f, FactorScratch *s, floa
         }
         half_squares += squares / 2;
     }
-    s->by_kappa += kl_factor * slope * ((s->kappa - kappa_p) * (double)G + kappa_p * half_squares);
+    s->by_kappa += kl_factor * s->A_slope * ((s->kappa - kappa_p) * (double)G + kappa_p * half_squares);
 }
 
 /* Of a log-normal factor from a log-normal, or a gamma or inverse gamma prior of shape 1/2. */

@@ -26,7 +26,7 @@ typedef struct {
     float *spread, *by_loc, *by_spread;                                    /* [2, groups + 1] */
     float *inverse_length, *radius, *cosine, *sine;                        /* [groups] */
     double *angle;                                                         /* [groups] */
-    double kappa, by_kappa;
+    double kappa, by_kappa, A, A_slope; /* A(kappa) and its slope */
 } FactorScratch;
 
 Count vcl_factor_scratch(const Factor *factor);                          /* how many floats */

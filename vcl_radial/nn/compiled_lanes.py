@@ -141,13 +141,13 @@ def _layers(step: LaneStep, lane: int) -> Iterator[c.Layer]:
             blocks = [_point(step, f"{name}.{part}", lane) for part in ("weight", "bias")]
             assert isinstance(module, PointLinear)
             outputs, inputs = module.weight.shape
-            layer = c.Layer(inputs, outputs, row=inputs, bias=outputs * inputs, bias_step=1)
+            layer = _row_by_row(inputs, outputs)
         start = 0
         if isinstance(module, BayesianLinear) and isinstance(module.weights, RDPWeights):
             start = layer.inputs * layer.outputs
-            for place, factor_name in enumerate(module.weights.factor_blocks()):
-                layer.factor[place] = _factor(step, factors, lane, factor_name == "columns")
-                layer.factors, factors = place + 1, factors + 1
+            for factor_name in module.weights.factor_blocks():
+                layer.factor[layer.factors] = _factor(step, factors, lane, factor_name == "columns")
+                layer.factors, factors = layer.factors + 1, factors + 1
         layer.blocks = len(blocks)
         for place, block in enumerate(blocks):
             block.at, start = start, start + block.groups * block.D
@@ -160,7 +160,7 @@ def _placed(weights: VariationalWeights) -> c.Layer:
     """Where the grouping puts every weight and bias."""
     outputs, inputs = weights.shape
     if isinstance(weights, RDPWeights):
-        return c.Layer(inputs, outputs, row=inputs, bias=outputs * inputs, bias_step=1)
+        return _row_by_row(inputs, outputs)
     names = torch.arange(outputs * (inputs + 1))
     joined = weights.grouping.join(names[:-outputs].view(weights.shape), names[-outputs:])
     place = torch.cat([block.flatten() for block in joined]).argsort().tolist()
@@ -168,6 +168,11 @@ def _placed(weights: VariationalWeights) -> c.Layer:
     row = of_weights[inputs] - of_weights[0] if outputs > 1 else inputs
     step = of_biases[1] - of_biases[0] if outputs > 1 else 1
     return c.Layer(inputs, outputs, row=row, bias=of_biases[0], bias_step=step)
+
+
+def _row_by_row(inputs: int, outputs: int) -> c.Layer:
+    """Rows of weights, and behind them the biases."""
+    return c.Layer(inputs, outputs, row=inputs, bias=outputs * inputs, bias_step=1)
 
 
 def _drawn(step: LaneStep, k: int, lane: int) -> c.Block:

@@ -233,20 +233,21 @@ class RDPWeights(VariationalWeights):
 
     def kl(self) -> Tensor:
         """KL(q || p) of the factors and the bias, a scalar in nats."""
-        blocks = (self.rows, self.columns, self.bias)
-        return torch.stack([block.kl() for block in blocks if block is not None]).sum()
+        return torch.stack([block.kl() for block in self._parts()]).sum()
 
     def consolidate(self) -> None:
         """Make the posterior the prior: p(w) <- q(w)."""
-        for block in (self.rows, self.columns, self.bias):
-            if block is not None:
-                block.consolidate()
+        for block in self._parts():
+            block.consolidate()
 
     def restart_noise(self) -> None:
         """Give all noise the size that it had before the first task."""
-        for block in (self.rows, self.columns, self.bias):
-            if block is not None:
-                block.restart_noise()
+        for block in self._parts():
+            block.restart_noise()
+
+    def _parts(self) -> list[RDPBlock | PosteriorBlock]:
+        """The factors of the weight and the bias, those that there are."""
+        return [*self.factor_blocks().values(), *self.posterior_blocks()]
 
     def _join(self, look: Callable[[RDP], Tensor]) -> Tensor:
         """The weight from what a look at the factors' posteriors gives, `[groups, D]` each."""

@@ -178,8 +178,10 @@ def chosen_text(
         options = {k.removeprefix("options."): v for k, v in parameters.items() if "." in k}
         table = {name: value for name, value in parameters.items() if "." not in name}
         tables[key] = table | ({"options": options} if options else {})
-    words = f"{one.method} with the settings that the sweep {results.name} chose for every seed"
-    table = {"description": words, **one.start["recipe"], "chosen": tables}
+    description = (
+        f"{one.method} with the settings that the sweep {results.name} chose for every seed"
+    )
+    table = {"description": description, **one.start["recipe"], "chosen": tables}
     return f"# By {results.objective} on validation data.\n{tomli_w.dumps(table)}"
 
 
@@ -230,10 +232,12 @@ def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 
         f"# {results.objective} {trial.score:.4g}{spread} on validation data of {one.benchmark}, "
         f"{number_of('seed', int(results.table['seeds']))}.",
     ]
-    words = f"{one.method} with the best setting of the sweep {results.name}"
-    words += "" if results.objective == results.table["objective"] else f" by {results.objective}"
-    words += "" if rank == 1 else f", number {rank}"
-    return "\n".join([*head, tomli_w.dumps({"description": words, **recipe})])
+    description = f"{one.method} with the best setting of the sweep {results.name}"
+    description += (
+        "" if results.objective == results.table["objective"] else f" by {results.objective}"
+    )
+    description += "" if rank == 1 else f", number {rank}"
+    return "\n".join([*head, tomli_w.dumps({"description": description, **recipe})])
 
 
 def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> str:
