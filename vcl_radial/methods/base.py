@@ -14,7 +14,7 @@ and `predict` in between as often as wanted. A method that fits overrides two or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -98,6 +98,8 @@ class Method:
     lane_step: ClassVar[type[LaneStep] | None] = None
     """A training step of many of its runs at once, with Adam. It has to be in the class itself: a
     subclass may train otherwise, and a method without one trains its runs one by one."""
+    lane_options: ClassVar[frozenset[str]] = frozenset()
+    """The options that such runs may have, which `begin_lane` takes."""
     recipe_keys: ClassVar[frozenset[str]] = frozenset()
     """What the method takes of a recipe beside the settings above, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
@@ -145,6 +147,10 @@ class Method:
         for module in self.network.modules():
             if isinstance(module, MultiHead):
                 module.adapt(task.heads)
+
+    @staticmethod
+    def begin_lane(network: nn.Module, heads: Collection[int], **options: Any) -> None:
+        """Get the network of a lane ready for a task, as `begin_task` does for a run by itself."""
 
     def penalty(self) -> Tensor | float:
         """What the past asks of the weights, a scalar in nats; 0 for a method without memory."""

@@ -180,7 +180,8 @@ def signature_of(cls: type[Any]) -> Signature:
         constructors, overrides = constructors + inner.constructors, inner.overrides
     else:
         of_base = vars(cls.__mro__[len(classes)]).items()
-        changed = (n for n, value in of_base if n[:2] != "__" and getattr(cls, n) != value)
+        static = inspect.getattr_static
+        changed = (n for n, value in of_base if n[:2] != "__" and static(cls, n) != value)
         overrides = frozenset(changed)
     named = (vars(each)["likelihoods"] for each in classes if "likelihoods" in vars(each))
     return Signature(constructors, cls.recipe_keys, base, next(named, None), overrides)

@@ -15,7 +15,7 @@ same, and only where its optimisation starts is another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -62,6 +62,7 @@ class VCL(Method):
     needs_posterior: ClassVar[bool] = True
     """Whether point estimates are refused."""
     lane_step = LaneStep
+    lane_options: ClassVar[frozenset[str]] = frozenset({"restart"})
 
     _closed_form: ClosedFormGradients | None = None
     _blocks: list[PosteriorBlock]
@@ -78,12 +79,19 @@ class VCL(Method):
 
     def begin_task(self, task: Task) -> None:
         """Take the gradients over where they have a closed form."""
-        if self.restart:
-            restart_noise(self.network, task.heads)
+        self.begin_lane(self.network, task.heads, restart=self.restart)
         super().begin_task(task)
         self.release()  # a task that broke off has not ended
         self._blocks = posterior_blocks(self.network, self.heads)
         self.take_over(VCL)
+
+    @staticmethod
+    def begin_lane(
+        network: nn.Module, heads: Collection[int], *, restart: bool = False, **options: Any
+    ) -> None:
+        """Restart the noise, if the option asks for it."""
+        if restart:
+            restart_noise(network, heads)
 
     def take_over(self, like: type[VCL]) -> None:
         """Take the gradients over if they have a closed form and a step is as in that class."""

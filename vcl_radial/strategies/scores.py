@@ -23,6 +23,34 @@ SCORES: Mapping[str, Score] = {
 }
 
 
+def scores_of(
+    predictions: Tensor,
+    labels: Tensor,
+    sampling: Tensor | None = None,
+    scores: Mapping[str, Score] = SCORES,
+) -> dict[str, float]:
+    """The scores of an experience: accuracy and ECE in per cent, NLL in nats, sampling in per cent.
+
+    Args:
+        predictions: log-probabilities, `[B, C]`.
+        labels: `[B]`.
+        sampling: how far draws of the weights moved them, `[B]` in per cent; its mean is a score.
+        scores: functions of log-probabilities and labels, by name.
+
+    Raises:
+        Diverged: a prediction is not a number.
+    """
+    if torch.isnan(predictions).any():
+        raise Diverged(
+            "predictions are not numbers: the weights diverged in training; try a smaller "
+            "learning_rate"
+        )
+    values = {name: float(score(predictions, labels)) for name, score in scores.items()}
+    if sampling is not None:
+        values["sampling"] = float(sampling.mean())
+    return values
+
+
 class Scores(PluginMetric[float]):
     """Scores of the log-predictive on whole experiences: accuracy and ECE in per cent, NLL in nats.
 
@@ -71,16 +99,8 @@ class Scores(PluginMetric[float]):
             Diverged: a prediction is not a number.
         """
         self.predictions, labels = torch.cat(self._outputs), torch.cat(self._labels)
-        if torch.isnan(self.predictions).any():
-            raise Diverged(
-                "predictions are not numbers: the weights diverged in training; try a smaller "
-                "learning_rate"
-            )
-        self.values = {
-            name: float(score(self.predictions, labels)) for name, score in self.scores.items()
-        }
-        if self._sampling:
-            self.values["sampling"] = float(torch.cat(self._sampling).mean())
+        sampling = torch.cat(self._sampling) if self._sampling else None
+        self.values = scores_of(self.predictions, labels, sampling, self.scores)
         self.reset()
         step = strategy.clock.train_iterations
         return [

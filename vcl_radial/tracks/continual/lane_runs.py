@@ -18,16 +18,17 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import Diverged
+from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.registry import built_in, built_in_class
-from vcl_radial.nn.carry import consolidate, restart_noise
-from vcl_radial.nn.lane_step import LaneSettings, LaneStep
+from vcl_radial.nn.carry import consolidate
+from vcl_radial.nn.lane_step import LaneSettings
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, movement
 from vcl_radial.outside import is_named
 from vcl_radial.predict import own_randomness
 from vcl_radial.schedules import SCHEDULES
-from vcl_radial.strategies.scores import SCORES
+from vcl_radial.strategies.scores import scores_of
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.tracks.continual.cuda_graph import Replayed
 from vcl_radial.tracks.continual.networks import make_network, stream_for
@@ -57,16 +58,16 @@ MAY_DIFFER = {
 
 
 @cache
-def lane_step(strategy: str) -> type[LaneStep] | None:
-    """The training step of a method's lanes; None where its runs train one by one."""
-    return vars(built_in_class(strategy)).get("lane_step") if strategy in built_in() else None
+def lane_method(strategy: str) -> type[Method] | None:
+    """The class of a method whose runs can be lanes; None where they train one by one."""
+    method = built_in_class(strategy) if strategy in built_in() else None
+    return method if method is not None and vars(method).get("lane_step") else None
 
 
 def shape(recipe: Recipe) -> str | None:
     """What the recipes of one program have in common; None for one that has to run alone."""
-    if lane_step(recipe.strategy) is None or recipe.optimizer == "sgd":
-        return None
-    if set(recipe.options) - {"restart"}:
+    method = lane_method(recipe.strategy)
+    if method is None or recipe.optimizer == "sgd" or set(recipe.options) - method.lane_options:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
@@ -206,14 +207,14 @@ class LaneRuns:
         draws = orders
         if self.device.type == "cuda":
             draws = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
-        if recipe.options.get("restart"):
-            for lane in lanes:
-                restart_noise(lane.model.network, [label])
+        method = lane_method(recipe.strategy)
+        assert method is not None  # `shape` has seen to it
+        assert method.lane_step is not None
+        for lane in lanes:
+            method.begin_lane(lane.model.network, [label], **recipe.options)
         stacked = Lanes([lane.model.network for lane in lanes], label)
-        make_step = lane_step(recipe.strategy)
-        assert make_step is not None  # `shape` has seen to it
         step = Replayed(
-            make_step(
+            method.lane_step(
                 stacked,
                 [
                     LaneSettings(
@@ -273,14 +274,11 @@ class LaneRuns:
             labels = self.stream.labels(task, self._part)
             for lane in lanes:
                 predictions, spread = self._predictions(lane, task)
-                if torch.isnan(predictions).any():
-                    lane.fault = Diverged(
-                        "predictions are not numbers: the weights diverged in training; try a "
-                        "smaller learning_rate"
-                    )
+                try:
+                    scores = scores_of(predictions, labels, spread)
+                except Diverged as fault:
+                    lane.fault = fault
                     continue
-                scores = {name: float(score(predictions, labels)) for name, score in SCORES.items()}
-                scores["sampling"] = float(spread.mean())
                 if newest is not None:
                     scores["predicted_as_newest"] = share_predicted_as(newest, predictions)
                 lane.rows += [(done, task + 1, name, value) for name, value in scores.items()]
