@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_serializer
+from pydantic import Field, model_serializer, model_validator
 from pydantic import SerializerFunctionWrapHandler as Serialise
 
 from vcl_radial import outside
@@ -41,6 +41,13 @@ class RunSpec(Settings):
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     evaluate_on: Literal["test", "validation"] = "test"
     code: str | None = None
+
+    @model_validator(mode="after")
+    def _validation_data_exist(self) -> Self:
+        data = getattr(self, self.DATA, None)
+        if self.evaluate_on == "validation" and data is not None and not data.validation:
+            raise ValueError(f"evaluate_on = 'validation' needs {self.DATA}.validation above 0")
+        return self
 
     @model_serializer(mode="wrap")
     def _with_track(self, serialise: Serialise) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
@@ -89,12 +89,6 @@ class Run(RunSpec):
 
     data: DataSettings
     recipe: Recipe
-
-    @model_validator(mode="after")
-    def _validation_exists(self) -> Run:
-        if self.evaluate_on == "validation" and self.data.validation == 0:
-            raise ValueError("evaluate_on = 'validation' needs data.validation above 0")
-        return self
 
     def from_outside(self) -> list[Callable[..., Any]]:
         """A network and a method of the user's own.

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import model_validator
-
 from vcl_radial import outside
 from vcl_radial.data.streams.choices import (
     check_first_tasks,
@@ -43,12 +41,6 @@ class Run(RunSpec):
 
     stream: StreamSettings
     recipe: Recipe
-
-    @model_validator(mode="after")
-    def _validation_exists(self) -> Run:
-        if self.evaluate_on == "validation" and self.stream.validation == 0:
-            raise ValueError("evaluate_on = 'validation' needs stream.validation above 0")
-        return self
 
     def on_data(self, data_dir: Path | None) -> Run:
         """This run with checksums of its data and its classes, where these are the user's own.
