@@ -8,12 +8,20 @@ from torch.func import functional_call, grad, hessian, jacrev, vmap
 
 from vcl_radial.curvature import diagonal_fisher
 from vcl_radial.errors import UserError
-from vcl_radial.likelihoods import Bernoulli, Categorical, Gaussian
+from vcl_radial.likelihoods import Bernoulli, Categorical, Gaussian, OneHot
 from vcl_radial.methods.ewc import EWC
+from vcl_radial.methods.laplace_kronecker import LaplaceKronecker
 from vcl_radial.methods.lwf import LwF
+from vcl_radial.methods.tasks import Batch, Task
 
 BOTH = pytest.mark.parametrize(
     ("likelihood", "outputs"), [(Categorical(), 3), (Bernoulli(), 1)], ids=["classes", "yes or no"]
+)
+
+ALL = pytest.mark.parametrize(
+    ("likelihood", "outputs"),
+    [(Categorical(), 3), (Bernoulli(), 1), (OneHot(), 3), (OneHot(0.7, 4.0), 3)],
+    ids=["classes", "yes or no", "labels", "labels that are scaled"],
 )
 
 
@@ -23,18 +31,24 @@ def drawn(outputs, *shape):
     return f, torch.arange(shape[-1]) % max(outputs, 2)
 
 
-@BOTH
+@ALL
 def test_the_predictive_is_the_mean_of_the_draws_probabilities(likelihood, outputs):
     f, _ = drawn(outputs, 5, 6)
     together = likelihood.predictive(f).exp()
     torch.testing.assert_close(together.sum(-1), torch.ones(6, dtype=torch.float64))
     apart = torch.stack([likelihood.predictive(draw[None]).exp() for draw in f])
     torch.testing.assert_close(together, apart.mean(0))
+
+
+@BOTH
+def test_the_mean_output_predicts_what_the_draws_do(likelihood, outputs):
+    f, _ = drawn(outputs, 5, 6)
+    together = likelihood.predictive(f).exp()
     again = likelihood.predictive(likelihood.mean_output(f)[None]).exp()
     torch.testing.assert_close(together, again)
 
 
-@BOTH
+@ALL
 def test_a_prediction_is_the_predictive_with_the_spread_of_the_more_probable_answer(
     likelihood, outputs
 ):
@@ -55,7 +69,7 @@ def test_the_nll_is_minus_the_log_of_the_targets_probability(likelihood, outputs
     torch.testing.assert_close(likelihood.nll(f[0], y), -of_draws[0].mean())
 
 
-@BOTH
+@ALL
 def test_residual_and_hessian_root_are_the_derivatives_of_the_nll(likelihood, outputs):
     f, y = drawn(outputs, 6)
 
@@ -65,6 +79,48 @@ def test_residual_and_hessian_root_are_the_derivatives_of_the_nll(likelihood, ou
     torch.testing.assert_close(likelihood.residual(f, y), vmap(grad(nll))(f, y))
     root = torch.stack(likelihood.hessian_root(f, y), dim=-1)
     torch.testing.assert_close(root @ root.mT, vmap(hessian(nll))(f, y))
+
+
+@pytest.mark.parametrize(("variance", "scale"), [(0.1, 1.0), (0.7, 4.0)])
+def test_labels_with_noise_have_its_density_and_their_classes_follow_by_bayes_rule(variance, scale):
+    f, y = drawn(3, 6)
+    likelihood, labels = OneHot(variance, scale), torch.eye(3, dtype=torch.float64)
+    noise = torch.distributions.Normal(f / scale, variance**0.5)
+    of_labels = torch.stack([noise.log_prob(label).sum(-1) for label in labels], dim=-1)
+    torch.testing.assert_close(likelihood.nll(f, y), -of_labels[torch.arange(6), y].mean())
+    torch.testing.assert_close(likelihood.predictive(f[None]), of_labels.log_softmax(-1))
+    torch.testing.assert_close(likelihood.logits(f).log_softmax(-1), of_labels.log_softmax(-1))
+
+
+def test_kronecker_laplace_of_labels_with_noise_ends_where_all_tasks_together_do():
+    """A layer's posterior is exact then: what is carried is the Gram matrix of its inputs."""
+    torch.manual_seed(0)
+    variance, scale, precision = 0.5, 2.0, 3.0
+    inputs = torch.randn(3, 20, 4).double()
+    tasks = [Batch(x, torch.arange(20) % 3) for x in inputs]
+    network = torch.nn.Linear(4, 3, bias=False).double()
+    method = LaplaceKronecker(
+        network,
+        likelihood=OneHot(variance, scale),
+        prior_precision=precision,
+        hessian_weight=1.0,
+    )
+    for number, batch in enumerate(tasks):
+        method.begin_task(Task(number, len(batch.y), lambda batch=batch: [batch]))
+        optimizer = torch.optim.LBFGS(network.parameters(), max_iter=200, tolerance_grad=1e-12)
+
+        def loss(batch=batch, optimizer=optimizer):
+            optimizer.zero_grad()
+            value = method.loss(batch, method.outputs(batch))
+            value.backward()
+            return value
+
+        optimizer.step(loss)
+        method.end_task(method.task)
+    X, Y = inputs.flatten(0, 1), torch.cat([batch.y for batch in tasks])
+    gram = X.T @ X / (scale**2 * variance) + precision * torch.eye(4).double()
+    exact = torch.linalg.solve(gram, X.T @ torch.eye(3).double()[Y] / (scale * variance))
+    torch.testing.assert_close(network.weight.T, exact, rtol=1e-4, atol=1e-5)
 
 
 def test_yes_or_no_is_two_classes_of_which_one_has_the_logit_0():

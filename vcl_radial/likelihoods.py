@@ -35,6 +35,10 @@ class Likelihood(ABC):
         Shapes: outputs `[S, B, C]` (one slice per weight sample) or `[B, C]`, targets `[B]`.
         """
 
+    def logits(self, outputs: Tensor) -> Tensor:
+        """Outputs `[..., B, C]` as logits of classes, for whoever looks at them in training."""
+        return outputs
+
     @abstractmethod
     def mean_output(self, outputs: Tensor) -> Tensor:
         """What several samples of outputs `[S, B, C]` say together, `[B, C]`."""
@@ -110,6 +114,63 @@ class Categorical(Likelihood):
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """P - e_y."""
         return outputs.softmax(-1) - one_hot(targets, outputs.shape[-1])
+
+
+class OneHot(Categorical):
+    """One of C classes, its label e_y with Gaussian noise: e_y ~ N(f / s, v I).
+
+    Bayes' rule over the C labels gives p(y | f) = softmax(f / (s v))_y. The loss curves as much
+    where the network is right and sure as where it is not, 1 / (s^2 v) in every output, so that
+    what a task leaves in a posterior's precision does not fade while it is learnt. A softmax's
+    curvature, diag(p) - p p', does. Squared errors on labels: Hui and Belkin 2021, Eq. 1, who scale
+    them too.
+
+    Args:
+        variance: v, of the noise.
+        scale: s, the output that stands for a label. Where it is large, weights have to move far
+            and features are learnt; where it is small, they stay near the start (Chizat, Oyallon
+            and Bach 2019).
+    """
+
+    name = "one-hot"
+
+    def __init__(self, variance: float = 0.1, scale: float = 1.0) -> None:
+        self.variance, self.scale = variance, scale
+
+    def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """|f / s - e_y|^2 / (2 v) + C / 2 log(2 pi v), averaged."""
+        return self.of_points(outputs, targets).mean()
+
+    def of_points(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The NLL of each point, `[..., B]`; targets `[B]` or as many."""
+        squares = self._errors(outputs, targets).square().sum(-1)
+        constant = outputs.shape[-1] / 2 * math.log(2 * math.pi * self.variance)
+        return squares / (2 * self.variance) + constant
+
+    def logits(self, outputs: Tensor) -> Tensor:
+        """F / (s v)."""
+        return outputs / (self.scale * self.variance)
+
+    def mean_output(self, outputs: Tensor) -> Tensor:
+        """The log of the mean probability over the samples, nats."""
+        return super().mean_output(self.logits(outputs))
+
+    def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-predictive, and how far draws move it."""
+        return super().prediction(self.logits(outputs))
+
+    def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
+        """Column c is e_c / (s sqrt(v)), whatever the outputs."""
+        unit = torch.eye(outputs.shape[-1]).to(outputs) / (self.scale * math.sqrt(self.variance))
+        return [column.expand_as(outputs) for column in unit]
+
+    def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """(f / s - e_y) / (s v)."""
+        return self.logits(self._errors(outputs, targets))
+
+    def _errors(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        classes = torch.arange(outputs.shape[-1], device=outputs.device)
+        return outputs / self.scale - (targets.unsqueeze(-1) == classes).to(outputs)
 
 
 class Bernoulli(Likelihood):

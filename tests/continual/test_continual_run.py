@@ -41,6 +41,34 @@ def test_every_posterior_trains_with_every_optimiser(posterior, optimizer):
     assert run.accuracy().value.map(torch.tensor).map(torch.isfinite).all()
 
 
+LABELS = {"likelihood": "one-hot", "label_scale": 3.0, "learning_rate": 1e-2, "epochs": 5}
+SERVED = [
+    *({"strategy": "vcl", "posterior": posterior} for posterior in ("radial", "gaussian")),
+    *({"strategy": s, "posterior": "gaussian"} for s in ("proximal_vcl", "ml_init_vcl", "sfsvi")),
+    *(
+        {"strategy": strategy, "posterior": "none"}
+        for strategy in (
+            *("naive", "ewc", "laplace_kronecker", "laplace_low_rank", "laplace_linearised"),
+            *("mas", "si", "replay", "badam", "ivon", "vogn"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("method", SERVED, ids=lambda method: " ".join(method.values()))
+def test_a_method_learns_labels_with_noise_and_predicts_classes(method):
+    two = StreamSettings(dataset="digits", tasks=2, first_tasks=1)
+    run = finished(two, recipe(hidden=[32], schedule="cosine", **LABELS, **method), 0)
+    assert cell(run, 1, 1, "accuracy") > 60  # of five classes
+    assert cell(run, 1, 1, "nll") < math.log(5)
+
+
+def test_noise_of_labels_is_for_labels_with_noise():
+    with pytest.raises(ValueError, match="label_variance is for likelihood = 'one-hot' only"):
+        recipe(label_variance=0.2)
+    assert "likelihood" not in recipe().model_dump()
+
+
 def test_a_posterior_is_carried_from_task_to_task_and_what_learns_all_at_once_carries_nothing():
     two = StreamSettings(dataset="digits", tasks=2)
     run = finished(two, recipe(), 0)

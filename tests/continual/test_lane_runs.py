@@ -75,6 +75,7 @@ def test_every_lane_is_the_run_with_its_seed(posterior, settings):
         {"optimizer": "adam", "drop_last": False},
         {"precision": "bfloat16"},
         {"point_heads": True},
+        {"likelihood": "one-hot", "label_variance": 0.5, "label_scale": 2.0},
         {"options": {"restart": True}},
         {"strategy": "proximal_vcl"},
         {"strategy": "proximal_vcl", "posterior": "gaussian", "kl_weight": 0.1},

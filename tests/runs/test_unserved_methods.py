@@ -49,7 +49,7 @@ CASES = [
     ("joint", "trains once on all tasks together", TASKLESS),
     ("single_task", "predicts with networks of its own", TASKLESS),
     ("coreset_vcl", "predicts with networks of its own", TASKLESS),
-    ("lwf", "serves a categorical likelihood, and this track has a", TASKLESS),
+    ("lwf", "serves a categorical likelihood, and here it is", TASKLESS),
     ("own_unserved:Patient", "trains once on all tasks together", TASKLESS),
     ("own_unserved:Chooses", "selects points where a task begins", {"bandits"}),
     ("own_unserved:Strategy", "is an Avalanche strategy, which", TASKLESS),

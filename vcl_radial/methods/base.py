@@ -74,7 +74,9 @@ class Method:
         UserError: the method does not serve the likelihood.
     """
 
-    likelihoods: ClassVar[frozenset[str]] = frozenset({"categorical", "bernoulli", "gaussian"})
+    likelihoods: ClassVar[frozenset[str]] = frozenset(
+        {"categorical", "one-hot", "bernoulli", "gaussian"}
+    )
     """The names of the likelihoods that it serves."""
     needs_whole_stream: ClassVar[bool] = False
     """Whether the method trains once on all tasks together."""

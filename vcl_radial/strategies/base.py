@@ -218,7 +218,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             output: Tensor = self.method.predict(batch.x, batch.task, number=number)
             return output
         self.mb_logits = logits = self.method.outputs(self._batch)
-        return logits if logits.dim() == 2 else self.method.likelihood.mean_output(logits)
+        likelihood = self.method.likelihood
+        return likelihood.logits(logits) if logits.dim() == 2 else likelihood.mean_output(logits)
 
     def criterion(self) -> Tensor:
         """Mean NLL, and in training the penalty over N; nats per point."""

@@ -142,8 +142,8 @@ def look_up_method(recipe: Any, likelihood: str | None = None) -> Signature | No
         if likelihood is not None and likelihood not in (signature.likelihoods or {likelihood}):
             serves = " and ".join(sorted(signature.likelihoods or ()))
             raise UserError(
-                f"strategy = {recipe.strategy!r} serves a {serves} likelihood, and this track has "
-                f"a {likelihood} one: choose another method"
+                f"strategy = {recipe.strategy!r} serves a {serves} likelihood, and here it is "
+                f"{likelihood}: choose another method"
             )
     return signature
 

@@ -20,9 +20,10 @@ from torch import Tensor
 from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
+from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.nn.carry import consolidate
-from vcl_radial.nn.lane_step import LaneSettings
+from vcl_radial.nn.lane_step import LaneSettings, Loss, categorical_loss
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, movement
 from vcl_radial.outside import is_named
@@ -37,6 +38,7 @@ from vcl_radial.tracks.continual.training import (
     EVAL_BATCH,
     Scored,
     evaluated_tasks,
+    likelihood_of,
     newest_classes,
     share_predicted_as,
     task_seed,
@@ -75,6 +77,14 @@ def shape(recipe: Recipe) -> str | None:
     if alone or recipe.network is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
+
+
+def _loss(recipe: Recipe) -> Loss:
+    """The mean NLL of each lane."""
+    likelihood = likelihood_of(recipe)
+    if likelihood is None:
+        return categorical_loss
+    return lambda outputs, targets: likelihood.of_points(outputs, targets).mean(-1)
 
 
 class Lane(Scored):
@@ -155,7 +165,9 @@ class LaneRuns:
         for recipe, seed in zip(recipes, seeds, strict=True):
             with own_randomness(task_seed(seed, 0), torch.device("cpu")):
                 samples = 1 if recipe.posterior == "none" else recipe.eval_samples
-                model = TaskModel(make_network(stream, recipe), eval_samples=samples)
+                network = make_network(stream, recipe)
+            predicting = Naive(network, eval_samples=samples, likelihood=likelihood_of(recipe))
+            model = TaskModel(predicting)
             model = model.to(device).eval()
             number = len(self.lanes)
             self.lanes.append(
@@ -229,6 +241,7 @@ class LaneRuns:
                 y,
                 samples=recipe.train_samples,
                 amsgrad=recipe.optimizer == "amsgrad",
+                loss=_loss(recipe),
             )
         )
         for epoch in range(1, epochs[lanes[0]] + 1):

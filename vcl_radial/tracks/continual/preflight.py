@@ -33,7 +33,7 @@ def check_runs(runs: Iterable[Run]) -> None:
         except UserError as error:
             raise UserError(f"{run.benchmark}: {error}") from None
         try:
-            check_recipe(run.recipe, "categorical")
+            check_recipe(run.recipe, run.recipe.likelihood)
             if smallest is not None:
                 run.recipe.check_batches(smallest)
             if not outside.is_named(run.stream.kind):

@@ -11,6 +11,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
     model_serializer,
+    model_validator,
 )
 
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
@@ -105,6 +106,10 @@ class Recipe(RecipeSettings):
     Attributes:
         network: "mlp" (None) of the `hidden` layers, "convnet" (`vcl_radial.nn.convnet`), "resnet"
             (`vcl_radial.nn.resnet`), or one from outside.
+        likelihood: of the classes: "categorical", a softmax, or "one-hot", Gaussian noise on their
+            labels (`vcl_radial.likelihoods.OneHot`).
+        label_variance: of that noise, v.
+        label_scale: the output that stands for a label, s.
     """
 
     strategy: str = "vcl"
@@ -112,6 +117,9 @@ class Recipe(RecipeSettings):
         Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
     ] = None
     hidden: Annotated[list[Count], Field(max_length=100)] = Field(default=[200, 200, 200, 200])
+    likelihood: Literal["categorical", "one-hot"] = "categorical"
+    label_variance: Positive = 0.1
+    label_scale: Positive = 1.0
     point_heads: bool = False
     optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
     learning_rate: Positive = 1e-3
@@ -125,6 +133,21 @@ class Recipe(RecipeSettings):
     eval_samples: Count = 100
     precision: Literal["float32", "bfloat16"] = "float32"
     options: dict[str, Any] = Field(default={})
+
+    @model_validator(mode="after")
+    def _labels_have_noise(self) -> Recipe:
+        for key in ("label_variance", "label_scale"):
+            if self.likelihood != "one-hot" and key in self.model_fields_set:
+                raise ValueError(f"{key} is for likelihood = 'one-hot' only: set that, or leave it")
+        return self
+
+    @property
+    def later_keys(self) -> dict[str, Any]:
+        """As in every recipe; results without these keys are those of a softmax."""
+        later = super().later_keys | {"likelihood": "categorical"}
+        if self.likelihood == "categorical":
+            later |= {"label_variance": self.label_variance, "label_scale": self.label_scale}
+        return later
 
     def epochs_of(self, task: int) -> int:
         """Epochs of a task (from 1)."""

@@ -24,6 +24,7 @@ from torch.nn.functional import cross_entropy
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.data.streams import TensorStream, to_avalanche
+from vcl_radial.likelihoods import OneHot
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.nn import variational_weights
@@ -298,6 +299,8 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     """
     strategy: type[ContinualStrategy] = find_strategy(recipe.strategy)
     of_recipe = settings_of(recipe, strategy)
+    if (likelihood := likelihood_of(recipe)) is not None:
+        of_recipe["likelihood"] = likelihood
     try:
         made = strategy(
             model=network,
@@ -320,6 +323,13 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
         made.method.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
     return made
+
+
+def likelihood_of(recipe: Recipe) -> OneHot | None:
+    """That of a recipe's classes; None for a softmax, which every method has by default."""
+    if recipe.likelihood == "categorical":
+        return None
+    return OneHot(recipe.label_variance, recipe.label_scale)
 
 
 def _eval_batch(stream: TensorStream | None) -> int:
