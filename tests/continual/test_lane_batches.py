@@ -124,13 +124,13 @@ def test_what_an_attempt_ended_with_is_kept_in_the_folders_of_the_runs_it_concer
     assert wild.read_text() == f"{faults[1]}\n"
 
 
-def test_a_fault_that_concerns_all_is_told_of_each(tmp_path):
+def test_a_fault_that_concerns_all_is_one_line_before_any_run_trains(tmp_path):
     runs = seeds(2, batch_size=100_000)
     with pytest.raises(UserError, match="batch_size"):
         execute_together(Continual(), runs, Place(tmp_path))
     assert not (tmp_path / MULTI_HEAD).exists()
-    outcomes = perform(runs, Place(tmp_path), jobs=1, lanes=2)
-    assert all("batch_size" in (outcome.fault or "") for outcome in outcomes)
+    with pytest.raises(UserError, match=r"^radial-vcl: batch_size"):
+        perform(runs, Place(tmp_path), jobs=1, lanes=2)
 
 
 def test_events_count_as_those_of_a_run_alone(tmp_path):

@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ from tiny_runs import finished, tiny_run
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import folder as folder_module
+from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import available_cores, perform
@@ -54,10 +56,9 @@ def test_a_strategy_that_cannot_be_used_is_named(
         "from vcl_radial.strategies import ContinualStrategy\n"
         "number = 3\nclass Stranger: pass\nclass Mine(ContinualStrategy): pass\n",
     )
-    (outcome,) = perform([tiny_run(strategy=strategy, **options)], Place(tmp_path), 1)
-    assert outcome.fault is not None
-    assert words in outcome.fault
-    assert len(outcome.fault.splitlines()) == 1
+    with pytest.raises(UserError, match=f"^naive: .*{re.escape(words)}") as refusal:
+        perform([tiny_run(strategy=strategy, **options)], Place(tmp_path), 1)
+    assert len(str(refusal.value).splitlines()) == 1
 
 
 def test_a_fault_inside_a_users_strategy_shows_where_it_is(tmp_path: Path, user_module):
@@ -75,12 +76,29 @@ def test_a_fault_inside_a_users_strategy_shows_where_it_is(tmp_path: Path, user_
 
 
 def test_batches_larger_than_a_task_are_refused_where_the_last_is_dropped(tmp_path: Path):
-    too_large = tiny_run(batch_size=5000)
-    kept = tiny_run(batch_size=5000, drop_last=False)
-    refused, fine = perform([too_large, kept], Place(tmp_path), 1)
-    assert refused.fault is not None
-    assert "batch_size = 5000 is more than the" in refused.fault
+    with pytest.raises(UserError, match=r"^naive: batch_size = 5000 is more than the"):
+        perform([tiny_run(batch_size=5000)], Place(tmp_path), 1)
+    (fine,) = perform([tiny_run(batch_size=5000, drop_last=False)], Place(tmp_path), 1)
     assert fine.fault is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "option", "words"),
+    [
+        ("mc_dropout", "rate = 2.0", "options.rate = 2.0 must be at least 0 and below 1"),
+        ("ewc", "gamma = 2.0", "options.gamma = 2.0 must be from 0 to 1"),
+    ],
+)
+def test_a_value_that_a_method_refuses_on_a_table_is_named_before_any_run_trains(
+    tmp_path: Path, strategy, option, words
+):
+    (tmp_path / "bad.toml").write_text(
+        f'strategy = "{strategy}"\nposterior = "none"\noptions.{option}\n'
+    )
+    runs = plan("diabetes", ["naive", str(tmp_path / "bad.toml")], [0, 1])
+    with pytest.raises(UserError, match=f"^bad: {re.escape(words)}"):
+        perform(runs, Place(tmp_path / "out"), 1)
+    assert not (tmp_path / "out" / "diabetes").exists()
 
 
 def test_an_output_folder_that_cannot_be_used_is_named_before_any_run_starts(

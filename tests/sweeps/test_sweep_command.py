@@ -46,8 +46,9 @@ def test_a_sweep_says_what_is_best_and_where_it_lies(file, tmp_path, capsys) -> 
 
 
 def test_a_sweep_in_which_nothing_finished_has_failed(tmp_path: Path) -> None:
-    path = tmp_path / "wrong.toml"
-    path.write_text(tomli_w.dumps(table_of(trials=1, fixed__strategy="vcl")))
+    path = tmp_path / "wild.toml"
+    table = table_of(trials=1, fixed__optimizer="sgd", search={"learning_rate": [1e30]})
+    path.write_text(tomli_w.dumps(table))
     assert call("sweep", path, "--jobs", 1, "--device", "cpu", "--out", tmp_path) == FAILED
 
 

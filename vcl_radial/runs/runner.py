@@ -74,11 +74,10 @@ def perform(
     alone = (jobs == 1 and not in_workers) or executor is not None
     if not alone and start_server(place.device, *track.worker_modules):
         meanwhile()
-    if track.may_be_damaged(todo):
-        if alone:
-            track.check_data(todo, place.data_dir)
-        else:
-            _check_in_worker(track, todo, place)
+    if alone:
+        track.check_data(todo, place.data_dir)
+    else:
+        _check_in_worker(track, todo, place)
     at_once = min(len(todo), jobs * max(len(job.runs) for job in work))
     how = f"{at_once} at a time" if executor is None else "on a cluster"
     make = executor or partial(LocalExecutor, workers=0 if alone else jobs)

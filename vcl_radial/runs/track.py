@@ -169,15 +169,11 @@ class Track(ABC, Generic[R]):
         """
         return run
 
-    def may_be_damaged(self, runs: Sequence[R]) -> bool:
-        """Whether `check_data` could find something."""
-        return type(self).check_data is not Track.check_data
-
     def check_data(self, runs: Sequence[R], data_dir: Path | None) -> None:
-        """Load the data of runs once: one message for all, and one download.
+        """Load the data of runs once, and make each method: one message for all, and one download.
 
         Raises:
-            UserError: they are missing or damaged.
+            UserError: data are missing or damaged, or a method cannot be made with its options.
         """
 
     @abstractmethod

@@ -56,7 +56,9 @@ def sweep(
     folder = SweepFolder(place.out / plans[0].name)
     with folder.locked():
         # Once before all runs: one message for all.
-        track.check_data([plan.base for plan in plans], place.data_dir)
+        # The search may give options that the recipe lacks: of a whole configuration.
+        firsts = [plan.run(plan.space.examples()[0], plan.base.seed) for plan in plans]
+        track.check_data(firsts, place.data_dir)
         owner = folder.claim(plans)
         with opened(storage) as database:
             studies = [Study(plan, database, owner) for plan in plans]

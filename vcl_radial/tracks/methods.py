@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import torch
 from torch import nn
 
+from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, require_base, signature_of
 from vcl_radial.methods.registry import find_method
+from vcl_radial.predict import own_randomness
 from vcl_radial.tracks.networks import initial_noise
 from vcl_radial.tracks.recipe import MethodRecipe, check_signature
 
@@ -41,6 +45,27 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
     return method
+
+
+def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
+    """See that the methods of runs can be made, each of them once, before the first run trains.
+
+    Args:
+        runs: of a command.
+        make: the method of a run. What it raises but `UserError` is left to the run itself, which
+            keeps the traceback.
+
+    Raises:
+        UserError: one cannot be made; names the method.
+    """
+    for run in {(run.method, run.digest()): run for run in runs}.values():
+        try:
+            with own_randomness(run.seed, torch.device("cpu")):
+                make(run)
+        except UserError as error:
+            raise UserError(f"{run.method}: {error}") from None
+        except (Exception, SystemExit):  # a user's class may fail in any way
+            continue
 
 
 def draws(recipe: Any, cls: type[Any]) -> bool:

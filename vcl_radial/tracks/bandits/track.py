@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
+    from vcl_radial.tracks.bandits.agents import Agent
 
 
 class Bandits(Track[Run]):
@@ -59,15 +59,16 @@ class Bandits(Track[Run]):
         """Load each table, and make each method for it once."""
         from vcl_radial.tracks.bandits.agents import make_agent
         from vcl_radial.tracks.bandits.data import load_table
+        from vcl_radial.tracks.methods import check_made
 
-        methods = {(run.data.table, run.method, run.digest()): run for run in runs}
-        tables = {name: load_table(name, data_dir) for name, _, _ in methods}
-        for run in methods.values():
+        names = dict.fromkeys(run.data.table for run in runs)
+        tables = {name: load_table(name, data_dir) for name in names}
+
+        def make(run: Run) -> Agent:
             table = tables[run.data.table]
-            try:
-                make_agent(run.recipe, table.contexts.shape[1], table.actions)
-            except UserError as error:
-                raise UserError(f"{run.method}: {error}") from None
+            return make_agent(run.recipe, table.contexts.shape[1], table.actions)
+
+        check_made(runs, make)
 
     def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
         """A game before its first round."""

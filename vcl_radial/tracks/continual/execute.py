@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
+from avalanche.training.plugins import EvaluationPlugin
 
 from vcl_radial.metrics import summary
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
+from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
+from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.specification import Run
-from vcl_radial.tracks.continual.training import ContinualRun
+from vcl_radial.tracks.continual.training import ContinualRun, make_strategy
+from vcl_radial.tracks.methods import check_made
 
 
 class InProgress(Protocol):
@@ -211,3 +216,24 @@ class TaskLanes:
         """Task by task."""
         for finished in self._runs.finish_tasks():
             yield {lane: self.lanes[lane].after_task() for lane in finished}
+
+
+def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
+    """Make the stream of runs that have one in common, and each of their methods for it once.
+
+    Raises:
+        UserError: the data are missing or damaged, or a method cannot be made for them.
+    """
+    stream = stream_for(runs[0].stream, runs[0].recipe, data_dir)
+
+    def make(run: Run) -> ContinualStrategy:
+        run.recipe.check_batches(min(map(len, stream.train)))
+        return make_strategy(
+            run.recipe,
+            make_network(stream, run.recipe),
+            tensor_stream=stream,
+            device="cpu",
+            evaluator=EvaluationPlugin(loggers=[]),
+        )
+
+    check_made(runs, make)

@@ -75,19 +75,18 @@ class Continual(Track[Run]):
         """The seed is that of the validation part too; test images are the standard ones."""
         return {"stream.split_seed": seed}
 
-    def may_be_damaged(self, runs: Sequence[Run]) -> bool:
-        """All but scikit-learn's digits."""
-        return {run.stream.dataset for run in runs} != {"digits"}
-
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Load each data set."""
-        from vcl_radial.data.streams import load_dataset
+        """Make each stream, and each method for it once."""
+        with quiet():  # Avalanche's imports warn
+            from vcl_radial.tracks.continual.execute import check_made_on
 
-        streams = [run.stream for run in runs]
-        for name, keys in sorted({(s.dataset, tuple(s.loading.items())) for s in streams}, key=str):
-            load_dataset(name, data_dir, **dict(keys))
-            if name == IMAGE_FOLDER:
-                _name_left_out(required_root(name, data_dir))
+            groups: dict[str, list[Run]] = {}
+            for run in runs:
+                groups.setdefault(f"{run.stream!r} {run.recipe.network is None}", []).append(run)
+            for on_it in groups.values():
+                check_made_on(on_it, data_dir)
+        if any(run.stream.dataset == IMAGE_FOLDER for run in runs):
+            _name_left_out(required_root(IMAGE_FOLDER, data_dir))
 
     def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
         """A run at its start."""

@@ -93,7 +93,7 @@ def load_data_once(data: DataSettings, data_dir: Path | None) -> RegressionData:
     return load_data(data, data_dir)
 
 
-def check_data(data: DataSettings, data_dir: Path | None, splits: Sequence[int]) -> None:
+def check_data(data: DataSettings, data_dir: Path | None, splits: Sequence[int]) -> RegressionData:
     """Load a table, and see that its training rows can be cut into slices.
 
     Raises:
@@ -107,3 +107,4 @@ def check_data(data: DataSettings, data_dir: Path | None, splits: Sequence[int])
             f"data.slices = {data.slices}: more than the {fewest} training rows of {data.name}; "
             "lower it"
         )
+    return table

@@ -67,7 +67,7 @@ class SliceTraining(Scored):
         whole = Batch(x, y)
         self.slices = [whole.at(rows) for rows in slices(x, count)] if count > 1 else [whole]
         with own_randomness(derived(self.seed, "start"), _CPU):
-            self.method = _make_method(run, x.shape[1], data.hidden)
+            self.method = method_of(run, x.shape[1], data.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
         self.network = self.method.network
         self._start = contents(self.network.state_dict())
@@ -169,8 +169,13 @@ class SliceTraining(Scored):
         return torch.Generator().manual_seed(self._seed(*purpose))
 
 
-def _make_method(run: Run, inputs: int, hidden: int) -> Method:
+def method_of(run: Run, inputs: int, hidden: int) -> Method:
     """The recipe's method, with a network of one output.
+
+    Args:
+        run: of the recipe.
+        inputs: of the network.
+        hidden: units of its hidden layer, where the recipe does not say.
 
     Raises:
         UserError: the method does not serve this track, or the network.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -102,16 +103,16 @@ class Regression(Track[Run]):
         data = run.data.model_copy(update={"checksum": checksum})
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
-    def may_be_damaged(self, runs: Sequence[Run]) -> bool:
-        """All but scikit-learn's diabetes data, unless there are too few rows for slices."""
-        return any(run.data.set != files.DIABETES or run.data.slices is not None for run in runs)
-
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Load each table."""
+        """Load each table, and make each method for it once."""
+        from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.regression.execute import check_data
+        from vcl_radial.tracks.regression.task_by_task import method_of
 
         for data in dict.fromkeys(run.data for run in runs):
-            check_data(data, data_dir, [run.seed for run in runs if run.data == data])
+            on_it = [run for run in runs if run.data == data]
+            table = check_data(data, data_dir, [run.seed for run in on_it])
+            check_made(on_it, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
         """Runs of one table and one shape; the longest first, that no worker ends alone with it."""

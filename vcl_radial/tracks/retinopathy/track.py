@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vcl_radial.data.fundus import FundusData
+    from vcl_radial.methods.base import Method
     from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
     from vcl_radial.tracks.retinopathy.prepare import Prepared
@@ -80,11 +81,14 @@ class Retinopathy(Track[Run]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make each method, decode the photographs for all runs, and say how many there are."""
+        from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.retinopathy.prepare import cut, load
-        from vcl_radial.tracks.retinopathy.training import check_made
+        from vcl_radial.tracks.retinopathy.training import method_of
 
-        for run in {run.digest(): run for run in runs}.values():
-            check_made(run)
+        def make(run: Run) -> Method:
+            return method_of(run.recipe.model_copy(update={"channels": 1}), run.data.size)
+
+        check_made(runs, make)
         # The parts of a split are as large for each seed, and of the same grades.
         for run in {_whatever_the_split(run.needed): run for run in runs}.values():
             rest = "test on" if run.evaluate_on == "test" else "leave alone"

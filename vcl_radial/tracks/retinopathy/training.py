@@ -34,7 +34,7 @@ from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.retinopathy.networks import make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
-from vcl_radial.tracks.retinopathy.settings import Recipe, Run
+from vcl_radial.tracks.retinopathy.settings import Recipe
 
 OnBatch = Callable[[], None]
 
@@ -83,20 +83,6 @@ def start_of(recipe: Recipe, size: int, seed: int, device: torch.device | str = 
     """The recipe's method with the weights that a seed starts with."""
     with own_randomness(derived(seed, "start", 0), torch.device("cpu")):
         return method_of(recipe, size, device)
-
-
-def check_made(run: Run) -> None:
-    """See that the method of a run can be made, before the photographs are decoded.
-
-    Raises:
-        UserError: it cannot; names the method.
-    """
-    small = run.recipe.model_copy(update={"channels": 1})
-    try:
-        with own_randomness(run.seed, torch.device("cpu")):
-            method_of(small, run.data.size)
-    except UserError as error:
-        raise UserError(f"{run.method}: {error}") from None
 
 
 class Training:
