@@ -1,5 +1,7 @@
+import errno
 import json
 import math
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -111,6 +113,26 @@ def test_what_is_not_a_finished_run_is_passed_over_by_name(tmp_path: Path):
         (line,) = (line for line in passed_over if line.startswith(f"{path}: "))
         assert words in line
         assert len(line.splitlines()) == 1
+
+
+def test_folders_that_may_not_be_entered_are_passed_over_by_name(tmp_path: Path, monkeypatch):
+    finished(tmp_path, tiny_run(seed=0))
+    closed = {
+        finished(tmp_path, tiny_run(seed=1)).path,
+        finished(tmp_path, tiny_run("joint")).path.parent,
+    }
+    scandir = os.scandir
+
+    def guarded(path):
+        if Path(path) in closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    runs, passed_over = gather(tmp_path)
+    assert [(run.method, run.spec.seed) for run in runs] == [("naive", 0)]
+    words = "permission denied; let it be read, and give the command again"
+    assert set(passed_over) == {f"{path}: {words}" for path in closed}
 
 
 def tidy_with(**changed: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -138,15 +139,24 @@ def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
 
 def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
     """The runs of all run folders and of all evidence, or why one cannot be read."""
-    for path in sorted(path for path in folder.glob("**/seed-*") if path.is_dir()):
+    unreadable: list[OSError] = []
+    places = [
+        (Path(place), folders, files)
+        for place, folders, files in os.walk(folder, onerror=unreadable.append)
+    ]
+    closed = {Path(error.filename): (error.strerror or "cannot be read") for error in unreadable}
+    for path, reason in closed.items():
+        yield DataError(f"{path}: {reason.lower()}; let it be read, and give the command again")
+    of_runs = {place / name for place, names, _ in places for name in names if name[:5] == "seed-"}
+    for path in sorted(of_runs - closed.keys()):
         try:
             yield _read(path)
         except DataError as error:
             yield error
-    for path in sorted(folder.glob(f"**/{evidence.FILE}")):
+    for path in sorted(place for place, _, files in places if evidence.FILE in files):
         try:
-            with TemporaryDirectory() as place:
-                for restored, named in evidence.restore(path.parent, Path(place)):
+            with TemporaryDirectory() as to:
+                for restored, named in evidence.restore(path, Path(to)):
                     yield _content(restored, named)
         except DataError as error:
             yield error
