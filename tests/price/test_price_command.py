@@ -5,7 +5,7 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.price.streams import specs
+from vcl_radial.price.sequences import plan
 
 SMALL = ("--set", "options.units=12")
 
@@ -76,7 +76,7 @@ def test_a_commit_of_digits_stays_as_it_is(tmp_path, monkeypatch):
 @pytest.mark.parametrize("benchmark", ["diabetes", "retinopathy-synthetic"])
 def test_a_benchmark_of_one_task_is_refused_before_its_data_are_read(benchmark):
     with pytest.raises(UserError, match=f"{benchmark}: has one task, and nothing is carried"):
-        specs(benchmark, 0, {})
+        plan([benchmark], [0], {})
 
 
 def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):

@@ -44,15 +44,17 @@ def add(commands: Commands) -> None:
 
 
 def _price(options: argparse.Namespace) -> int:
+    from vcl_radial.price.sequences import BENCHMARKS, plan
     from vcl_radial.runs.catalogue import parse_setting
 
     settings = dict(parse_setting(text) for text in options.settings)
-
-    from vcl_radial.price.command import BENCHMARKS, price_all
-
     names = list(dict.fromkeys(options.benchmarks)) or list(BENCHMARKS)
+    planned = plan(names, range(options.seeds), settings)
+
+    from vcl_radial.price.command import price_all
+
     try:
-        price_all(names, range(options.seeds), options.to, settings, options.data_dir)
+        price_all(planned, options.to, settings, options.data_dir)
     except KeyboardInterrupt:
         print("vcl-radial: stopped; what was measured is kept", file=sys.stderr)
         return INTERRUPTED

@@ -17,22 +17,10 @@ from vcl_radial.atomic import gzipped
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
-from vcl_radial.price.streams import FEATURES, name_of, specs, stream_of
+from vcl_radial.price.streams import FEATURES, name_of, stream_of
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
-from vcl_radial.runs.catalogue import load, track_of
 from vcl_radial.runs.folder import make_folder, write_atomically
-
-BENCHMARKS = (
-    "split-fashion-single-head",
-    "permuted-mnist",
-    "uci-sequence",
-    "retinopathy-hospitals",
-)
-"""Those that are measured where none is named."""
-
-SETTINGS = {"regression": {"options.features": "random-relu", "options.units": 200}}
-"""Of the features, by track, where they are not those of the method's own file."""
 
 RESULTS = "results.csv.gz"
 """The table of a folder, `COLUMNS` and where every line comes from."""
@@ -41,35 +29,24 @@ ORIGIN = ("command", "settings", "commit", "processor", "seconds")
 
 
 def price_all(
-    benchmarks: Sequence[str],
-    seeds: Sequence[int],
-    to: Path,
-    settings: dict[str, Any],
-    data_dir: Path | None = None,
+    planned: Sequence[Any], to: Path, settings: dict[str, Any], data_dir: Path | None = None
 ) -> None:
     """Measure what is not in the folder's table yet, and write its page.
 
     Args:
-        benchmarks: task sequences.
-        seeds: of each; of a table its split.
+        planned: runs, as `sequences.plan` gives them.
         to: the folder of the table, the page and its picture.
         settings: keys of the method and the stream.
         data_dir: where the data lie.
 
     Raises:
-        UserError: a name or key is unknown, or the folder has lines of other settings.
+        UserError: a stream is no task sequence, or the folder has lines of other settings.
         DataError: a data file or the folder's table is missing or damaged.
     """
     processor.prepare(threads=1)
-    planned = [
-        (spec, seed)
-        for name in benchmarks
-        for seed in seeds
-        for spec in _specs(name, seed, settings)
-    ]
     make_folder(to)
-    for spec, seed in planned:
-        stream, of_stream = name_of(spec), _settings(spec, settings)
+    for spec in planned:
+        stream, seed, of_stream = name_of(spec), spec.seed, _settings(spec, settings)
         if _is_there(read(to), stream, seed, of_stream, to):
             continue
         started = time.perf_counter()
@@ -116,11 +93,6 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
             text, index=False, na_rep="nan", float_format="%.6g"
         )
         write_atomically(to / RESULTS, gzipped(text.getvalue()))
-
-
-def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
-    track = track_of(load("benchmark", benchmark)).name
-    return specs(benchmark, seed, {**SETTINGS.get(track, {}), **settings})
 
 
 def _command(benchmark: str, settings: dict[str, Any]) -> str:

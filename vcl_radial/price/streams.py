@@ -9,16 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.predict import own_randomness
+from vcl_radial.price.sequences import check_one_head, one_task
 from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 from vcl_radial.runs import catalogue
 from vcl_radial.tracks.methods import make_method
-
-METHOD = "bayes-linear"
-"""Whose features are taken: it has the exact posterior of the same model."""
 
 FEATURES = "the body of naive after the first site"
 """Those of photographs, whatever the settings."""
@@ -32,27 +29,6 @@ _CPU = torch.device("cpu")
 
 Rows = tuple[Tensor, Tensor]
 """Inputs `[n, ...]` and targets `[n]`."""
-
-
-def specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
-    """The runs of `METHOD` on a benchmark with one seed: one, or one for each of its tables.
-
-    Raises:
-        UserError: the benchmark or a key is unknown, or the benchmark is no task sequence.
-    """
-    planned = catalogue.plan(benchmark, [METHOD], [seed], settings)
-    for spec in planned:
-        if spec.TRACK not in _STREAMS:
-            raise UserError(f"{benchmark}: is no task sequence of a model with fixed features")
-        if spec.recipe.options.get("features") == "first-task-body":
-            raise UserError(
-                "options.features = 'first-task-body' is trained, and here nothing is: choose "
-                "'random-relu' or 'patches'"
-            )
-    sequences = [spec for spec in planned if not _HAS_ONE_TASK[spec.TRACK](spec)]
-    if not sequences:
-        raise _one_task(planned[0])
-    return sequences
 
 
 def name_of(spec: Any) -> str:
@@ -70,20 +46,15 @@ def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
     """
     stream = _STREAMS[spec.TRACK](spec, data_dir)
     if len(stream.tasks) < 2:
-        raise _one_task(spec)
+        raise one_task(spec)
     return stream
-
-
-def _one_task(spec: Any) -> UserError:
-    return UserError(f"{spec.benchmark}: has one task, and nothing is carried: name a sequence")
 
 
 def _images(spec: Any, data_dir: Path | None) -> LinearStream:
     from vcl_radial.tracks.continual.networks import make_network, stream_for
 
     stream = stream_for(spec.stream, spec.recipe, data_dir)
-    if stream.multi_head:
-        raise UserError(f"{spec.benchmark}: has a head for each task: name a stream with one head")
+    check_one_head(spec, stream.multi_head)
     with own_randomness(spec.seed, _CPU):
         model: Any = make_method(spec.recipe, make_network(stream, spec.recipe)).network
 
@@ -180,13 +151,6 @@ _STREAMS: dict[str, Callable[[Any, Path | None], LinearStream]] = {
     "regression": _table,
     "retinopathy": _photographs,
 }
-
-_HAS_ONE_TASK: dict[str, Callable[[Any], bool]] = {
-    "continual": lambda spec: spec.stream.trained_tasks == 1,
-    "regression": lambda spec: (spec.data.slices or 1) == 1,
-    "retinopathy": lambda spec: spec.data.parts == "whole" and not spec.data.then,
-}
-"""What the settings say, before any data are read or drawn."""
 
 
 def _pieces(x: Tensor, y: Tensor) -> Iterator[Rows]:

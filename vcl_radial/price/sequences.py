@@ -1,0 +1,82 @@
+"""Which task sequences are measured, and by which features; nothing heavy is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vcl_radial import outside
+from vcl_radial.errors import UserError
+from vcl_radial.runs import catalogue
+
+BENCHMARKS = (
+    "split-fashion-single-head",
+    "permuted-mnist",
+    "uci-sequence",
+    "retinopathy-hospitals",
+)
+"""Those that are measured where none is named."""
+
+METHOD = "bayes-linear"
+"""Whose features are taken: it has the exact posterior of the same model."""
+
+SETTINGS = {"regression": {"options.features": "random-relu", "options.units": 200}}
+"""Of the features, by track, where they are not those of the method's own file."""
+
+_HAS_ONE_TASK: dict[str, Callable[[Any], bool]] = {
+    "continual": lambda spec: spec.stream.trained_tasks == 1,
+    "regression": lambda spec: (spec.data.slices or 1) == 1,
+    "retinopathy": lambda spec: spec.data.parts == "whole" and not spec.data.then,
+}
+"""What the settings say, before any data are read or drawn."""
+
+
+def plan(benchmarks: Sequence[str], seeds: Sequence[int], settings: dict[str, Any]) -> list[Any]:
+    """The runs of `METHOD` on task sequences.
+
+    Args:
+        benchmarks: names or paths.
+        seeds: of each; of a table its split.
+        settings: keys of the method and the stream.
+
+    Raises:
+        UserError: a benchmark or a key is unknown, or a benchmark is no task sequence.
+    """
+    return [spec for name in benchmarks for seed in seeds for spec in _specs(name, seed, settings)]
+
+
+def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
+    """One run, or one for each of the benchmark's tables."""
+    track = catalogue.track_of(catalogue.load("benchmark", benchmark)).name
+    settings = {**SETTINGS.get(track, {}), **settings}
+    planned = catalogue.plan(benchmark, [METHOD], [seed], settings)
+    for spec in planned:
+        if spec.TRACK not in _HAS_ONE_TASK:
+            raise UserError(f"{benchmark}: is no task sequence of a model with fixed features")
+        if spec.recipe.options.get("features") == "first-task-body":
+            raise UserError(
+                "options.features = 'first-task-body' is trained, and here nothing is: choose "
+                "'random-relu' or 'patches'"
+            )
+    sequences = [spec for spec in planned if not _HAS_ONE_TASK[spec.TRACK](spec)]
+    if not sequences:
+        raise one_task(planned[0])
+    for spec in sequences:
+        if spec.TRACK == "continual" and not outside.is_named(spec.stream.kind):
+            check_one_head(spec, spec.stream.multi_head)
+    return sequences
+
+
+def one_task(spec: Any) -> UserError:
+    """That nothing is carried."""
+    return UserError(f"{spec.benchmark}: has one task, and nothing is carried: name a sequence")
+
+
+def check_one_head(spec: Any, multi_head: bool) -> None:
+    """See that all tasks share a head.
+
+    Raises:
+        UserError: each has its own.
+    """
+    if multi_head:
+        raise UserError(f"{spec.benchmark}: has a head for each task: name a stream with one head")
