@@ -88,9 +88,12 @@ def _figures(word: str) -> tuple[str, list[str]]:
 def _papers(options: argparse.Namespace) -> int:
     if options.list or not options.names:
         return _list()
+    from vcl_radial.papers.catalogue import check_options
     from vcl_radial.runs.catalogue import parse_setting
 
     settings = dict(parse_setting(text) for text in options.settings)
+    names = list(dict.fromkeys(name for _, names in options.names for name in names))
+    check_options(names, options.methods, list(settings))
 
     from vcl_radial.papers.analysis import Setting
     from vcl_radial.papers.compute import compute_all
@@ -116,9 +119,8 @@ def _papers(options: argparse.Namespace) -> int:
         device=usable_device(options.device),
         jobs=options.jobs,
     )
-    names = dict.fromkeys(name for _, names in options.names for name in names)
     try:
-        compute_all(list(names), options.to, setting)
+        compute_all(names, options.to, setting)
     except KeyboardInterrupt:
         print("vcl-radial: stopped; figures that were done are kept", file=sys.stderr)
         return INTERRUPTED

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
 from vcl_radial import papers
 from vcl_radial.described import described, module_of
+from vcl_radial.errors import UserError
+from vcl_radial.source import Absent, NotReadable, definition
 
 
 @dataclass(frozen=True)
@@ -72,3 +76,28 @@ def members(word: str) -> list[str]:
     if word not in figures():
         raise LookupError(word)
     return [word]
+
+
+def methods_of(figure: str) -> list[str]:
+    """The names of a figure's `RUN_METHODS`, where it is made of runs; by its source."""
+    try:
+        node: Any = definition(figures()[figure].module_of(figure), "RUN_METHODS")
+    except (Absent, NotReadable):
+        return []
+    return list(ast.literal_eval(node.value))
+
+
+def check_options(names: Sequence[str], methods: Sequence[str], settings: Sequence[str]) -> None:
+    """See that figures have the methods and take the settings of a command.
+
+    Raises:
+        UserError: one has not or does not.
+    """
+    for name in names:
+        known = methods_of(name)
+        if settings and not known:
+            raise UserError(f"--set {settings[0]}: {name} has no settings")
+        for method in methods:
+            if method not in known:
+                has = ", ".join(known) or "no methods"
+                raise UserError(f"--method {method}: {name} has {has}")

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from time import process_time
-from types import ModuleType
 
 import torch
 
 from vcl_radial import processor
 from vcl_radial.atomic import gzipped
-from vcl_radial.errors import UserError
 from vcl_radial.papers import page
 from vcl_radial.papers.analysis import Analysis, Record, Setting
 from vcl_radial.papers.catalogue import figures
@@ -35,11 +33,10 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
         setting: of all of them, with the command in words.
 
     Raises:
-        UserError: a figure has no settings, the data cannot be read or a result not written.
+        UserError: the data cannot be read or a result not written.
         Diverged: a loss is no longer a finite number.
     """
     processor.prepare(threads=1)
-    _check_settings(names, setting)
     # Before anything is written: the page itself may lie in the checkout whose state this reports.
     described = environment.describe("cpu", 1)
     pages = figures()
@@ -65,26 +62,10 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
 
 def compute(name: str, setting: Setting) -> Analysis:
     """One figure, on randomness of its own: the same whatever came before it."""
-    module = _module(name)
+    module = import_module(figures()[name].module_of(name))
     with own_randomness(setting.seed, torch.device("cpu")):
         done: Analysis = module.analyse(setting)
     return done
-
-
-def _module(name: str) -> ModuleType:
-    return import_module(figures()[name].module_of(name))
-
-
-def _check_settings(names: Sequence[str], setting: Setting) -> None:
-    """See that all figures have settings, where some are set.
-
-    Raises:
-        UserError: one has none.
-    """
-    if setting.settings:
-        for name in names:
-            if not hasattr(_module(name), "TAKES_SETTINGS"):
-                raise UserError(f"--set {next(iter(setting.settings))}: {name} has no settings")
 
 
 def read(folder: Path) -> dict[str, Record]:

@@ -33,7 +33,7 @@ _PANELS = {
 }
 """Rows above, columns below; each with the units that they stand for."""
 _SETS = {f"{layer} {kind}": name for name, groups in GROUPS.items() for layer, kind in groups}
-TAKES_SETTINGS = True
+RUN_METHODS = ("rdp",)
 _BINS = 30
 _CUT = "threshold"
 _SCORES = (
@@ -47,7 +47,7 @@ _SCORES = (
 
 def analyse(setting: Setting) -> Analysis:
     """Train and prune what is not finished, and hold all seeds against Table 2."""
-    results = results_of("pruning-lenet", ["rdp"], setting)
+    results = results_of("pruning-lenet", RUN_METHODS, setting)
     curves = [curve for result in results for curve in histograms(result)]
     run = results[0].run
     return Analysis(

@@ -29,16 +29,18 @@ from vcl_radial.runs.sections import Claim, Column, Table
 
 MLPResult: TypeAlias = Result[MLPSpec]
 
-TAKES_SETTINGS = True
 RATIO, MAGNITUDE = "signal-to-noise", "magnitude"
-TITLES = {
+RUN_METHODS = {
     "badam": "BAdam",
     "vadam": "VADAM",
     "bbb": "BBB",
     "mc-dropout": "MC dropout",
     "radial": "radial (ours)",
 }
-_COLOURS = dict(zip(TITLES, ("#d55e00", "#009e73", "#e69f00", "#cc79a7", "#0072b2"), strict=True))
+"""Of the runs, as `--method` and the page name them."""
+_COLOURS = dict(
+    zip(RUN_METHODS, ("#d55e00", "#009e73", "#e69f00", "#cc79a7", "#0072b2"), strict=True)
+)
 _TABLE_SHARES = (0, 50, 80, 90, 95, 98)
 """Shares in the table."""
 _CLAIMED_SHARES = (80, 90, 95)
@@ -61,7 +63,7 @@ Fig. 2 and no numbers."""
 
 def analyse(setting: Setting) -> Analysis:
     """Train and prune what is not finished, and hold BAdam against the others."""
-    results = results_of("pruning-mlp", list(TITLES), setting)
+    results = results_of("pruning-mlp", list(RUN_METHODS), setting)
     curves = make_curves(results)
     seeds = sorted({result.run.seed for result in results})
     return Analysis(
@@ -93,8 +95,8 @@ def _settings(results: Sequence[MLPResult], seeds: Sequence[int]) -> list[tuple[
             f"learning rate 1e-3 unless another is named; {minutes(results)}",
         ),
         *(
-            (TITLES[name], description_of(name))
-            for name in TITLES
+            (RUN_METHODS[name], description_of(name))
+            for name in RUN_METHODS
             if any(result.run.method == name for result in results)
         ),
         ("seeds", ", ".join(map(str, seeds))),
@@ -108,7 +110,7 @@ def make_curves(results: Sequence[MLPResult]) -> list[Curve]:
     """
     curves = []
     for criterion in (RATIO, MAGNITUDE):
-        for method in TITLES:
+        for method in RUN_METHODS:
             runs = [
                 result.numbers[criterion]
                 for result in results
@@ -150,7 +152,7 @@ def _spread(seeds: int) -> str:
 
 def draw(curves: Sequence[Curve], seeds: int) -> Figure:
     """Both criteria, with the last tenth of the shares spread out."""
-    methods = [m for m in TITLES if any(curve.name == m for curve in curves)]
+    methods = [m for m in RUN_METHODS if any(curve.name == m for curve in curves)]
     with sheet(
         "An MLP pruned by signal-to-noise ratio",
         ["test accuracy without retraining", _spread(seeds)],
@@ -159,7 +161,7 @@ def draw(curves: Sequence[Curve], seeds: int) -> Figure:
         width=2.75,
         height=2.2,
         key=[
-            key_line(TITLES[m], _COLOURS[m], linestyle=DASHED if m == "radial" else "-")
+            key_line(RUN_METHODS[m], _COLOURS[m], linestyle=DASHED if m == "radial" else "-")
             for m in methods
         ],
     ) as (figure, panels):
@@ -204,10 +206,12 @@ def make_claims(results: Sequence[MLPResult]) -> list[Claim]:
     if rivals:
         verdicts = {method: _above(ours, theirs) for method, theirs in rivals.items()}
         listed = "; ".join(
-            f"{TITLES[method]} {_means(values)}"
+            f"{RUN_METHODS[method]} {_means(values)}"
             for method, values in [("badam", ours), *rivals.items()]
         )
-        ahead = [TITLES[m] for m, verdict in verdicts.items() if verdict is Verdict.NOT_REPRODUCED]
+        ahead = [
+            RUN_METHODS[m] for m, verdict in verdicts.items() if verdict is Verdict.NOT_REPRODUCED
+        ]
         claims.append(
             Claim(
                 "Pruning by BAdam's ratio is more robust than all other baselines",
@@ -240,7 +244,7 @@ def _table(curves: Sequence[Curve], seeds: int) -> Table:
     columns = [Column("method", words=True), Column("order", words=True)]
     columns += [Column(f"{share} %") for share in _TABLE_SHARES]
     rows = [
-        [TITLES[curve.name], curve.panel, *(_cell(curve, s) for s in _TABLE_SHARES)]
+        [RUN_METHODS[curve.name], curve.panel, *(_cell(curve, s) for s in _TABLE_SHARES)]
         for curve in curves
     ]
     rows += [
