@@ -210,6 +210,26 @@ AT_ONCE = [
         "lacks train-images-idx3-ubyte[.gz]",
     ),
     (run("--set", "stream.dataset=idx-folder"), "needs a data folder: name the folder"),
+    (
+        [
+            "run",
+            "image-folder-multi-head",
+            "--data-dir",
+            "images",
+            "--set",
+            "stream.image_size=1000000",
+        ],
+        "images: 4 images of 1000000x1000000 pixels need",
+    ),
+    (
+        ["run", "retinopathy-synthetic", "--set", "data.validation=0.7", "data.test=0.4"],
+        "data.validation = 0.7 and data.test = 0.4 leave no share to train on: lower one of them",
+    ),
+    (["price", "no-such"], "unknown benchmark 'no-such'; the nearest is "),
+    (["price", "split-digits-multi-head"], "has a head for each task: name a stream with one"),
+    (["papers", "pruning-mlp", "--method", "ewc"], "--method ewc: pruning-mlp has badam, vadam"),
+    (["papers", "pruning", "--method", "ewc"], "--method ewc: pruning-lenet has rdp"),
+    (["papers", "soap-bubble", "--method", "ewc"], "--method ewc: soap-bubble has no methods"),
     (["report", "nowhere"], "nowhere: there is no such folder"),
     (["report", "."], "holds no finished run; give a folder that was given to --out"),
     (["check", "radial"], "unknown method 'radial'; the nearest is 'radial-vcl'"),
@@ -227,6 +247,9 @@ AT_ONCE = [
 def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: Path):
     (tmp_path / "no.py").write_text("class Mine(:")
     (tmp_path / "empty").mkdir()
+    for number in range(4):
+        (tmp_path / "images" / f"class-{number % 2}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "images" / f"class-{number % 2}" / f"{number}.png").touch()
     for name, target in (("beside", "nowhere:Mine"), ("broken", "no:Mine")):
         (tmp_path / f"{name}.toml").write_text(f'strategy = "{target}"\nposterior = "none"\n')
     (tmp_path / "misspelt.toml").write_text(

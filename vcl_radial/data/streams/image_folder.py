@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from vcl_radial.data.decoding import Unreadable, decoded, opened, processors, te
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data_files import TEST_SHARE, image_files
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.memory import check_memory
 
 _FORMAT: Final = 1
 """Of a file in the cache: another number where other pixels come from the same files."""
@@ -112,9 +112,11 @@ def _keep(path: Path, pixels: Pixels) -> None:
 
 
 def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels:
+    if image_size is not None:
+        check_memory(root, len(paths), image_size, image_size)
     first = _decode(paths[0], image_size)
     size = first.shape[1:]
-    _check_memory(root, len(paths), *size)
+    check_memory(root, len(paths), *size)
     pixels = np.empty((len(paths), 3, *size), np.uint8)
     colour = False
     images = decoded(
@@ -165,22 +167,3 @@ def _decode(path: Path, image_size: int | None) -> Pixels:
 def _edges(image: Pixels) -> str:
     """Width and height."""
     return f"{image.shape[2]}x{image.shape[1]}"
-
-
-def _check_memory(root: Path, images: int, height: int, width: int) -> None:
-    """Refuse what cannot be held: the pixels as bytes and, standardised, as float32.
-
-    Raises:
-        DataError: It is more than this computer has.
-    """
-    needed = 15 * images * height * width
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return
-    if needed > there:
-        raise DataError(
-            f"{root}: {images} images of {width}x{height} pixels need {needed / 2**30:.0f} GiB of "
-            f"memory, and there are {there / 2**30:.0f}: reduce them with --set stream.image_size=N"
-            " (pixels)"
-        )

@@ -26,6 +26,7 @@ from vcl_radial.data_files import (
 )
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer
+from vcl_radial.memory import check_memory
 from vcl_radial.named_files import check_feature_file
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.spec import RunSpec
@@ -60,6 +61,9 @@ class Run(RunSpec):
         of_user = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
         if of_user or settings.features is not None:
             check_data(settings.dataset, data_dir)
+            if settings.image_size is not None:
+                files, size = user_images(data_dir), settings.image_size
+                check_memory(files.root, len(files), size, size)
             from vcl_radial.data.streams import checksum  # which takes seconds to import
 
             filled["checksum"] = checksum(settings.dataset, data_dir, **settings.loading)

@@ -88,6 +88,11 @@ class DataSettings(Settings):
                 "eyepacs-subset is a part of kaggle-eyepacs: patients would be trained on and "
                 "tested; name one of them"
             )
+        if self.split == "random" and self.validation + self.test >= 1:
+            raise ValueError(
+                f"data.validation = {self.validation:g} and data.test = {self.test:g} leave no "
+                "share to train on: lower one of them"
+            )
         return self
 
     @property
