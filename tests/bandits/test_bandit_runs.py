@@ -68,13 +68,19 @@ def test_the_cumulative_sums_grow_to_the_totals(data_dir, tmp_path):
 def test_validation_games_are_on_rows_that_no_other_game_sees(data_dir):
     rows = {}
     for part in ("validation", "test"):
-        keys = {"data.validation": 0.25, "evaluate_on": part, "data.rounds": 1000}
+        keys = {"data.validation": 0.25, "evaluate_on": part, "data.rounds": None}
         bandits = [bandit_of(run_of("statlog", seed=seed, **keys), data_dir) for seed in (0, 1)]
         first, second = ({tuple(row) for row in b.contexts.tolist()} for b in bandits)
         assert first == second  # whatever the seed
         rows[part] = first
     assert not rows["validation"] & rows["test"]
     assert len(rows["validation"]) < len(rows["test"])
+
+
+def test_more_rounds_than_rows_are_refused_before_any_game(data_dir, tmp_path, capsys):
+    assert main(command(tmp_path, data_dir, "data.rounds=301", "--method", "uniform")) == 1
+    assert "data.rounds = 301: mushroom has 300 rows; lower it" in capsys.readouterr().err
+    assert not (tmp_path / "bandit-mushroom").exists()
 
 
 def test_a_weight_of_the_kl_changes_the_agents_that_have_one_and_no_other(data_dir, tmp_path):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Batch
 from vcl_radial.tracks.bandits.data import Table
 
@@ -45,7 +46,13 @@ class Bandit:
 
 
 def make_bandit(table: Table, seed: int, rounds: int | None = None) -> Bandit:
-    """The game of a seed: every row once in random order, or the first so many of that order."""
+    """The game of a seed: every row once in random order, or the first so many of that order.
+
+    Raises:
+        UserError: there are not so many rows.
+    """
+    if rounds is not None and rounds > (rows := len(table.labels)):
+        raise UserError(f"data.rounds = {rounds}: {table.name} has {rows:,} rows; lower it")
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(table.labels), generator=generator)[:rounds]
     labels = table.labels[order]

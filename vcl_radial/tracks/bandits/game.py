@@ -29,7 +29,7 @@ def bandit_of(run: Run, data_dir: Path | None) -> Bandit:
     """The game of a run's seed, on the rows that the run is scored on.
 
     Raises:
-        UserError: see `load_table`.
+        UserError: see `load_table` and `make_bandit`.
     """
     table = _table(run.data.table, run.data.checksum, data_dir)
     if run.data.validation:

@@ -56,17 +56,16 @@ class Bandits(Track[Run]):
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Load each table, and make each method for it once."""
+        """Make a game of each table, and each method for it once."""
         from vcl_radial.tracks.bandits.agents import make_agent
-        from vcl_radial.tracks.bandits.data import load_table
+        from vcl_radial.tracks.bandits.game import bandit_of
         from vcl_radial.tracks.methods import check_made
 
-        names = dict.fromkeys(run.data.table for run in runs)
-        tables = {name: load_table(name, data_dir) for name in names}
+        games = {data: bandit_of(run, data_dir) for data, run in {r.data: r for r in runs}.items()}
 
         def make(run: Run) -> Agent:
-            table = tables[run.data.table]
-            return make_agent(run.recipe, table.contexts.shape[1], table.actions)
+            game = games[run.data]
+            return make_agent(run.recipe, game.contexts.shape[1], game.actions)
 
         check_made(runs, make)
 
