@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
+from vcl_radial.cli import main
+from vcl_radial.cli.arguments import FAILED
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.report import figures
 from vcl_radial.report.labels import file_name
@@ -96,6 +98,17 @@ def test_a_report_goes_on_past_runs_that_cannot_be_used_and_names_them(
     assert "3 folders below this one are not on this page" in page
     assert f"{half.path}: not finished" in page
     assert "seed-&lt;b&gt;s" in page
+
+
+def test_methods_are_shown_first_that_are_named_and_there(tmp_path: Path, no_pictures, capsys):
+    for method in ("joint", "naive"):
+        finished(tmp_path, tiny_run(method))
+    assert main(["report", str(tmp_path), "--first", "naive", "nave"]) == FAILED
+    assert f"--first nave: {tmp_path} has runs of joint, naive" in capsys.readouterr().err
+    assert not (tmp_path / "report").exists()
+    assert main(["report", str(tmp_path), "--first", "naive"]) == 0
+    page = (tmp_path / "report" / MULTI_HEAD / "summary.md").read_text()
+    assert page.index("| naive |") < page.index("| joint |")
 
 
 def test_a_benchmark_whose_runs_do_not_fit_together_is_named_and_the_others_shown(

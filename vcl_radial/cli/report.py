@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
         "--first",
         metavar="METHOD",
         nargs="+",
-        default=MAIN_METHODS,
+        default=[],
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
     parser.add_argument(
@@ -68,7 +68,7 @@ def _report(options: argparse.Namespace) -> int:
         to=options.to,
         data_dir=options.data_dir,
         evidence=options.evidence,
-        first=options.first if tuple(options.first) != MAIN_METHODS else None,
+        first=options.first,
         **of_sweep,
     )
     to = options.to or options.folder / "report"
@@ -88,7 +88,8 @@ def _report(options: argparse.Namespace) -> int:
     write_report(
         options.folder,
         to,
-        first=options.first,
+        first=MAIN_METHODS,
+        named=options.first,
         command=command,
         data_dir=data_dir,
         with_evidence=options.evidence,

@@ -59,6 +59,7 @@ def write_report(
     command: str | None = None,
     data_dir: Path | None = None,
     with_evidence: bool = False,
+    named: Sequence[str] = (),
 ) -> set[Path]:
     """Write the report of each benchmark below a folder, print its table and where it lies.
 
@@ -73,12 +74,13 @@ def write_report(
         command: what made the page, in words.
         data_dir: where the data lie, for tracks that show some of them.
         with_evidence: whether the runs are written beside each report, for this command to read.
+        named: methods to show first in place of `first`, all of which have to be there.
 
     Returns:
         The folders of finished runs that are not shown, as their benchmark could not be.
 
     Raises:
-        UserError: there is nothing to show, or a file cannot be written.
+        UserError: there is nothing to show, no run of a named method, or a file cannot be written.
     """
     runs, passed_over = gather(folder if benchmark is None else folder / benchmark)
     from vcl_radial import __version__
@@ -86,12 +88,16 @@ def write_report(
 
     for words in passed_over:
         print(f"passed over: {words}", file=sys.stderr)
+    there = sorted({run.spec.method for run in runs})
+    for method in named:
+        if method not in there:
+            raise UserError(f"--first {method}: {folder} has runs of {', '.join(there)}")
     drawn: list[Drawn] = []
     stems: set[str] = set()
     missing: set[Path] = set()
     for name in sorted({run.benchmark for run in runs}):
         chosen = [run for run in runs if run.benchmark == name]
-        chosen.sort(key=lambda run: _place(run.spec.method, first))
+        chosen.sort(key=lambda run: _place(run.spec.method, named or first))
         if with_evidence:  # a report and what is made of its evidence say the same
             chosen = [evidence.rounded(run) for run in chosen]
         stem = unused(file_name(name), stems)
