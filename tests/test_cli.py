@@ -230,6 +230,15 @@ AT_ONCE = [
     (["papers", "pruning-mlp", "--method", "ewc"], "--method ewc: pruning-mlp has badam, vadam"),
     (["papers", "pruning", "--method", "ewc"], "--method ewc: pruning-lenet has rdp"),
     (["papers", "soap-bubble", "--method", "ewc"], "--method ewc: soap-bubble has no methods"),
+    (["run", "broken.toml"], "broken.toml is a recipe: give it with --method"),
+    (["run", "misspelt.toml"], "misspelt.toml is a sweep: vcl-radial sweep misspelt.toml"),
+    (["run", "ewc"], "ewc is a recipe: give it with --method"),
+    (run("--method", DIGITS), f"{DIGITS} is a benchmark, not a method: put it first, before all"),
+    (
+        ["sweep", "broken.toml"],
+        "is a recipe, not a sweep: vcl-radial run BENCHMARK --method broken",
+    ),
+    (["papers", "--method", "rdp", "pruning-lenet"], "put the figure before it"),
     (["report", "nowhere"], "nowhere: there is no such folder"),
     (["report", "."], "holds no finished run; give a folder that was given to --out"),
     (["check", "radial"], "unknown method 'radial'; the nearest is 'radial-vcl'"),
@@ -281,7 +290,11 @@ def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: 
     [
         ([], "the following arguments are required: COMMAND"),
         (["rum"], "invalid choice: 'rum'"),
-        (["run"], "required: BENCHMARK"),
+        (["run"], "required: BENCHMARK (see"),
+        (
+            ["run", "--method", "naive", DIGITS],
+            "BENCHMARK; put it before --method, which takes all",
+        ),
         (["report"], "required: FOLDER"),
         (["check"], "required: PACKAGE.MODULE:CLASS|FILE|NAME"),
         (run("--seeds", "0"), "--seeds: '0' is not a whole number of at least 1"),

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_every_toml_of_the_docs_is_a_valid_benchmark_recipe_or_sweep(page, reade
     for number, block in enumerate(b for b in blocks(page) if b.language == "toml"):
         file = Path(block.file or f"block-{number}.toml")
         file.write_text(block.code)
-        table = catalogue.load("benchmark", str(file)).table
+        table = tomllib.loads(block.code)
         if "search" in table:
             sweeps.read(str(file))
         elif {"stream", "track"} & table.keys():

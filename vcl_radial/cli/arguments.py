@@ -30,8 +30,19 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As in every parser; the words are kept for what is said of them."""
+        self._words = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Name the fault and leave with exit code 2."""
+        several = {
+            o for action in self._actions if action.nargs == "+" for o in action.option_strings
+        }
+        taker = next((word for word in reversed(self._words) if word in several), None)
+        if message.startswith("the following arguments are required") and taker is not None:
+            message += f"; put it before {taker}, which takes all words that follow"
         # What was typed may hold line breaks; the message stays one line.
         self.exit(MISUSED, f"{self.prog}: {visible(message)} (see {self.prog} --help)\n")
 

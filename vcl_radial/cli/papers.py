@@ -19,6 +19,7 @@ from vcl_radial.cli.arguments import (
     seed_number,
     usable_device,
 )
+from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -86,6 +87,8 @@ def _figures(word: str) -> tuple[str, list[str]]:
 
 
 def _papers(options: argparse.Namespace) -> int:
+    if options.methods and not options.names:
+        raise UserError("--method takes all words that follow: put the figure before it")
     if options.list or not options.names:
         return _list()
     from vcl_radial.papers.catalogue import check_options

@@ -6,19 +6,18 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError, nearest
 from vcl_radial.installed import Offer, offer, offers
 from vcl_radial.runs import tracks
+from vcl_radial.runs.kinds import Kind, check_kind, kind_of
 from vcl_radial.runs.spec import DEFAULT_TRACK, RunSpec
 from vcl_radial.runs.track import AnyTrack
 
-Kind = Literal["benchmark", "method", "sweep"]
-
 _PACKAGE = Path(__file__).parents[1]
-_FOLDERS: dict[str, str] = {
+_FOLDERS: dict[Kind, str] = {
     "benchmark": "benchmarks",
     "method": "baselines",
     "sweep": "benchmarks/sweeps",
@@ -126,6 +125,7 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
     except ValueError as error:  # not TOML, or a number beyond Python's limits
         raise UserError(f"{path}: not valid TOML: {error}") from None
     if name.endswith(".toml"):
+        check_kind(name, kind, kind_of(table))
         outside.seek_beside(path)
         if kind == "method":
             of_others = _keys_of_others(track)
@@ -173,6 +173,7 @@ def _path(kind: Kind, name: str, track: str) -> Path:
             f"{name!r} is a strategy{whose} without a recipe: write one with strategy = {name!r}, "
             "and give the path of the .toml file"
         )
+    check_kind(name, kind, next((k for k in _FOLDERS if name in names(k)), None))
     known = [*names(kind, track), *(other.name for other in offered_names if other.recipe)]
     if elsewhere and track != DEFAULT_TRACK:
         known += names(kind)
