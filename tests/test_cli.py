@@ -189,6 +189,7 @@ AT_ONCE = [
     (run("--address", "1.2.3.4:5"), "are of a Ray cluster: add --executor ray"),
     (run("--set", "strategy=vlc"), "strategy = 'vlc' is not known: the nearest is 'vcl'"),
     (run("--set", "epoch=5"), "unknown key 'epoch'; the nearest known one is 'epochs'"),
+    (run("--set", "stream=3"), "--set stream: is a table; name one key of it, --set stream.KEY="),
     (run("--set", "epochs"), "--set 'epochs': write key=value"),
     (run("--set", "epochs=0"), "epochs = 0: input should be greater than or equal to 1"),
     (run("--set", "learning_rate=nan"), "learning_rate = nan: input should be a finite"),

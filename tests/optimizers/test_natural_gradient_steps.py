@@ -82,7 +82,9 @@ def test_nothing_is_gathered_without_gradient_or_after_closing(network):
 
 
 def test_layers_whose_row_gradients_are_not_known_are_named():
-    with pytest.raises(UserError, match="linear layers only, and the network has a Conv2d"):
+    with pytest.raises(
+        UserError, match="linear layers only, and the network has a Conv2d: take a network of"
+    ):
         GradientSquares(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 2)))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import warnings
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +50,8 @@ def read_frame(path: Path, separator: str = ",") -> pd.DataFrame:
         reason = error.strerror or str(error)
         raise DataError(f"{path}: cannot be read ({reason}); copy it again") from None
     except (EOFError, zlib.error, ValueError, pd.errors.ParserWarning) as error:
+        if fault := _long_row(path, separator):
+            raise DataError(f"{path}: {fault}") from None
         reason = " ".join(str(error).split())
         raise DataError(
             f"{path}: damaged, or no table of text in UTF-8 ({reason}); copy it again"
@@ -58,6 +63,23 @@ def read_frame(path: Path, separator: str = ",") -> pd.DataFrame:
     if frame.empty:
         raise DataError(f"{path}: holds no rows; copy it again")
     return frame
+
+
+def _long_row(path: Path, separator: str) -> str | None:
+    """The first row with more fields than the header, and the mend; None where there is none."""
+    open_text = gzip.open if path.suffix == ".gz" else open
+    with (
+        suppress(OSError, EOFError, ValueError, zlib.error, csv.Error),
+        open_text(path, "rt", encoding="utf-8-sig", newline="") as file,
+    ):
+        header, *rows = csv.reader(file, delimiter=separator)
+        for number, row in enumerate(rows, start=2):
+            if len(row) > len(header):
+                return (
+                    f"row {number} has {len(row)} fields, and the header {len(header)}: delete "
+                    f"what is too much, or put a text that holds {separator!r} in double quotes"
+                )
+    return None
 
 
 def _stripped(column: pd.Series[str]) -> pd.Series[str]:

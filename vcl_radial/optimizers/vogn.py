@@ -83,7 +83,7 @@ def linear_layers(network: nn.Module) -> list[nn.Linear]:
         elif list(layer.parameters(recurse=False)):
             raise UserError(
                 f"VOGN knows the gradients of single rows in linear layers only, and the "
-                f"network has a {type(layer).__name__}: take network = 'mlp'"
+                f"network has a {type(layer).__name__}: take a network of linear layers alone"
             )
     return layers
 

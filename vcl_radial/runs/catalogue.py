@@ -337,7 +337,7 @@ def _by_table(settings: Mapping[str, Any], table_of_data: str) -> dict[str, dict
         elif key == "evaluate_on":
             tables["run"][key] = value
         elif key in ("options", table_of_data):
-            raise UserError(f"--set {key}: name one key of it, for example --set {key}.strength=3")
+            raise UserError(f"--set {key}: is a table; name one key of it, --set {key}.KEY=VALUE")
         else:
             tables["recipe"][key] = value
     return tables
