@@ -1,10 +1,14 @@
 import signal
+import sys
 import time
 import weakref
+from types import ModuleType
 
 import pytest
 
+from vcl_radial.__main__ import main as started
 from vcl_radial.cli import main
+from vcl_radial.cli.arguments import INTERRUPTED
 from vcl_radial.runs import runner
 
 
@@ -32,3 +36,15 @@ def test_an_interruption_that_a_callback_swallows_comes_again(monkeypatch, capsy
     assert capsys.readouterr().err.splitlines() == [
         "vcl-radial: stopped; the same command goes on from what is finished"
     ]
+
+
+def test_an_interruption_of_the_first_imports_is_silent_and_has_the_same_exit_code(
+    monkeypatch, capfd
+):
+    class Interrupted(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "vcl_radial.cli", Interrupted("vcl_radial.cli"))
+    assert started() == INTERRUPTED
+    assert capfd.readouterr() == ("", "")
