@@ -64,6 +64,12 @@ def test_what_a_class_refuses_in_a_line_it_does_not_serve():
     assert of_numbers["serves"].words.startswith("numbers; not classes with several heads: Of")
 
 
+def test_a_posterior_without_its_kl_is_served_nowhere_as_a_run_refuses_it():
+    found = {v.name: v for v in check(recipe_for("naive", {"posterior": "gaussian"}))}
+    assert "its penalty() has no KL to the prior: set posterior = 'none'" in found["runs"].words
+    assert found["serves"].words == "nothing before the faults are mended"
+
+
 def test_an_avalanche_strategy_serves_classes_only():
     found = verdicts("broken_methods:Good", SEVERAL_HEADS, NUMBERS)
     assert "; not numbers: Good is an Avalanche strategy, which serves" in found["serves"].words

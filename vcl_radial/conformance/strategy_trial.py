@@ -18,7 +18,7 @@ from vcl_radial.conformance.trial import TASKS, Rows, Trial, seed
 from vcl_radial.data.streams import TensorStream, build_stream, to_avalanche
 from vcl_radial.metrics import accuracy
 from vcl_radial.strategies.scores import Scores
-from vcl_radial.strategies.upkeep import Upkeep
+from vcl_radial.strategies.upkeep import KLUpkeep, Upkeep
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_strategy
@@ -54,8 +54,8 @@ class StrategyTrial(Trial):
         network: in place of the recipe's.
         training_seed: of the batches and the weight samples.
         epochs: of each task, in place of the recipe's.
-        upkeep: look at the method as a run does, and stop as that does. The checks look closer, and
-            go on to what else there is.
+        upkeep: look at all that a run looks at, and stop as that does, not at the KL alone. The
+            checks look closer, and go on to what else there is.
         settings: more of the strategy's, such as `eval_every`.
     """
 
@@ -88,7 +88,7 @@ class StrategyTrial(Trial):
             tensor_stream=self.data,
             device="cpu",
             evaluator=EvaluationPlugin(self.scores, loggers=[]),
-            plugins=[self.watch, *([Upkeep()] if upkeep else [])],
+            plugins=[self.watch, Upkeep() if upkeep else KLUpkeep()],
             **settings,
         )
         self.method = self.strategy.method

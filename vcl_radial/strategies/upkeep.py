@@ -20,12 +20,26 @@ from vcl_radial.predict import own_randomness
 from vcl_radial.strategies.base import ContinualStrategy
 
 
-class Upkeep(SupervisedPlugin):
-    """See that a method keeps shapes and numbers, has a penalty of one number, and consolidates.
+class KLUpkeep(SupervisedPlugin):
+    """See that a posterior is trained with its KL.
 
     Raises (in training):
-        UserError: it does not, or a posterior is trained without its KL; names the class, what was
-            seen and the mend.
+        UserError: it is not; names the class and the mend.
+    """
+
+    def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
+        """Look at the objective before the first task: a posterior needs its KL in it."""
+        own_loss = type(strategy).criterion is not ContinualStrategy.criterion
+        if not own_loss and _task(strategy) == 1:
+            heads = "self.heads" if hasattr(type(strategy), "method_class") else "self.tasks"
+            check_kl(strategy.method, _name(strategy), heads=heads)
+
+
+class Upkeep(KLUpkeep):
+    """See too that a method keeps shapes and numbers, has one number as penalty, and consolidates.
+
+    Raises (in training):
+        UserError: it does not; names the class, what was seen and the mend.
         Diverged: the penalty is no finite number.
     """
 
@@ -35,13 +49,6 @@ class Upkeep(SupervisedPlugin):
         self._memory: Any = None
         self._finite = True
         self._stored_nothing = False
-
-    def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        """Look at the objective before the first task: a posterior needs its KL in it."""
-        own_loss = type(strategy).criterion is not ContinualStrategy.criterion
-        if not own_loss and _task(strategy) == 1:
-            heads = "self.heads" if hasattr(type(strategy), "method_class") else "self.tasks"
-            check_kl(strategy.method, _name(strategy), heads=heads)
 
     def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         """Look at the penalty as a task starts, before it can spoil a weight."""
