@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from vcl_radial.conformance import check, recipe_for
-from vcl_radial.conformance.streams import CONVOLUTIONS, NUMBERS, SEVERAL_HEADS
+from vcl_radial.conformance.streams import CLASSES, CONVOLUTIONS, NUMBERS, SEVERAL_HEADS
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.single_task import SingleTask
@@ -68,6 +68,16 @@ def test_a_posterior_without_its_kl_is_served_nowhere_as_a_run_refuses_it():
     found = {v.name: v for v in check(recipe_for("naive", {"posterior": "gaussian"}))}
     assert "its penalty() has no KL to the prior: set posterior = 'none'" in found["runs"].words
     assert found["serves"].words == "nothing before the faults are mended"
+
+
+def test_a_network_that_one_head_alone_can_use_is_not_refused(user_module):
+    user_module("flat", "from torch import nn\ndef body(shape):\n    return nn.Flatten()\n")
+    recipe = recipe_for("naive", {"posterior": "none", "network": "flat:body"})
+    found = {verdict.name: verdict for verdict in check(recipe, CLASSES)}
+    assert not faults(found)
+    assert found["serves"].words.startswith("classes with one head; not classes with several heads")
+    with pytest.raises(UserError):
+        next(check(recipe, [SEVERAL_HEADS]))
 
 
 def test_an_avalanche_strategy_serves_classes_only():

@@ -40,6 +40,8 @@ ONE_HEAD = Stream(
     "with one head for all tasks",
     partial(StrategyTrial, heads="single"),
 )
+CLASSES = SEVERAL_HEADS, ONE_HEAD
+"""Those on which the network is that of the recipe."""
 NUMBERS = Stream("numbers", "on numbers", NumbersTrial)
 CONVOLUTIONS = Stream(
     "convolutions",
