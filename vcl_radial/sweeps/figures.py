@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from vcl_radial.report.figures.drawing import legend
 from vcl_radial.report.figures.style import (
     DASHES,
     FAINT,
@@ -275,7 +276,7 @@ def _curves(
     axes.set_xlim(low - margin, high + margin)
     axes.set_ylim(0.0, 102.0)
     axes.grid(axis="y", color=FAINT, linewidth=0.4)
-    axes.legend(loc="best", frameon=False, fontsize=SMALL_SIZE)
+    legend(axes)
 
 
 def _bars(axes: Axes, table: Mapping[str, Shares]) -> None:
