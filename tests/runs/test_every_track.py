@@ -89,7 +89,7 @@ TINY = {
     "bandits": Tiny(
         "bandit-mushroom",
         "naive",
-        {"data.rounds": 61, "data.validation": 0.5, "steps": 2},
+        {"data.rounds": 60, "data.validation": 0.5, "steps": 2},
         ("learning_rate", "[0.1, 0.01]"),
         data_dir="data",
     ),

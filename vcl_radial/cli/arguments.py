@@ -29,6 +29,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
+        self._words: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As in every parser; the words are kept for what is said of them."""
