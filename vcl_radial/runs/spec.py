@@ -44,8 +44,8 @@ class RunSpec(Settings):
 
     @model_validator(mode="after")
     def _validation_data_exist(self) -> Self:
-        data = getattr(self, self.DATA, None)
-        if self.evaluate_on == "validation" and data is not None and not data.validation:
+        data = getattr(self, self.DATA, None)  # a track of a user's may hold none out this way
+        if self.evaluate_on == "validation" and getattr(data, "validation", None) == 0:
             raise ValueError(f"evaluate_on = 'validation' needs {self.DATA}.validation above 0")
         return self
 
