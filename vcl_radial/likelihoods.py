@@ -122,8 +122,7 @@ class OneHot(Categorical):
     Bayes' rule over the C labels gives p(y | f) = softmax(f / (s v))_y. The loss curves as much
     where the network is right and sure as where it is not, 1 / (s^2 v) in every output, so that
     what a task leaves in a posterior's precision does not fade while it is learnt. A softmax's
-    curvature, diag(p) - p p', does. Squared errors on labels: Hui and Belkin 2021, Eq. 1, who scale
-    them too.
+    curvature, diag(p) - p p', does. Squared errors on labels that are scaled: Hui and Belkin 2021.
 
     Args:
         variance: v, of the noise.
