@@ -65,17 +65,19 @@ def test_what_a_class_refuses_in_a_line_it_does_not_serve():
 
 
 def test_a_posterior_without_its_kl_is_served_nowhere_as_a_run_refuses_it():
-    found = {v.name: v for v in check(recipe_for("naive", {"posterior": "gaussian"}))}
-    assert "its penalty() has no KL to the prior: set posterior = 'none'" in found["runs"].words
-    assert found["serves"].words == "nothing before the faults are mended"
+    by_name = {v.name: v for v in check(recipe_for("naive", {"posterior": "gaussian"}))}
+    assert "its penalty() has no KL to the prior: set posterior = 'none'" in by_name["runs"].words
+    assert by_name["serves"].words == "nothing before the faults are mended"
 
 
 def test_a_network_that_one_head_alone_can_use_is_not_refused(user_module):
     user_module("flat", "from torch import nn\ndef body(shape):\n    return nn.Flatten()\n")
     recipe = recipe_for("naive", {"posterior": "none", "network": "flat:body"})
-    found = {verdict.name: verdict for verdict in check(recipe, CLASSES)}
-    assert not faults(found)
-    assert found["serves"].words.startswith("classes with one head; not classes with several heads")
+    by_name = {verdict.name: verdict for verdict in check(recipe, CLASSES)}
+    assert not faults(by_name)
+    assert by_name["serves"].words.startswith(
+        "classes with one head; not classes with several heads"
+    )
     with pytest.raises(UserError):
         next(check(recipe, [SEVERAL_HEADS]))
 

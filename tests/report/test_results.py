@@ -131,8 +131,8 @@ def test_folders_that_may_not_be_entered_are_passed_over_by_name(tmp_path: Path,
     monkeypatch.setattr(os, "scandir", guarded)
     runs, passed_over = gather(tmp_path)
     assert [(run.method, run.spec.seed) for run in runs] == [("naive", 0)]
-    words = "permission denied; let it be read, and give the command again"
-    assert set(passed_over) == {f"{path}: {words}" for path in closed}
+    reason = "permission denied; let it be read, and give the command again"
+    assert set(passed_over) == {f"{path}: {reason}" for path in closed}
 
 
 def tidy_with(**changed: object) -> str:

@@ -83,20 +83,20 @@ def test_batches_larger_than_a_task_are_refused_where_the_last_is_dropped(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("strategy", "option", "words"),
+    ("strategy", "option", "message"),
     [
         ("mc_dropout", "rate = 2.0", "options.rate = 2.0 must be at least 0 and below 1"),
         ("ewc", "gamma = 2.0", "options.gamma = 2.0 must be from 0 to 1"),
     ],
 )
 def test_a_value_that_a_method_refuses_on_a_table_is_named_before_any_run_trains(
-    tmp_path: Path, strategy, option, words
+    tmp_path: Path, strategy, option, message
 ):
     (tmp_path / "bad.toml").write_text(
         f'strategy = "{strategy}"\nposterior = "none"\noptions.{option}\n'
     )
     runs = plan("diabetes", ["naive", str(tmp_path / "bad.toml")], [0, 1])
-    with pytest.raises(UserError, match=f"^bad: {re.escape(words)}"):
+    with pytest.raises(UserError, match=f"^bad: {re.escape(message)}"):
         perform(runs, Place(tmp_path / "out"), 1)
     assert not (tmp_path / "out" / "diabetes").exists()
 

@@ -43,7 +43,7 @@ def description(error: BaseException, subject: type[Any]) -> str:
         subject: the class under check.
     """
     line = in_words(error, subject)
-    modules = [sys.modules.get(each.__module__) for each in subject.__mro__]
+    modules = [sys.modules.get(cls.__module__) for cls in subject.__mro__]
     roots = ("vcl_radial", "avalanche", "torch")
     files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}
     at_work = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}

@@ -140,20 +140,20 @@ def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
 def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
     """The runs of all run folders and of all evidence, or why one cannot be read."""
     unreadable: list[OSError] = []
-    places = [
-        (Path(place), folders, files)
-        for place, folders, files in os.walk(folder, onerror=unreadable.append)
+    levels = [
+        (Path(root), names, files)
+        for root, names, files in os.walk(folder, onerror=unreadable.append)
     ]
     closed = {Path(error.filename): (error.strerror or "cannot be read") for error in unreadable}
     for path, reason in closed.items():
         yield DataError(f"{path}: {reason.lower()}; let it be read, and give the command again")
-    of_runs = {place / name for place, names, _ in places for name in names if name[:5] == "seed-"}
+    of_runs = {root / name for root, names, _ in levels for name in names if name[:5] == "seed-"}
     for path in sorted(of_runs - closed.keys()):
         try:
             yield _read(path)
         except DataError as error:
             yield error
-    for path in sorted(place for place, _, files in places if evidence.FILE in files):
+    for path in sorted(root for root, _, files in levels if evidence.FILE in files):
         try:
             with TemporaryDirectory() as to:
                 for restored, named in evidence.restore(path, Path(to)):
