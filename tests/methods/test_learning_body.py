@@ -7,6 +7,7 @@ import torch
 from scenarios import Learner, in_the_middle, network
 
 from vcl_radial.errors import UserError
+from vcl_radial.likelihoods import OneHot
 from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma
 from vcl_radial.methods.learning_body import LearningBody, linear_change, moved
 from vcl_radial.nn import PosteriorSettings, posterior_blocks
@@ -238,6 +239,17 @@ def test_with_a_learner_it_goes_on_in_the_middle_of_a_task(name, tmp_path):
 def test_a_learner_that_trains_no_single_network_task_by_task_is_refused(name):
     with pytest.raises(UserError, match=rf"options\.learner = '{name}' does not train one network"):
         learner(learner=name)
+
+
+@pytest.mark.parametrize("name", ["none", "l2", "laplace_kronecker"])
+def test_labels_with_noise_train_the_body_and_leave_the_heads_their_probabilities(name):
+    softmax = learner(learner=name).train(0, 1)
+    labels = learner(learner=name, likelihood=OneHot(variance=0.2, scale=5.0)).train(0, 1)
+    assert isinstance(labels.method.make_trainer(network(None, False)).likelihood, OneHot)
+    moved = [next(of.method.body.body.parameters()) for of in (labels, softmax)]
+    assert not torch.equal(*moved)
+    x = labels.stream.inputs(0, "test")
+    torch.testing.assert_close(labels.predictions(0), labels.network(x).log_softmax(-1))
 
 
 def test_a_learner_that_is_not_there_is_said_with_the_nearest():

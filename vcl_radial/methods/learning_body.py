@@ -3,7 +3,7 @@
 A body whose features phi_t move makes the statistics stale that an exact head has carried, as they
 are sums over features of before. Two things keep them valid. A `learner` holds the body near what
 it was: any method that learns task by task, and carries a posterior, or what stands for one, of the
-body and of one softmax layer,
+body and of one layer of outputs,
 
     loss = mean NLL + kl_weight * (what the learner's past asks of the weights) / N
 
@@ -20,8 +20,9 @@ precision P and mean m of `vcl_radial.methods.bayes_linear` becomes that of the 
 which for a linear, invertible change of the features leaves all predictions as they were. W is seen
 on inputs of the task at hand alone: where those of old tasks are others, as with permuted pixels,
 it may be another one for them, and the posterior is better left as it is. Steps
-train the body and one softmax layer, by the likelihood of the task at hand; predictions are those
-of the exact heads, that learn the task's points where it ends.
+train the body and one layer of outputs, by the likelihood of the task at hand: a softmax, or labels
+with Gaussian noise (`vcl_radial.likelihoods.OneHot`). Predictions are those of the exact heads, that
+learn the task's points where it ends; such noise is theirs already.
 
 | learner                     | the body                                                        |
 | --------------------------- | --------------------------------------------------------------- |
@@ -50,6 +51,7 @@ from torch import Tensor, nn
 from vcl_radial.errors import UserError
 from vcl_radial.features import FirstTaskBody
 from vcl_radial.features.body import at_mean
+from vcl_radial.likelihoods import Likelihood, OneHot
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.bayes_linear import BayesLinear, ConjugateHead, NormalGamma
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, gram
@@ -75,6 +77,7 @@ class LearningBody(BayesLinear):
         from_start: whether the first task is held too, to the weights that the network starts with:
             the first prior of "vcl" is then the posterior that it starts with.
         propagate: whether the carried posterior is moved with the features.
+        likelihood: of the learner; the heads have labels with Gaussian noise where it is of classes.
         settings: those of `BayesLinear` but its features.
 
     Raises:
@@ -82,6 +85,7 @@ class LearningBody(BayesLinear):
             task by task, or one that cannot hold the first task.
     """
 
+    likelihoods = frozenset({"gaussian", "categorical", "one-hot"})
     trains_old_heads = True
 
     def __init__(
@@ -91,6 +95,7 @@ class LearningBody(BayesLinear):
         learner: str | None = None,
         from_start: bool = False,
         propagate: bool = False,
+        likelihood: Likelihood | None = None,
         **settings: Any,
     ) -> None:
         learner = None if learner == "none" else learner
@@ -104,7 +109,9 @@ class LearningBody(BayesLinear):
             )
         self.learner, self.from_start = learner, from_start
         self.takes_posterior = learner is not None
-        super().__init__(network, features="first-task-body", **settings)
+        self.likelihood_of_learner = likelihood
+        of_heads = None if isinstance(likelihood, OneHot) else likelihood
+        super().__init__(network, features="first-task-body", likelihood=of_heads, **settings)
         self.anchor = self._body_of_now() if propagate and self.learner is not None else None
         """The body as it was where the last task ended, from which the posterior is moved."""
         self.learned = False
@@ -112,13 +119,14 @@ class LearningBody(BayesLinear):
 
     def make_trainer(self, network: nn.Module) -> Method:
         """The learner."""
+        likelihood = self.likelihood_of_learner
         if self.learner is None:
-            return super().make_trainer(network)
+            return Method(network, likelihood=likelihood)
         if self.learner == "l2":
-            return L2(network, heads=False, from_start=self.from_start, likelihood=self.likelihood)
+            return L2(network, heads=False, from_start=self.from_start, likelihood=likelihood)
         cls = find_method(self.learner)
         if _trains_one_network(cls):
-            trainer: Method = cls(network, likelihood=self.likelihood)
+            trainer: Method = cls(network, likelihood=likelihood)
             if trainer.network is network:
                 return trainer
         raise UserError(
