@@ -9,7 +9,7 @@ import pytest
 
 from vcl_radial.data_files import DATA_VARIABLE, IDX_NAMES, check_data, folder_name, image_files
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import planning
 from vcl_radial.tracks.retinopathy.checksums import on_data as on_photographs
 
 
@@ -130,7 +130,7 @@ def test_a_folder_that_is_not_laid_out_as_it_has_to_be_is_reported(tmp_path, nam
 def test_a_folder_of_the_variable_that_is_no_image_folder_is_to_be_named(tmp_path, monkeypatch):
     lay_out(tmp_path, "a/1.png", "a/2.png", "FashionMNIST/raw/x.gz")
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    (run,) = catalogue.plan("image-folder-multi-head", ["naive"], [0])
+    (run,) = planning.plan("image-folder-multi-head", ["naive"], [0])
     for checked in (lambda: check_data("image-folder", None), lambda: run.on_data(None)):
         with pytest.raises(DataError, match=r"name that of your images with --data-dir$") as error:
             checked()
@@ -141,7 +141,7 @@ def test_a_folder_of_the_variable_that_is_no_image_folder_is_to_be_named(tmp_pat
 
 def test_a_folder_of_the_variable_that_holds_no_table_is_to_be_named(tmp_path, monkeypatch):
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    (run,) = catalogue.plan("retinopathy-synthetic", ["naive"], [0], {"data.dataset": "folder"})
+    (run,) = planning.plan("retinopathy-synthetic", ["naive"], [0], {"data.dataset": "folder"})
     with pytest.raises(DataError, match=f"{tmp_path} is .*name that of your photo.* --data-dir"):
         on_photographs(run)
 

@@ -64,8 +64,8 @@ def test_a_run_of_a_users_class_is_known_without_the_warnings_of_avalanche(tmp_p
     (tmp_path / "own.py").write_text("from vcl_radial.methods.l2 import L2\n")
     (tmp_path / "own.toml").write_text('strategy = "own:L2"\nposterior = "none"\n')
     program = (
-        "from vcl_radial.runs import catalogue;"
-        "run, = catalogue.plan('split-digits-multi-head', ['own.toml'], [0]);"
+        "from vcl_radial.runs import planning;"
+        "run, = planning.plan('split-digits-multi-head', ['own.toml'], [0]);"
         "print(run.on_data(None).code)"
     )
     done = subprocess.run(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.planning import plan
 from vcl_radial.runs.track import Step
 from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.tables import COLUMNS

@@ -9,11 +9,11 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.finished import FinishedRun, Spec
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.bandits.game import bandit_of
 from vcl_radial.tracks.bandits.sections import make_claims, make_table, mean_and_deviation, read
 from vcl_radial.tracks.bandits.track import Bandits

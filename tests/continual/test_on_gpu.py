@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_runs import MULTI_HEAD
 
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import catalogue, planning
 from vcl_radial.tracks.continual.training import ContinualRun
 
 pytestmark = [
@@ -17,7 +17,7 @@ DRAWS_MATTER = 4.0
 
 
 def accuracy(method: str, device: str) -> float:
-    (run,) = catalogue.plan(MULTI_HEAD, [method], [0], {"epochs": 5})
+    (run,) = planning.plan(MULTI_HEAD, [method], [0], {"epochs": 5})
     training = ContinualRun(run.stream, run.recipe, run.seed, device=device)
     list(training.finish_tasks())
     return training.average_accuracy()

@@ -10,7 +10,7 @@ from vcl_radial.cli import main
 from vcl_radial.data.streams import build_stream, load_dataset
 from vcl_radial.data.streams.known import rows_of
 from vcl_radial.errors import DataError
-from vcl_radial.runs.catalogue import plan
+from vcl_radial.runs.planning import plan
 
 RUN = ["run", "split-digits-multi-head", "--method", "naive", "--set", "epochs=1", "hidden=[8]"]
 

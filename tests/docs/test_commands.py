@@ -13,8 +13,8 @@ from vcl_radial.cli import run
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import VclRadialError
 from vcl_radial.papers.pruning.track import runs_of
-from vcl_radial.runs import catalogue
-from vcl_radial.runs.catalogue import parse_setting
+from vcl_radial.runs import catalogue, planning
+from vcl_radial.runs.planning import parse_setting
 from vcl_radial.sweeps import specification as sweeps
 from vcl_radial.tracks.continual.preflight import check_recipe
 
@@ -85,7 +85,7 @@ def _understand(words):
     if words[0] == "run":
         track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
         methods = dict.fromkeys(_there(m, track.methods[0]) for m in options.methods)
-        runs = catalogue.plan(options.benchmark, list(methods), [0], settings, options.tuned)
+        runs = planning.plan(options.benchmark, list(methods), [0], settings, options.tuned)
         run.check_options(track, options)
         track.check_runs(runs)
     elif words[0] == "check":
@@ -117,9 +117,9 @@ def test_every_toml_of_the_docs_is_a_valid_benchmark_recipe_or_sweep(page, reade
         if "search" in table:
             sweeps.read(str(file))
         elif {"stream", "track"} & table.keys():
-            catalogue.plan(str(file), [], [0])
+            planning.plan(str(file), [], [0])
         elif not {"project", "tuned"} & table.keys():
-            catalogue.plan("split-digits-multi-head", [str(file)], [0])
+            planning.plan("split-digits-multi-head", [str(file)], [0])
 
 
 @pytest.mark.parametrize("page", DOCS, ids=name)

@@ -23,7 +23,7 @@ from work import BENCHMARK, Setting
 
 from vcl_radial.cli import COMMANDS
 from vcl_radial.cli.arguments import Parser
-from vcl_radial.runs import catalogue, tracks
+from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps import specification as sweeps
 
@@ -117,7 +117,7 @@ def _kinds() -> Iterator[_Kind]:
     tables = ("description", "track", "methods", *{key.partition(".")[0] for key in _DATA})
 
     def plan_benchmark(file: str) -> object:
-        return catalogue.plan(file, [], [0])
+        return planning.plan(file, [], [0])
 
     yield _Kind("benchmark", benchmarks, (*tables, "recipe", "evaluate_on"), plan_benchmark)
     yield _Kind("sweep", benchmarks / "sweeps", tuple(sweeps.Sweep.model_fields), sweeps.read)
@@ -125,7 +125,7 @@ def _kinds() -> Iterator[_Kind]:
         keys = _keys(tracks.find(track), "recipe")
 
         def plan_recipe(file: str, benchmark: str = benchmark) -> object:
-            return catalogue.plan(benchmark, [file], [0])
+            return planning.plan(benchmark, [file], [0])
 
         yield _Kind(f"{track} recipe", catalogue.folder("method", track), keys, plan_recipe)
 

@@ -18,7 +18,7 @@ from small_data import small_mushrooms
 from vcl_radial import native
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import catalogue, planning
 
 FOLDER = Path(__file__).parent
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
@@ -109,7 +109,7 @@ def test_shipped_runs_keep_their_digests():
         for method in catalogue.names("method", track):
             for tuned in (False, True):
                 try:
-                    runs = catalogue.plan(benchmark, [method], [3], None, tuned)
+                    runs = planning.plan(benchmark, [method], [3], None, tuned)
                 except UserError:  # nothing was tuned there, or it cannot be carried
                     continue
                 name = f"{benchmark} {method}{' tuned' * tuned}"

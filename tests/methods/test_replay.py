@@ -11,7 +11,7 @@ from scenarios import ALL, Learner, digits, network
 from vcl_radial.errors import UserError
 from vcl_radial.methods.replay import coded, decoded, lowest_lots
 from vcl_radial.methods.tasks import Batch
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import planning
 
 
 def lots(n, seed=0):
@@ -143,7 +143,7 @@ def test_a_buffer_of_no_size_is_refused_before_a_step(options, message):
     [({}, 200), ({"options.buffer_size": 50}, 50), ({"options.buffer_bytes": 10_000}, 102)],
 )
 def test_the_shipped_recipe_takes_a_buffer_of_points_or_of_bytes(settings, points):
-    (run,) = catalogue.plan("split-digits-single-head", ["replay"], [0], settings)
+    (run,) = planning.plan("split-digits-single-head", ["replay"], [0], settings)
     learner = Learner("replay", network(None, False), **run.recipe.options).train(0, 1, 2)
     assert len(learner.method.buffer[0]) == points
 

@@ -8,7 +8,7 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import catalogue, planning
 from vcl_radial.tracks.regression import execute, files, lanes
 from vcl_radial.tracks.regression.track import Regression
 
@@ -172,7 +172,7 @@ def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
 
 
 def plan(*arguments, **settings):
-    return catalogue.plan(*arguments, settings=settings)
+    return planning.plan(*arguments, settings=settings)
 
 
 def test_every_shipped_method_is_run_and_each_of_them_is_named_once():

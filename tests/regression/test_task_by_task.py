@@ -7,7 +7,7 @@ import torch
 from regression_helpers import toy
 
 from vcl_radial.errors import Diverged
-from vcl_radial.runs.catalogue import plan
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.regression.sequence import train_in_sequence
 from vcl_radial.tracks.regression.settings import DataSettings, Recipe, Run
 from vcl_radial.tracks.regression.task_by_task import SliceTraining

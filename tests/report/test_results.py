@@ -135,6 +135,24 @@ def test_folders_that_may_not_be_entered_are_passed_over_by_name(tmp_path: Path,
     assert set(passed_over) == {f"{path}: {reason}" for path in closed}
 
 
+def test_a_run_with_a_file_that_may_not_be_read_is_passed_over(tmp_path: Path, monkeypatch):
+    finished(tmp_path, tiny_run(seed=0))
+    closed = finished(tmp_path, tiny_run(seed=1)).path / "done"
+    read = Path.read_text
+
+    def guarded(path, *args, **settings):
+        if path == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, *args, **settings)
+
+    monkeypatch.setattr(Path, "read_text", guarded)
+    runs, passed_over = gather(tmp_path)
+    assert [run.spec.seed for run in runs] == [0]
+    assert passed_over == [
+        f"{closed}: permission denied; let it be read, and give the command again"
+    ]
+
+
 def tidy_with(**changed: object) -> str:
     """Made-up scores on two tasks, a value of which is not what it should be."""
     rows = [(i, j, "accuracy", 50.0) for i in range(3) for j in (1, 2)]

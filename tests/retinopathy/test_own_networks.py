@@ -8,8 +8,8 @@ from torch import nn
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHeads
 from vcl_radial.nn.vgg import VGG
-from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.networks import make_network
 from vcl_radial.tracks.retinopathy.training import Training

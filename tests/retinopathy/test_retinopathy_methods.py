@@ -7,7 +7,7 @@ from retinopathy_helpers import assert_stopping_changes_no_file, execute, recipe
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import planning
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.track import Retinopathy
@@ -243,7 +243,7 @@ def test_the_strategy_follows_from_the_posterior_where_none_is_named():
     assert "strategy" not in recipe(posterior="none").model_dump()
     assert recipe(**points("ewc")).model_dump()["strategy"] == "ewc"
     by_name = {
-        name: catalogue.plan("retinopathy-synthetic", [name], [0], {})[0].recipe
+        name: planning.plan("retinopathy-synthetic", [name], [0], {})[0].recipe
         for name in ("radial-vcl", "naive", "ewc")
     }
     assert [r.strategy for r in by_name.values()] == ["vcl", "naive", "ewc"]

@@ -17,8 +17,9 @@ from vcl_radial.metrics import mean_and_standard_error, sign_flip_test
 from vcl_radial.metrics.referral import calibration_curve
 from vcl_radial.report.gather import gather
 from vcl_radial.report.write import report_of
-from vcl_radial.runs.catalogue import names, plan
+from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.planning import plan
 from vcl_radial.runs.sections import Figure
 from vcl_radial.tracks.retinopathy.report import comparisons, pictures, published, sheet, tables
 from vcl_radial.tracks.retinopathy.sections import evidence, read_table, sections

@@ -12,8 +12,8 @@ from retinopathy_helpers import Stop, execute, run_of
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.runs import catalogue
-from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.retinopathy import execute as execute_module
 from vcl_radial.tracks.retinopathy.settings import TABLES, Run
 from vcl_radial.tracks.retinopathy.track import Retinopathy

@@ -7,8 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue, tracks
-from vcl_radial.runs.catalogue import load, parse_setting, plan
+from vcl_radial.runs import catalogue, planning, tracks
+from vcl_radial.runs.catalogue import load
+from vcl_radial.runs.planning import parse_setting, plan
 from vcl_radial.tracks.continual.specification import Run
 
 DIGITS = "split-digits-multi-head"
@@ -264,4 +265,4 @@ def test_the_former_name_of_a_tracks_method_says_the_new_one(track):
 )
 def test_an_unknown_key_is_compared_with_those_of_inner_tables_too(method, key, meant):
     with pytest.raises(UserError, match=f"{key!r}; the nearest known one is '{meant}'"):
-        catalogue.plan("split-digits-multi-head", [method], [0], {key: 2})
+        planning.plan("split-digits-multi-head", [method], [0], {key: 2})

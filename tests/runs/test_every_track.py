@@ -15,7 +15,7 @@ from vcl_radial import atomic
 from vcl_radial.cli import main
 from vcl_radial.errors import Diverged
 from vcl_radial.report.gather import gather
-from vcl_radial.runs import catalogue, runner, tracks
+from vcl_radial.runs import planning, runner, tracks
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.lock import held
@@ -45,7 +45,7 @@ class Tiny:
     options: list[str] = field(default_factory=list)
 
     def runs(self, seeds=2, **settings):
-        return catalogue.plan(
+        return planning.plan(
             self.benchmark, [self.method], range(seeds), {**self.settings, **settings}
         )
 

@@ -7,9 +7,9 @@ from tiny_runs import finished, tiny_run
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import folder as folder_module
-from vcl_radial.runs.catalogue import plan
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.planning import plan
 from vcl_radial.runs.runner import available_cores, perform
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue, tracks
+from vcl_radial.runs import planning, tracks
 from vcl_radial.tracks.bandits.agents import make_agent
 
 TRACKS = {
@@ -64,7 +64,7 @@ def test_a_track_refuses_what_it_cannot_serve_before_an_import(
     track, strategy, reason, refused, user_module
 ):
     user_module("own_unserved", OWN)
-    runs = catalogue.plan(TRACKS[track], ["naive"], [0], {"strategy": strategy})
+    runs = planning.plan(TRACKS[track], ["naive"], [0], {"strategy": strategy})
     if track in refused:
         with pytest.raises(UserError, match=f"^naive: strategy = '{strategy}' {reason}"):
             tracks.find(track).check_runs(runs)
@@ -94,7 +94,7 @@ class Named(Base):
 Made = type('Made', (Named,), {{}})
 """
     user_module(f"made_{base}", code)
-    runs = catalogue.plan("bandit-mushroom", ["naive"], [0], {"strategy": f"made_{base}:Made"})
+    runs = planning.plan("bandit-mushroom", ["naive"], [0], {"strategy": f"made_{base}:Made"})
     tracks.find("bandits").check_runs(runs)
     with pytest.raises(UserError, match=reason):
         make_agent(runs[0].recipe, 3, 2)

@@ -11,7 +11,7 @@ from tiny_sweeps import DIGITS, plans_of, trials_bytes
 
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import planning
 from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.tracks.continual.track import Continual
 
@@ -34,7 +34,7 @@ def suited(run, task: int) -> float:
 
 
 def planned(recipe: Path, seeds: int, **settings):
-    return catalogue.plan(DIGITS, [str(recipe)], range(seeds), {"stream.tasks": 2, **settings})
+    return planning.plan(DIGITS, [str(recipe)], range(seeds), {"stream.tasks": 2, **settings})
 
 
 def test_every_seed_gets_the_settings_that_are_best_for_it(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_every_seed_gets_the_settings_that_are_best_for_it(tmp_path: Path) -> No
     (line,) = [line for line in page.splitlines() if line.startswith("vcl-radial run")]
     options = parser.parse_args(shlex.split(line)[1:])
     assert (options.seeds, options.methods) == (range(3), [str(recipe)])
-    settings = dict(map(catalogue.parse_setting, options.settings))
+    settings = dict(map(planning.parse_setting, options.settings))
     assert [run.recipe.hidden for run in planned(recipe, 3, **settings)] == [[8]] * 3
 
 

@@ -15,11 +15,11 @@ from vcl_radial.data.fundus import FundusData
 from vcl_radial.errors import UserError
 from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Floor, Job, attempt
-from vcl_radial.runs.catalogue import parse_setting
-from vcl_radial.runs.catalogue import plan as planned
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.planning import parse_setting
+from vcl_radial.runs.planning import plan as planned
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report
 from vcl_radial.sweeps.results import read_results

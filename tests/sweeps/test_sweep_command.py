@@ -57,6 +57,15 @@ def test_a_count_of_trials_is_asked_of_a_sweeps_folder_alone() -> None:
         call("report", "nowhere", "--top", 2)
 
 
+@pytest.mark.parametrize("words", [["--first", "naive"], ["--evidence"]])
+def test_what_is_asked_of_runs_alone_is_refused_of_a_sweeps_folder(
+    words: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "sweep.toml").touch()
+    with pytest.raises(UserError, match=f"{words[0]}: {tmp_path} is a sweep's folder"):
+        call("report", tmp_path, *words)
+
+
 @pytest.mark.parametrize(
     "words", [["--jobs", "0"], ["--trials", "x"], ["--gpus-per-trial", "-1"], ["--executor", "x"]]
 )

@@ -11,7 +11,7 @@ from tiny_sweeps import DIGITS, trials_bytes
 
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import catalogue, planning
 from vcl_radial.sweeps import results
 from vcl_radial.sweeps.figures import along_numbers, distribution, numbers_of
 from vcl_radial.sweeps.folder import SweepFolder, read_described
@@ -82,8 +82,8 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     run_command.add(parser.add_subparsers())
     _, *words = shlex.split(best_command(Continual(), one, best, tmp_path / DIGITS))
     options = parser.parse_args(words)
-    settings = dict(map(catalogue.parse_setting, options.settings))
-    runs = catalogue.plan(options.benchmark, options.methods, options.seeds, settings)
+    settings = dict(map(planning.parse_setting, options.settings))
+    runs = planning.plan(options.benchmark, options.methods, options.seeds, settings)
     wanted = study.plan.run(best.parameters, 0)
     assert len(runs) == 5
     assert {run.evaluate_on for run in runs} == {"test"}
@@ -92,7 +92,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     assert runs[0].stream == wanted.stream.model_copy(update={"first_tasks": None})
     # A prediction is made as the method does it, not with the few samples of the sweep.
     assert wanted.recipe.eval_samples == 2
-    own = catalogue.plan(DIGITS, ["l2"], [0])[0].recipe.eval_samples
+    own = planning.plan(DIGITS, ["l2"], [0])[0].recipe.eval_samples
     assert runs[0].recipe == wanted.recipe.model_copy(update={"eval_samples": own})
     folder = tmp_path / DIGITS
     page = (folder / "summary.md").read_text()

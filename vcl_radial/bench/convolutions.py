@@ -16,7 +16,7 @@ from vcl_radial.bench.setting import Images, Result, Row, Setting
 from vcl_radial.bench.step import RATIO, compiled_pass, ratio_rows
 from vcl_radial.bench.timing import Clock
 from vcl_radial.bench.training import TWO_TASKS, Training, step_seconds
-from vcl_radial.runs.catalogue import plan
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.retinopathy.prepare import prepare
 from vcl_radial.tracks.retinopathy.training import Training as OfSite
 

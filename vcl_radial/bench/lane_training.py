@@ -8,7 +8,7 @@ from typing import Any
 from vcl_radial.bench.setting import Images
 from vcl_radial.bench.timing import Clock
 from vcl_radial.bench.training import BENCHMARK, epochs_to_fill
-from vcl_radial.runs.catalogue import plan
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
 from vcl_radial.tracks.continual.specification import Run
 

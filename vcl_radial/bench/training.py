@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from vcl_radial.bench.setting import Images
 from vcl_radial.bench.timing import Clock, interleaved
-from vcl_radial.runs.catalogue import plan
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.training import ContinualRun
 
 BENCHMARK = "split-fashion-multi-head"

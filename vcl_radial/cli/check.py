@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 def _check(options: argparse.Namespace) -> int:
     from vcl_radial.conformance import recipe_for
     from vcl_radial.quiet import quiet
-    from vcl_radial.runs.catalogue import parse_setting
+    from vcl_radial.runs.planning import parse_setting
     from vcl_radial.tracks.continual.preflight import check_recipe
 
     recipe = recipe_for(options.method, dict(parse_setting(text) for text in options.settings))

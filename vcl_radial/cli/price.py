@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
 
 def _price(options: argparse.Namespace) -> int:
     from vcl_radial.price.sequences import BENCHMARKS, plan
-    from vcl_radial.runs.catalogue import parse_setting
+    from vcl_radial.runs.planning import parse_setting
 
     settings = dict(parse_setting(text) for text in options.settings)
     names = list(dict.fromkeys(options.benchmarks)) or list(BENCHMARKS)

@@ -73,6 +73,11 @@ def _report(options: argparse.Namespace) -> int:
     )
     to = options.to or options.folder / "report"
     if (options.folder / "sweep.toml").is_file():
+        if options.first or options.evidence:
+            raise UserError(
+                f"--{'first' if options.first else 'evidence'}: {options.folder} is a sweep's "
+                "folder, whose report is of its trials; leave it out, or give the folder of runs"
+            )
         from vcl_radial.sweeps.report import write_sweep_report
 
         write_sweep_report(options.folder, to, command=command, **of_sweep)

@@ -77,7 +77,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vcl_radial.runs import catalogue
+    from vcl_radial.runs import catalogue, planning
     from vcl_radial.runs.processes import start_server
 
     track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
@@ -89,9 +89,9 @@ def _run(options: argparse.Namespace) -> int:
         in_workers = start_server("cpu", *track.worker_modules)
     from vcl_radial.runs.folder import check_output
 
-    settings = dict(catalogue.parse_setting(text) for text in options.settings)
+    settings = dict(planning.parse_setting(text) for text in options.settings)
     seeds = options.seeds
-    runs = catalogue.plan(options.benchmark, options.methods, seeds, settings, options.tuned)
+    runs = planning.plan(options.benchmark, options.methods, seeds, settings, options.tuned)
     check_options(track, options)
     track.check_runs(runs)
     check_output(options.out)

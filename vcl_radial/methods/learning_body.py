@@ -19,10 +19,11 @@ precision P and mean m of `vcl_radial.methods.bayes_linear` becomes that of the 
 
 which for a linear, invertible change of the features leaves all predictions as they were. W is seen
 on inputs of the task at hand alone: where those of old tasks are others, as with permuted pixels,
-it may be another one for them, and the posterior is better left as it is. Steps
-train the body and one layer of outputs, by the likelihood of the task at hand: a softmax, or labels
-with Gaussian noise (`vcl_radial.likelihoods.OneHot`). Predictions are those of the exact heads, that
-learn the task's points where it ends; such noise is theirs already.
+it may be another one for them, and the posterior is better left as it is.
+
+Steps train the body and one layer of outputs, by the likelihood of the task at hand: a softmax, or
+labels with Gaussian noise (`vcl_radial.likelihoods.OneHot`). Predictions are those of the exact
+heads, that have such noise themselves, and learn the task's points where it ends.
 
 | learner                     | the body                                                        |
 | --------------------------- | --------------------------------------------------------------- |
@@ -77,7 +78,7 @@ class LearningBody(BayesLinear):
         from_start: whether the first task is held too, to the weights that the network starts with:
             the first prior of "vcl" is then the posterior that it starts with.
         propagate: whether the carried posterior is moved with the features.
-        likelihood: of the learner; the heads have labels with Gaussian noise where it is of classes.
+        likelihood: of the learner; of classes, the heads have labels with Gaussian noise by either.
         settings: those of `BayesLinear` but its features.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import catalogue, planning
 
 BENCHMARKS = (
     "split-fashion-single-head",
@@ -49,7 +49,7 @@ def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
     """One run, or one for each of the benchmark's tables."""
     track = catalogue.track_of(catalogue.load("benchmark", benchmark)).name
     settings = {**SETTINGS.get(track, {}), **settings}
-    planned = catalogue.plan(benchmark, [METHOD], [seed], settings)
+    planned = planning.plan(benchmark, [METHOD], [seed], settings)
     for spec in planned:
         if spec.TRACK not in _HAS_ONE_TASK:
             raise UserError(f"{benchmark}: is no task sequence of a model with fixed features")

@@ -14,7 +14,7 @@ from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.predict import own_randomness
 from vcl_radial.price.sequences import check_one_head, one_task
 from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import planning
 from vcl_radial.tracks.methods import make_method
 
 FEATURES = "the body of naive after the first site"
@@ -117,7 +117,7 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
     from vcl_radial.tracks.retinopathy.training import Training, targets
 
     sites = prepare(spec.needed, data_dir)
-    (naive,) = catalogue.plan(spec.benchmark, ["naive"], [spec.seed], {})
+    (naive,) = planning.plan(spec.benchmark, ["naive"], [spec.seed], {})
     training = Training(naive.recipe, sites[0], spec.seed)
     while not training.finished:
         training.run_epoch()

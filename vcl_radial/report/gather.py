@@ -151,8 +151,8 @@ def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
     for path in sorted(of_runs - closed.keys()):
         try:
             yield _read(path)
-        except DataError as error:
-            yield error
+        except UserError as error:
+            yield DataError(str(error))
     for path in sorted(root for root, _, files in levels if evidence.FILE in files):
         try:
             with TemporaryDirectory() as to:
@@ -166,7 +166,8 @@ def _read(path: Path) -> FinishedRun:
     """What a run folder holds.
 
     Raises:
-        DataError: it holds no finished run, or what no run of this suite writes.
+        UserError: it holds no finished run, what no run of this suite writes, or what may not be
+            read.
     """
     fault = finished_fault(path, (SPEC, ENVIRONMENT))
     failed = fault == "not finished" and failure(path) is not None

@@ -19,7 +19,7 @@ import tomli_w
 from vcl_radial.errors import UserError
 from vcl_radial.report.files import write_files, write_page
 from vcl_radial.report.provenance import behind
-from vcl_radial.runs import catalogue
+from vcl_radial.runs import planning
 from vcl_radial.runs.folder import write_atomically
 from vcl_radial.runs.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs.track import AnyTrack
@@ -192,7 +192,7 @@ def _chosen_command(results: SweepResults, of_method: Sequence[Searched], path: 
     """
     benchmark, data = of_method[0].benchmark, results.track.spec.DATA
     try:
-        set_by_benchmark = catalogue.recipe_of(benchmark)
+        set_by_benchmark = planning.recipe_of(benchmark)
     except UserError:  # of the user's own, and elsewhere by now
         set_by_benchmark = {}
     left_out = {f"{data}.{key}" for key in results.track.search_keys}
@@ -249,7 +249,7 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
     settings: dict[str, Any] = {}
     own = _own(track, one)
     try:
-        for key, value in catalogue.recipe_of(one.benchmark).items():
+        for key, value in planning.recipe_of(one.benchmark).items():
             if run["recipe"].get(key) != value:
                 settings[key] = run["recipe"].get(key)
         # A checksum is filled in by the command itself.
@@ -265,7 +265,7 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
 def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
     """What the method's run would be without the sweep; None if the method is not found."""
     try:
-        own: dict[str, Any] = catalogue.plan(one.benchmark, [one.method], [0])[0].settings()
+        own: dict[str, Any] = planning.plan(one.benchmark, [one.method], [0])[0].settings()
     except UserError:
         return None
     return own

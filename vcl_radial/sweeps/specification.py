@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from vcl_radial.errors import UserError, nearest
-from vcl_radial.runs import catalogue, tracks
+from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.settings import Count, Positive, Settings, validated
 from vcl_radial.runs.spec import DEFAULT_TRACK, RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
@@ -311,7 +311,7 @@ def _runs(
     benchmark: str, method: str, seeds: Sequence[int], settings: Mapping[str, Any]
 ) -> list[RunSpec]:
     """The one place where a sweep makes runs, and none is ever scored on anything else."""
-    return catalogue.plan(benchmark, [method], seeds, {**settings, "evaluate_on": SCORED_ON})
+    return planning.plan(benchmark, [method], seeds, {**settings, "evaluate_on": SCORED_ON})
 
 
 def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:

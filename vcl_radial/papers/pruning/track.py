@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.papers.analysis import Setting
-from vcl_radial.runs import catalogue, environment
+from vcl_radial.runs import catalogue, environment, planning
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
@@ -127,7 +127,7 @@ def runs_of(
         UserError: a key is unknown or a value impossible.
     """
     paths = [_method(method) for method in methods]
-    return catalogue.plan(str(_HERE / f"{figure}.toml"), paths, seeds, settings)
+    return planning.plan(str(_HERE / f"{figure}.toml"), paths, seeds, settings)
 
 
 def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Result[Any]]:

@@ -1,0 +1,194 @@
+"""The runs of a command: methods x seeds on a benchmark, with all their settings, validated."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.runs.catalogue import (
+    Entry,
+    check_keys,
+    folder,
+    is_unicode,
+    load,
+    section,
+    track_of,
+)
+from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.track import AnyTrack
+
+
+def plan(
+    benchmark: str,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any] | None = None,
+    tuned: bool = False,
+) -> list[Any]:
+    """The runs of a command: methods x seeds on one benchmark, validated before any starts.
+
+    Keys of `settings` are those of a recipe (`options.key` for the method's own), those of the
+    track's data as `stream.key` or `data.key`, or `evaluate_on`. They come last; before them the
+    benchmark's own recipe, and with `tuned` what a search found for the method on this benchmark,
+    the table [tuned.BENCHMARK] of its TOML (`tuned_keys`).
+
+    Args:
+        benchmark: a name or a path.
+        methods: names or paths; where there are none, those of the benchmark, or of its track.
+        seeds: a run for each; a track may make several of one, as of several tables.
+        settings: keys and values in place of the TOMLs'.
+        tuned: see above.
+
+    Raises:
+        UserError: a name or key is unknown, a value impossible, two methods share a name, or a
+            method was not tuned on the benchmark.
+    """
+    bench = load("benchmark", benchmark)
+    track = track_of(bench)
+    table_of_data = track.spec.DATA
+    check_keys(bench, {"description", "track", "methods", table_of_data, "recipe", "evaluate_on"})
+    given = _by_table(settings or {}, table_of_data)
+    data = {**section(bench, table_of_data), **given[table_of_data]}
+    evaluate_on = given["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
+    entries = _methods(methods or _methods_of(bench, track), track)
+    beside = bench.path if benchmark.endswith(".toml") else None
+    runs: list[RunSpec] = []
+    for method in entries:
+        recipe = method.recipe
+        options = dict(section(method, "options"))
+        over: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
+        if tuned:
+            over.append((method, tuned_keys(method, bench.name)))
+        for entry, keys in over:
+            recipe |= section(entry, *keys)
+            options |= section(entry, *keys, "options")
+        recipe |= given["recipe"]
+        if options or given["options"]:
+            recipe["options"] = options | given["options"]
+        tables = {"benchmark": bench.name, "method": method.name, "evaluate_on": evaluate_on}
+        tables |= {table_of_data: data, "recipe": recipe}
+        for seed in seeds:
+            for variant in track.variants({**tables, "seed": seed}, beside):
+                runs.append(track.validated(_with_chosen(variant, method, track, given)))
+    return runs
+
+
+def _with_chosen(
+    tables: Mapping[str, Any], method: Entry, track: AnyTrack, given: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The tables of a run with what was chosen for its seed alone; a command's settings come last.
+
+    Raises:
+        UserError: a method that has such settings has none for this seed.
+    """
+    if "chosen" not in method.table:
+        return tables
+    key = track.chosen_key(tables)
+    if key not in section(method, "chosen"):
+        raise UserError(
+            f"{method.path}: has no settings for {key} (no table [chosen.{key!r}]); search for "
+            "them with a sweep of as many seeds"
+        )
+    recipe, chosen = tables["recipe"], section(method, "chosen", key)
+    options = {**recipe.get("options", {}), **chosen.get("options", {}), **given["options"]}
+    recipe = {**recipe, **chosen, **given["recipe"], **({"options": options} if options else {})}
+    return {**tables, "recipe": recipe}
+
+
+def _methods_of(bench: Entry, track: AnyTrack) -> list[str]:
+    """What a benchmark compares where no method is named; files are sought beside its own.
+
+    Raises:
+        UserError: it is no list of names.
+    """
+    methods = bench.table.get("methods", list(track.methods))
+    if not (isinstance(methods, list) and methods and all(isinstance(m, str) for m in methods)):
+        raise UserError(f"{bench.path}: methods = {methods!r}: give a list of names")
+    return [str(bench.path.parent / m) if m.endswith(".toml") else m for m in methods]
+
+
+def recipe_of(benchmark: str) -> dict[str, Any]:
+    """The keys of a recipe that a benchmark sets itself, whatever the method; without options."""
+    recipe = section(load("benchmark", benchmark), "recipe")
+    return {key: value for key, value in recipe.items() if key != "options"}
+
+
+def _methods(names: Sequence[str], track: AnyTrack) -> list[Entry]:
+    """The TOMLs of methods, each of them once.
+
+    Raises:
+        UserError: one is not there, or two share a name.
+    """
+    entries: dict[str, Entry] = {}
+    for name in names:
+        method = load("method", name, track.name)
+        other = entries.setdefault(method.name, method)
+        if other.path.resolve() != method.path.resolve():  # results are filed under the name
+            raise UserError(
+                f"{other.path} and {method.path}: two methods of one name; rename one of the files"
+            )
+    return list(entries.values())
+
+
+def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
+    """The keys of the table that holds what a search found for a method on a benchmark.
+
+    A file of the user's own that was tuned on nothing is taken as it stands: the table is empty.
+
+    Raises:
+        UserError: there is no such table.
+    """
+    tables = section(method, "tuned")
+    shipped = method.path.resolve().is_relative_to(folder("method").resolve())
+    if benchmark not in tables and (tables or shipped):
+        raise UserError(
+            f"{method.path}: was not tuned on {benchmark} (it has no table [tuned.{benchmark}]); "
+            "find its settings with `vcl-radial sweep`, or leave --tuned out"
+        )
+    return "tuned", benchmark
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """`key=value` of the command line; the value is TOML, or else a plain string.
+
+    Raises:
+        UserError: there is no `=`, what the shell passed on is not UTF-8, or the value is Python's
+            True or False, which as a string would be true both times.
+    """
+    key, equals, value = text.partition("=")
+    if not is_unicode(text):
+        raise UserError(f"--set {text!a}: is not valid UTF-8; write it in UTF-8")
+    if not equals or not key.strip():
+        raise UserError(f"--set {text!r}: write key=value, for example --set epochs=40")
+    try:
+        table = tomllib.loads(f"value = {value}")
+    except ValueError:
+        if value.strip() in ("True", "False"):
+            raise UserError(f"--set {text!r}: write true or false, as in TOML") from None
+        return key.strip(), value
+    # More than one key: the value holds a line break, which no TOML value on one line does.
+    return key.strip(), table["value"] if len(table) == 1 else value
+
+
+def _by_table(settings: Mapping[str, Any], table_of_data: str) -> dict[str, dict[str, Any]]:
+    """Settings of a command by the table that they are of; those of a recipe have no dot.
+
+    Raises:
+        UserError: a key is a whole table.
+    """
+    tables: dict[str, dict[str, Any]] = {
+        name: {} for name in (table_of_data, "options", "recipe", "run")
+    }
+    for key, value in settings.items():
+        table, dot, inner = key.partition(".")
+        if dot and table in (table_of_data, "options"):
+            tables[table][inner] = value
+        elif key == "evaluate_on":
+            tables["run"][key] = value
+        elif key in ("options", table_of_data):
+            raise UserError(f"--set {key}: is a table; name one key of it, --set {key}.KEY=VALUE")
+        else:
+            tables["recipe"][key] = value
+    return tables
