@@ -69,6 +69,17 @@ def test_noise_of_labels_is_for_labels_with_noise():
     assert "likelihood" not in recipe().model_dump()
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "families"),
+    [("rank", 3, "'low-rank' or 'radial-low-rank'"), ("prior_length", 0.4, "'rdp'")],
+)
+def test_keys_of_a_posterior_are_for_it_alone(key, value, families):
+    with pytest.raises(ValueError, match=f"{key} is for posterior = {families} only"):
+        recipe(posterior="radial", **{key: value})
+    for posterior in [*families.replace("'", "").split(" or "), "own:Family"]:
+        assert getattr(recipe(posterior=posterior, **{key: value}), key) == value
+
+
 def test_a_posterior_is_carried_from_task_to_task_and_what_learns_all_at_once_carries_nothing():
     two = StreamSettings(dataset="digits", tasks=2)
     run = finished(two, recipe(), 0)

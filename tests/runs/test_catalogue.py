@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.catalogue import load
-from vcl_radial.runs.planning import parse_setting, plan
+from vcl_radial.runs.planning import parse_setting, parse_settings, plan
 from vcl_radial.tracks.continual.specification import Run
 
 DIGITS = "split-digits-multi-head"
@@ -138,6 +138,12 @@ def test_two_methods_of_one_name_are_refused_because_their_results_would_mix(tmp
 )
 def test_a_setting_is_a_toml_value_or_else_a_plain_string(text, key, value):
     assert parse_setting(text) == (key, value)
+
+
+def test_two_values_of_one_key_are_refused():
+    assert parse_settings(["epochs=1", "kl_weight=2"]) == {"epochs": 1, "kl_weight": 2}
+    with pytest.raises(UserError, match="--set epochs: has two values, 1 and 2; give one"):
+        parse_settings(["epochs=1", "epochs=2"])
 
 
 @pytest.mark.parametrize("value", ["True", "False", " False"])

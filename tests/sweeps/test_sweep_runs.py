@@ -114,10 +114,16 @@ from vcl_radial.errors import UserError
 from vcl_radial.strategies.naive import Naive
 
 class Picky(Naive):
-    def __init__(self, *, picky=False, **settings):
-        if picky:
+    def __init__(self, *, picky="", **settings):
+        if picky == "at once":
             raise UserError("it is too picky")
         super().__init__(**settings)
+        self.picky = picky
+
+    def train(self, *args, **settings):
+        if self.picky:
+            raise UserError("it is too picky")
+        return super().train(*args, **settings)
 """
 
 
@@ -125,7 +131,7 @@ def test_trials_that_diverge_or_cannot_be_carried_out_are_rows_with_the_reason(
     tmp_path: Path, user_module
 ) -> None:
     user_module("picky", PICKY)
-    search = {"learning_rate": [1e-3, 1e30], "options.picky": [False, True]}
+    search = {"learning_rate": [1e-3, 1e30], "options.picky": ["", "later"]}
     changes = {"fixed__strategy": "picky:Picky", "search": search}
     (study,) = swept(tmp_path, kind="grid", trials=None, **changes)
     table = pd.read_csv(tmp_path / "tiny" / "trials.csv")
@@ -134,6 +140,16 @@ def test_trials_that_diverge_or_cannot_be_carried_out_are_rows_with_the_reason(
     assert "of task 1" in table.words[2] or "not numbers" in table.words[2]
     assert list(table.score.isna()) == [False, True, True, True]
     assert study.best() == 0
+
+
+def test_an_option_that_a_method_cannot_have_is_refused_before_any_trial(
+    tmp_path: Path, user_module
+) -> None:
+    user_module("picky", PICKY)
+    search = {"options.picky": ["", "at once"]}
+    with pytest.raises(UserError, match="naive: it is too picky"):
+        swept(tmp_path, kind="grid", trials=None, fixed__strategy="picky:Picky", search=search)
+    assert not list(tmp_path.glob("**/trials.csv"))
 
 
 def test_a_value_that_no_run_could_have_is_refused_before_any_trial(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ def add(commands: Commands) -> None:
 def _check(options: argparse.Namespace) -> int:
     from vcl_radial.conformance import recipe_for
     from vcl_radial.quiet import quiet
-    from vcl_radial.runs.planning import parse_setting
+    from vcl_radial.runs.planning import parse_settings
     from vcl_radial.tracks.continual.preflight import check_recipe
 
-    recipe = recipe_for(options.method, dict(parse_setting(text) for text in options.settings))
+    recipe = recipe_for(options.method, parse_settings(options.settings))
     check_recipe(recipe)
     with quiet():
         import torch

@@ -92,9 +92,9 @@ def _papers(options: argparse.Namespace) -> int:
     if options.list or not options.names:
         return _list()
     from vcl_radial.papers.catalogue import check_options
-    from vcl_radial.runs.planning import parse_setting
+    from vcl_radial.runs.planning import parse_settings
 
-    settings = dict(parse_setting(text) for text in options.settings)
+    settings = parse_settings(options.settings)
     names = list(dict.fromkeys(name for _, names in options.names for name in names))
     check_options(names, options.methods, list(settings))
 

@@ -45,9 +45,9 @@ def add(commands: Commands) -> None:
 
 def _price(options: argparse.Namespace) -> int:
     from vcl_radial.price.sequences import BENCHMARKS, plan
-    from vcl_radial.runs.planning import parse_setting
+    from vcl_radial.runs.planning import parse_settings
 
-    settings = dict(parse_setting(text) for text in options.settings)
+    settings = parse_settings(options.settings)
     names = list(dict.fromkeys(options.benchmarks)) or list(BENCHMARKS)
     planned = plan(names, range(options.seeds), settings)
 

@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
         in_workers = start_server("cpu", *track.worker_modules)
     from vcl_radial.runs.folder import check_output
 
-    settings = dict(planning.parse_setting(text) for text in options.settings)
+    settings = planning.parse_settings(options.settings)
     seeds = options.seeds
     runs = planning.plan(options.benchmark, options.methods, seeds, settings, options.tuned)
     check_options(track, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vcl_radial.errors import UserError
@@ -148,6 +148,22 @@ def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
             "find its settings with `vcl-radial sweep`, or leave --tuned out"
         )
     return "tuned", benchmark
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
+    """The settings of a command line, each `key=value`.
+
+    Raises:
+        UserError: one is not, or two are of one key.
+    """
+    settings: dict[str, Any] = {}
+    for text in texts:
+        key, value = parse_setting(text)
+        if key in settings:
+            both = f"{settings[key]!r} and {value!r}"
+            raise UserError(f"--set {key}: has two values, {both}; give one")
+        settings[key] = value
+    return settings
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

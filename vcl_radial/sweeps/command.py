@@ -55,10 +55,10 @@ def sweep(
     plans = [plan.at(place.data_dir) for plan in plans]
     folder = SweepFolder(place.out / plans[0].name)
     with folder.locked():
-        # Once before all runs: one message for all.
-        # The search may give options that the recipe lacks: of a whole configuration.
-        firsts = [plan.run(plan.space.examples()[0], plan.base.seed) for plan in plans]
-        track.check_data(firsts, place.data_dir)
+        # Once before all runs: one message for all. An option is checked where a method is made.
+        examples = [(plan, parameters) for plan in plans for parameters in plan.space.examples()]
+        runs = [plan.run(parameters, plan.base.seed) for plan, parameters in examples]
+        track.check_data(runs, place.data_dir)
         owner = folder.claim(plans)
         with opened(storage) as database:
             studies = [Study(plan, database, owner) for plan in plans]

@@ -11,8 +11,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from vcl_radial.report.figures.drawing import legend
 from vcl_radial.report.figures.style import (
@@ -85,9 +95,7 @@ def cost_against_score(searched: Sequence[Searched], words: str, direction: Dire
                 bests = (np.maximum if direction == "maximize" else np.minimum).accumulate(y)
                 axes.step(x, bests, where="post", color=style.colour, linewidth=1.2, zorder=1)
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(_PLAIN)
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        _plain_log_ticks(axes.xaxis, *axes.get_xlim())
         axes.set_xlabel("seconds of a run, training and evaluation")
         axes.set_ylabel(words)
         axes.grid(color=FAINT, linewidth=0.4)
@@ -118,11 +126,31 @@ def parallel(
         assert figure is not None
         figure.set_size_inches(1.6 + 1.1 * len(keys), 3.4)
         axes.set_title("")
-        for axis in figure.axes:
-            if axis.get_yscale() == "log":
-                axis.yaxis.set_major_formatter(_PLAIN)
+        for shown in figure.axes:
+            if shown.get_yscale() == "log":
+                _plain_log_ticks(shown.yaxis, *sorted(shown.get_ylim()))
+            for lines in shown.collections:
+                if isinstance(lines, LineCollection):
+                    lines.set_cmap(_visible(lines.get_cmap()))
         pyplot.close(figure)
     return figure
+
+
+def _plain_log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Ticks with plain numbers on a logarithmic axis, also where it is less than a decade."""
+    rounds = [n * 10.0**e for e in range(-40, 40) for n in (1, 2, 5)]
+    few = sum(low <= value <= high for value in rounds) < 2
+    subs = (1.0,) if high > 100 * low else (1.0, 2.0, 5.0)
+    axis.set_major_locator(MaxNLocator(4) if few else LogLocator(subs=subs))
+    axis.set_major_formatter(_PLAIN)
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _visible(colours: Colormap) -> Colormap:
+    """Without the end that is white on white."""
+    white_first = sum(colours(0.0)[:3]) > sum(colours(1.0)[:3])
+    ends = (0.25, 1.0) if white_first else (0.0, 0.75)
+    return ListedColormap(colours(np.linspace(*ends, 256)))
 
 
 def along_numbers(one: Searched, words: str) -> Figure:

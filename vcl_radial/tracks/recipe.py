@@ -76,6 +76,15 @@ class RecipeSettings(Settings):
     unserved: ClassVar[dict[str, str]] = {}
     """What the track's training does without: the names of `Method` that none may override."""
 
+    @model_validator(mode="after")
+    def _keys_are_of_the_posterior(self) -> RecipeSettings:
+        for key, families in (("rank", CORRELATED), ("prior_length", ("rdp",))):
+            changed = getattr(self, key) != type(self).model_fields[key].default
+            if changed and self.posterior not in families and not outside.is_named(self.posterior):
+                names = " or ".join(repr(family) for family in families)
+                raise ValueError(f"{key} is for posterior = {names} only: set that, or leave it")
+        return self
+
     @property
     def later_keys(self) -> dict[str, Any]:
         """Keys that earlier versions had not, with the values that their results stand for."""
