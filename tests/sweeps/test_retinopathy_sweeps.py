@@ -201,7 +201,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
             {"benchmark": ["split-digits-multi-head", "retinopathy-synthetic"]},
             r"head \(continual\) and retinopathy-synthetic \(retinopathy\) cannot be in one",
         ),
-        ({"objective": "average_accuracy"}, "'average_accuracy'; the nearest known one is 'valid"),
+        ({"objective": "average_accuracy"}, "'average_accuracy'; the nearest is 'valid"),
         ({"search": {"data.sizes": [8, 16]}}, "unknown key 'data.sizes'"),
         ({"fixed": {"data": {"validation": 0.0}}}, "needs data.validation above 0"),
     ],

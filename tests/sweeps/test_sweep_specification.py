@@ -29,18 +29,24 @@ def refused(**changes) -> str:
         ({"benchmark": 5}, "benchmark = 5"),
         ({"benchmark": [DIGITS, 5]}, "benchmark[1] = 5"),
         ({"benchmark": "nowhere.toml"}, "nowhere.toml: there is no such file"),
-        ({"objective": "avg_accuracy"}, "the nearest known one is 'average_accuracy'"),
+        ({"objective": "avg_accuracy"}, "'average_accuracy' (there are average_accuracy,"),
         ({"search__epoch": [1]}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
         ({"fixed__epoch": 1}, "unknown key 'epoch'"),
         ({"search": {}}, "[search] is empty; name the keys to be searched"),
         ({"search__epochs": 3}, "a key with one value goes under [fixed]"),
-        ({"search__grouping": []}, "search.grouping.choices"),
-        ({"search__grouping": ["unit", "unit"]}, "'unit' is there twice"),
+        ({"search__grouping": []}, "search.grouping.choices = []: give at least 1"),
+        ({"search__grouping": ["unit", "unit"]}, "search.grouping: the choice 'unit' is there tw"),
         ({"search__grouping": ["unit", "units"]}, "grouping = 'units'"),
-        ({"search__kl_weight": {"low": 1.0, "hihg": 2.0}}, "the nearest known one is 'high'"),
+        (
+            {"search__kl_weight": {"low": 1.0, "hihg": 2.0}},
+            "nearest known one is 'search.kl_weight.high'",
+        ),
         ({"search__kl_weight": {"low": 1.0}}, "the key 'search.kl_weight.high' is missing"),
-        ({"search__kl_weight": {"low": 2.0, "high": 1.0}}, "must be less than high"),
-        ({"search__kl_weight": {"low": 0.0, "high": 1.0, "log": True}}, "above 0 where log"),
+        ({"search__kl_weight": {"low": 2.0, "high": 1.0}}, "search.kl_weight: low = 2.0 must"),
+        (
+            {"search__kl_weight": {"low": 0.0, "high": 1.0, "log": True}},
+            "search.kl_weight: low = 0.0 must be above 0 where log",
+        ),
         ({"search__kl_weight": {"low": -1.0, "high": 1.0}}, "kl_weight = -1.0"),
         (
             {"search__kl_weight": {"low": 1e-4, "high": math.nan}},
@@ -56,7 +62,7 @@ def refused(**changes) -> str:
         ({"trials": 0}, "trials = 0"),
         ({"hours": -1.0}, "hours = -1.0"),
         ({"seeds": 0}, "seeds = 0"),
-        ({"pruning": {"quantil": 0.3}}, "'pruning.quantil'; the nearest known one is 'quantile'"),
+        ({"pruning": {"quantil": 0.3}}, "nearest known one is 'pruning.quantile'"),
         ({"method": ["naive", "naive"]}, "is there twice"),
         ({"fixed__stream": {"validation": 0.0}}, "needs stream.validation above 0"),
         (
@@ -80,7 +86,7 @@ def refused(**changes) -> str:
             {"per_seed": True, "search__stream.tasks": [2, 5]},
             "search.stream.tasks: per seed, keys of the recipe are chosen alone",
         ),
-        ({"fixed__stream": {"task": 2}}, "the nearest known one is 'tasks'"),
+        ({"fixed__stream": {"task": 2}}, "the nearest known one is 'stream.tasks'"),
     ],
 )
 def test_a_mistake_gets_one_line_that_names_the_file_and_the_key(changes, words) -> None:

@@ -48,11 +48,11 @@ def validated(model: type[Model], table: Mapping[str, Any], where: str, prefix: 
     try:
         return model.model_validate(dict(table))
     except ValidationError as error:
-        raise UserError(f"{where}: {fault_in_words(error, model, table, prefix)}") from None
+        raise UserError(f"{where}: {_fault_in_words(error, model, table, prefix)}") from None
 
 
-def fault_in_words(
-    error: ValidationError, model: type[BaseModel], table: Mapping[str, Any], prefix: str = ""
+def _fault_in_words(
+    error: ValidationError, model: type[BaseModel], table: Mapping[str, Any], prefix: str
 ) -> str:
     """The first fault of a table in one line: the key, and the nearest known one or the reason."""
     # A misspelt key is the reason why another one is missing.
@@ -60,21 +60,28 @@ def fault_in_words(
     missing = fault["type"] == "missing"
     parts = fault["loc"] if missing else _in_table(fault["loc"], table)
     names = [part for part in parts if isinstance(part, str)]
-    key = prefix + ".".join(part for part in names if part != UNNAMED_TABLE)
+    key = (prefix + _written(names)).rstrip(".")
     key += "".join(f"[{part}]" for part in parts if isinstance(part, int))
-    key = key or prefix.rstrip(".") or "spec"
+    key = key or "spec"
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, names[:-1], table)
-        near = known[nearest(names[-1], known)]
-        return f"unknown key {key!r}; the nearest known one is {near!r}"
+        of_table = [*names[:-1], known[nearest(names[-1], known)]]
+        return f"unknown key {key!r}; the nearest known one is {prefix + _written(of_table)!r}"
     if missing:
         return f"the key {key!r} is missing"
     message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "too_short":
+        message = f"give at least {fault['ctx']['min_length']}"
     message = message[0].lower() + message[1:]
-    if not parts and not prefix:
-        return message
-    # A fault of a whole table, of keys that do not go together, says itself which they are.
-    return message if isinstance(fault["input"], dict) else f"{key} = {fault['input']!r}: {message}"
+    if fault["type"] == "value_error" and isinstance(fault["input"], dict):
+        # Keys that do not go together: the message says which, and not of which inner table.
+        return f"{key}: {message}" if prefix else message
+    return f"{key} = {fault['input']!r}: {message}" if parts or prefix else message
+
+
+def _written(names: Iterable[str]) -> str:
+    """A key with the tables that it is in, as a user writes it."""
+    return ".".join(name for name in names if name != UNNAMED_TABLE)
 
 
 def _in_table(location: tuple[int | str, ...], table: Any) -> list[int | str]:

@@ -315,8 +315,9 @@ def _runs(
 def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:
     if sweep.objective not in track.objectives:
         raise UserError(
-            f"{path}: unknown objective {sweep.objective!r}; the nearest known one is "
-            f"{nearest(sweep.objective, track.objectives)!r}"
+            f"{path}: unknown objective {sweep.objective!r}; the nearest is "
+            f"{nearest(sweep.objective, track.objectives)!r} (there are "
+            f"{', '.join(track.objectives)})"
         )
     if sweep.pruning is not None and not track.has_scores_between:
         raise UserError(
