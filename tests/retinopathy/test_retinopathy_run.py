@@ -125,7 +125,7 @@ def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
 MISTAKES = [
     (
         (SYNTHETIC, ["radial-vcl"], {"data.sizes": 3}),
-        "unknown key 'data.sizes'; .*'size'",
+        "unknown key 'data.sizes'; .*'data.size'",
     ),
     (
         (SYNTHETIC, ["radial-vcl"], {"truncation": 1.0}),

@@ -207,6 +207,7 @@ def test_any_text_after_set_gives_a_spec_or_one_line(text):
         ("[stream]\ndataset = 'digits'\n[recipes]\n", "unknown key 'recipes'.*nearest.*'recipe'"),
         ("[stream]\ndataset = 'digits'\ntask = 5\n", "unknown key 'stream.task'.*'stream.tasks'"),
         ("[stream]\ndataset = 'digits'\n[recipe]\nepoch = 5\n", "unknown key 'epoch'.*'epochs'"),
+        ("kind = 1\n[stream]\ndataset = 'digits'\n", r"'kind' is a .*write it below \[stream\]"),
         ("[stream]\nheads = 'multi'\n", "'stream.dataset' is missing"),
         ("[stream]\ndataset = 'digits'\ntasks.a = 5\n", "stream.tasks = {'a': 5}: input should"),
         ("stream = 5\n", r"'stream' must be a table, \[stream\]"),

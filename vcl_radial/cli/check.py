@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
         "method",
         metavar="PACKAGE.MODULE:CLASS|FILE|NAME",
         help="a class of your own (a method or a posterior), a .toml file, or the name of a "
-        "method that `list` prints",
+        "method that `list` prints of the track continual",
     )
     add_settings(parser, "set keys of the recipe (posterior=none, options.strength=3)")
     parser.set_defaults(command=_check)

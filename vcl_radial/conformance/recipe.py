@@ -13,6 +13,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods import registry
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.settings import validated
+from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.source import Absent, NotReadable, find_class, lineage
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.specification import Run
@@ -42,6 +43,7 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     elif outside.is_named(target) or target in registry.names():
         recipe = {"strategy": target}
     else:
+        catalogue.check_name(target, "method", DEFAULT_TRACK, "a check")
         known = sorted({*recipes, *registry.names()})
         nearest = get_close_matches(target, known, 1, cutoff=0.0)[0]
         raise UserError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from vcl_radial.errors import UserError, nearest
 from vcl_radial.installed import Offer, offer, offers
 from vcl_radial.runs import tracks
 from vcl_radial.runs.kinds import Kind, check_kind, kind_of
+from vcl_radial.runs.settings import UNNAMED_TABLE, UnknownKey
 from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.track import AnyTrack
 
@@ -148,8 +149,35 @@ def _keys_of_others(track: str) -> Collection[str]:
 
 def _recipe_keys(track: str) -> Collection[str]:
     """The keys of a track's recipes."""
-    recipe = tracks.find(track).spec.model_fields["recipe"].annotation
-    return getattr(recipe, "model_fields", {}).keys()
+    return keys_of(tracks.find(track))[UNNAMED_TABLE]
+
+
+def keys_of(track: AnyTrack) -> dict[str, Collection[str]]:
+    """The keys of a track's two tables, by the name of the table."""
+    fields = track.spec.model_fields
+    models = {name: fields[name].annotation for name in (track.spec.DATA, UNNAMED_TABLE)}
+    return {name: getattr(model, "model_fields", {}).keys() for name, model in models.items()}
+
+
+def of_other_tracks(error: UnknownKey, track: AnyTrack) -> UserError:
+    """What to say of a key that a track does not know: that other tracks do, if so."""
+    knowing = []
+    for name in tracks.names():
+        for table, keys in keys_of(tracks.find(name)).items():
+            prefix = "" if table == UNNAMED_TABLE else f"{table}."
+            if error.key in {f"{prefix}{key}" for key in keys}:
+                knowing.append(name)
+    if not knowing:
+        return error
+    return UserError(
+        f"{error.where}: {error.key!r} is a key of {_tracks(knowing)}, and this benchmark is one "
+        f"of {track.name}; leave it out"
+    )
+
+
+def _tracks(names: Sequence[str]) -> str:
+    """Names of tracks in words."""
+    return f"the track{'s' if len(names) > 1 else ''} {' and '.join(names)}"
 
 
 def _path(kind: Kind, name: str, track: str) -> Path:
@@ -173,13 +201,34 @@ def _path(kind: Kind, name: str, track: str) -> Path:
             f"{name!r} is a strategy{whose} without a recipe: write one with strategy = {name!r}, "
             "and give the path of the .toml file"
         )
-    check_kind(name, kind, next((k for k in _FOLDERS if name in names(k)), None))
+    check_name(name, kind, track)
     known = [*names(kind, track), *(other.name for other in offered_names if other.recipe)]
     if elsewhere and track != DEFAULT_TRACK:
         known += names(kind)
     of_track = f" of {track}" if kind == "method" and track != DEFAULT_TRACK else ""
     near = f"the nearest is {nearest(name, known)!r} (see `vcl-radial list`, or " if known else "("
     raise UserError(f"unknown {kind}{of_track} {name!r}; {near}give the path of a .toml file)")
+
+
+def check_name(name: str, kind: Kind, track: str, taker: str = "this benchmark") -> None:
+    """See that a name that is none of a kind is not shipped as something else.
+
+    Args:
+        name: which.
+        kind: what is wanted.
+        track: of a method.
+        taker: of a method: what takes it.
+
+    Raises:
+        UserError: it is the name of another kind, or of a method of other tracks.
+    """
+    of_tracks = {k: [t for t in tracks.names() if name in names(k, t)] for k in _FOLDERS}
+    check_kind(name, kind, next((k for k in _FOLDERS if of_tracks[k]), None))
+    if of_others := of_tracks["method"]:
+        raise UserError(
+            f"{name!r} is a method of {_tracks(of_others)}, and {taker} takes those of "
+            f"{track} (see `vcl-radial list`)"
+        )
 
 
 def is_unicode(text: str) -> bool:
@@ -204,13 +253,22 @@ def track_of(benchmark: Entry) -> AnyTrack:
         raise UserError(f"{benchmark.path}: {error}") from None
 
 
-def check_keys(entry: Entry, known: Collection[str]) -> None:
+def check_keys(entry: Entry, known: Collection[str], inner: Mapping[str, Collection[str]]) -> None:
     """See that a TOML has known keys only.
+
+    Args:
+        entry: the TOML.
+        known: keys at its top.
+        inner: those of its tables, by the table's name.
 
     Raises:
         UserError: it has another one.
     """
     for key in sorted(entry.table.keys() - set(known)):
+        if tables := [f"[{name}]" for name, keys in inner.items() if key in keys]:
+            raise UserError(
+                f"{entry.path}: {key!r} is a key of a table: write it below {' or '.join(tables)}"
+            )
         raise UserError(
             f"{entry.path}: unknown key {key!r}; the nearest known one is {nearest(key, known)!r}"
         )

@@ -10,9 +10,9 @@ from vcl_radial.errors import UserError
 Kind = Literal["benchmark", "method", "sweep"]
 
 _MENDS: Mapping[tuple[Kind, Kind], str] = {
-    ("benchmark", "method"): "is a recipe: give it with --method",
+    ("benchmark", "method"): "is a recipe, not a benchmark: vcl-radial run BENCHMARK --method {}",
     ("benchmark", "sweep"): "is a sweep: vcl-radial sweep {}",
-    ("method", "benchmark"): "is a benchmark, not a method: put it first, before all options",
+    ("method", "benchmark"): "is a benchmark, not a method: vcl-radial run {} --method NAME",
     ("method", "sweep"): "is a sweep, not a method: vcl-radial sweep {}",
     ("sweep", "benchmark"): "is a benchmark, not a sweep: vcl-radial run {}",
     ("sweep", "method"): "is a recipe, not a sweep: vcl-radial run BENCHMARK --method {}",

@@ -12,10 +12,13 @@ from vcl_radial.runs.catalogue import (
     check_keys,
     folder,
     is_unicode,
+    keys_of,
     load,
+    of_other_tracks,
     section,
     track_of,
 )
+from vcl_radial.runs.settings import UnknownKey
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
 
@@ -48,7 +51,8 @@ def plan(
     bench = load("benchmark", benchmark)
     track = track_of(bench)
     table_of_data = track.spec.DATA
-    check_keys(bench, {"description", "track", "methods", table_of_data, "recipe", "evaluate_on"})
+    of_file = {"description", "track", "methods", table_of_data, "recipe", "evaluate_on"}
+    check_keys(bench, of_file, keys_of(track))
     given = _by_table(settings or {}, table_of_data)
     data = {**section(bench, table_of_data), **given[table_of_data]}
     evaluate_on = given["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
@@ -71,7 +75,11 @@ def plan(
         tables |= {table_of_data: data, "recipe": recipe}
         for seed in seeds:
             for variant in track.variants({**tables, "seed": seed}, beside):
-                runs.append(track.validated(_with_chosen(variant, method, track, given)))
+                of_run = _with_chosen(variant, method, track, given)
+                try:
+                    runs.append(track.validated(of_run))
+                except UnknownKey as error:
+                    raise of_other_tracks(error, track) from None
     return runs
 
 

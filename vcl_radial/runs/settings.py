@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vcl_radial.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -22,6 +25,23 @@ class Settings(BaseModel):
     """A table with known keys and strict types only."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class UnknownKey(UserError):
+    """A table has a key that its model does not know.
+
+    Attributes:
+        where: of the table, as `validated` was told.
+        key: as the user writes it.
+        near: the nearest known one.
+    """
+
+    def __init__(self, where: str, key: str, near: str) -> None:
+        super().__init__(where, key, near)
+        self.where, self.key, self.near = where, key, near
+
+    def __str__(self) -> str:
+        return f"{self.where}: unknown key {self.key!r}; the nearest known one is {self.near!r}"
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,15 +68,15 @@ def validated(model: type[Model], table: Mapping[str, Any], where: str, prefix: 
     try:
         return model.model_validate(dict(table))
     except ValidationError as error:
-        raise UserError(f"{where}: {_fault_in_words(error, model, table, prefix)}") from None
+        # A misspelt key is the reason why another one is missing.
+        fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+        raise _in_words(fault, model, table, where, prefix) from None
 
 
-def _fault_in_words(
-    error: ValidationError, model: type[BaseModel], table: Mapping[str, Any], prefix: str
-) -> str:
-    """The first fault of a table in one line: the key, and the nearest known one or the reason."""
-    # A misspelt key is the reason why another one is missing.
-    fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+def _in_words(
+    fault: ErrorDetails, model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str
+) -> UserError:
+    """A fault in one line: the key, and the nearest known one or the reason."""
     missing = fault["type"] == "missing"
     parts = fault["loc"] if missing else _in_table(fault["loc"], table)
     names = [part for part in parts if isinstance(part, str)]
@@ -66,17 +86,19 @@ def _fault_in_words(
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, names[:-1], table)
         of_table = [*names[:-1], known[nearest(names[-1], known)]]
-        return f"unknown key {key!r}; the nearest known one is {prefix + _written(of_table)!r}"
+        return UnknownKey(where, key, prefix + _written(of_table))
     if missing:
-        return f"the key {key!r} is missing"
+        return UserError(f"{where}: the key {key!r} is missing")
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "too_short":
         message = f"give at least {fault['ctx']['min_length']}"
     message = message[0].lower() + message[1:]
     if fault["type"] == "value_error" and isinstance(fault["input"], dict):
         # Keys that do not go together: the message says which, and not of which inner table.
-        return f"{key}: {message}" if prefix else message
-    return f"{key} = {fault['input']!r}: {message}" if parts or prefix else message
+        message = f"{key}: {message}" if prefix else message
+    elif parts or prefix:
+        message = f"{key} = {fault['input']!r}: {message}"
+    return UserError(f"{where}: {message}")
 
 
 def _written(names: Iterable[str]) -> str:

@@ -285,6 +285,17 @@ def check_methods(runs: Sequence[Any], likelihood: str) -> None:
             raise UserError(f"{run.method}: {error}") from None
 
 
+class EpochRecipe(Settings):
+    """What recipes say in tracks that count epochs, not steps of the optimiser."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_steps(cls, table: Any) -> Any:
+        if isinstance(table, dict) and "steps" in table:
+            raise ValueError("steps: this track counts epochs; set epochs")
+        return table
+
+
 class StepRecipe(Settings):
     """What recipes say in tracks that count steps of the optimiser, not epochs.
 

@@ -17,7 +17,7 @@ from pydantic import (
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
 from vcl_radial.runs.settings import Count, Positive, Settings
-from vcl_radial.tracks.recipe import RecipeSettings, one_of
+from vcl_radial.tracks.recipe import EpochRecipe, RecipeSettings, one_of
 
 IMAGE_FOLDER = "image-folder"
 
@@ -100,7 +100,7 @@ class StreamSettings(Settings):
         return self.heads == "multi"
 
 
-class Recipe(RecipeSettings):
+class Recipe(EpochRecipe, RecipeSettings):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`.
 
     Attributes:

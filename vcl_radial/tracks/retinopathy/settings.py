@@ -11,7 +11,7 @@ from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.settings import Count, Positive, Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, one_of
+from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, one_of
 
 NETWORKS = ("resnet", "vgg", "convnet")
 """Networks that come with the suite."""
@@ -101,7 +101,7 @@ class DataSettings(Settings):
         return [self.dataset, *self.then, *self.shifted]
 
 
-class Recipe(MethodRecipe):
+class Recipe(EpochRecipe, MethodRecipe):
     """How a method trains and predicts.
 
     Attributes:
