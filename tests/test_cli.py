@@ -249,6 +249,7 @@ AT_ONCE = [
     ),
     (["papers", "--method", "rdp", "pruning-lenet"], "put the figure before it"),
     (["report", "nowhere"], "nowhere: there is no such folder"),
+    (["report", "broken.toml"], "broken.toml: is a file; give the folder of runs"),
     (["report", "."], "holds no finished run; give a folder that was given to --out"),
     (["check", DIGITS], f"is a benchmark, not a method: vcl-radial run {DIGITS} --method NAME"),
     (

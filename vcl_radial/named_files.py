@@ -93,16 +93,19 @@ def table_header(path: Path) -> tuple[list[str], str]:
     Raises:
         DataError: the file is missing, damaged, or no text in UTF-8.
     """
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; set data.table to a CSV file")
     open_text = gzip.open if path.suffix == ".gz" else open
     try:
         with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
             line = file.readline()
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; set table to a CSV file") from None
+        raise DataError(f"{path}: there is no such file; set data.table to a CSV file") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise DataError(
-            f"{path}: is no CSV file in UTF-8 ({reason}); save it as one, or set table to another"
+            f"{path}: is no CSV file in UTF-8 ({reason}); save it as one, or set data.table to "
+            "another"
         ) from None
     separator = max(",;\t", key=line.count)
     return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])], separator
@@ -118,7 +121,9 @@ def check_table(path: Path, target: str) -> None:
     """
     columns, _ = table_header(path)
     if not any(columns):
-        raise DataError(f"{path}: is empty; set table to a CSV file whose first row names columns")
+        raise DataError(
+            f"{path}: is empty; set data.table to a CSV file whose first row names columns"
+        )
     if "" in columns:
         raise DataError(
             f"{path}: column {columns.index('') + 1} has no name; name it if it is an input, else "

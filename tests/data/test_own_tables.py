@@ -144,7 +144,7 @@ def a_row_cut_off(rows):
         (a_cell_too_many, "row 8 has 4 fields, and the header 3: delete what is too much, or"),
         (a_cell_too_many_at_once, "row 2 has 4 fields, and the header 3"),
         (a_row_cut_off, "row 31, column 'price' is missing"),
-        (list.clear, "is empty; set table to a CSV file whose first row names columns"),
+        (list.clear, "is empty; set data.table to a CSV file whose first row names columns"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_one_line_that_names_the_cell(tmp_path, change, words):
@@ -161,7 +161,7 @@ def test_what_is_wrong_with_a_table_is_one_line_that_names_the_cell(tmp_path, ch
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "there is no such file; set table to a CSV file"),
+        (None, "there is no such file; set data.table to a CSV file"),
         (b"\x89PNG\r\n\x1a\n\xff\xfe", "is no CSV file in UTF-8"),
         (b"age,price\n" + b"1,2\n" * 30 + b'"3,4\n', "damaged, or no table of text"),
         (
@@ -176,7 +176,7 @@ def test_what_is_no_csv_file_is_refused(tmp_path, content, words):
         path.write_bytes(content)
     with pytest.raises(DataError, match=words):
         load_table(path, "price")
-    with pytest.raises(DataError, match="Is a directory"):
+    with pytest.raises(DataError, match=r"is a folder; set data\.table to a CSV file"):
         load_table(tmp_path, "price")
 
 

@@ -111,6 +111,11 @@ def test_a_page_says_what_its_runs_and_records_say_of_a_claim(tmp_path: Path):
         ("{{ csv('runs.csv').where(method='ewc').count() }}", "no row has method = ewc"),
         ("{{ csv('runs.csv').mean('method') }}", "method holds no numbers"),
         ("{{ csv('runs.csv').difference('auc', 'radial', 'gaussian') }}", "seed is there twice"),
+        ("{{ csv('runs.csv').foo }}", "Rows has no 'foo'; it has by_mean, count, "),
+        (
+            "{{ csv('runs.csv').where(part='test').difference('auc', 'radial', 'gaussian').q }}",
+            "Difference has no 'q'; it has above, digits, mean, p, ",
+        ),
         ("{{ unknown }}", "'unknown' is undefined"),
         ("{% for x in %}", "Expected an expression"),
         ("{{ csv('runs.csv').table.__class__.__base__.__subclasses__() }}", "unsafe"),
@@ -129,3 +134,10 @@ def test_what_the_files_do_not_hold_is_named_with_the_line(template, capsys, lin
 def test_a_folder_without_templates_says_what_one_is_named(tmp_path: Path):
     with pytest.raises(UserError, match="holds no template"):
         pages.templates(tmp_path)
+
+
+def test_a_path_that_is_no_template_or_not_there_says_so(tmp_path: Path):
+    (tmp_path / "x.csv").write_text(CSV)
+    for name, words in (("x.csv", "is no template"), ("nope", "there is no such file or folder")):
+        with pytest.raises(UserError, match=f"{name}: {words}; name a folder, or a template as"):
+            pages.templates(tmp_path / name)

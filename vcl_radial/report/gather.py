@@ -39,7 +39,10 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
         UserError: the folder is not there or holds no finished run.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder")
+        there = (
+            "is a file; give the folder of runs" if folder.exists() else "there is no such folder"
+        )
+        raise UserError(f"{folder}: {there}")
     runs: list[FinishedRun] = []
     passed_over: list[str] = []
     first: dict[str, FinishedRun] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.seeds import holm, sign_test
-from vcl_radial.report.rows import Rows, p_value
+from vcl_radial.report.rows import Difference, Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 
 ENDING = ".jinja"
@@ -45,6 +46,9 @@ def templates(path: Path) -> list[Path]:
     """
     if path.is_file() and path.name.endswith(f".md{ENDING}"):
         return [path]
+    if not path.is_dir():
+        fault = "is no template" if path.exists() else "there is no such file or folder"
+        raise UserError(f"{path}: {fault}; name a folder, or a template as README.md{ENDING}")
     below = sorted(path.rglob(f"*.md{ENDING}"))
     if not below:
         raise UserError(f"{path}: holds no template; one is named as its page, with {ENDING}")
@@ -98,7 +102,7 @@ def render(template: Path) -> str:
         LookupError,
         ArithmeticError,
     ) as error:
-        reason = " ".join(str(error).split())
+        reason = _without_class(" ".join(str(error).split()))
         raise UserError(f"{template}{_line(error, template.name)}: {reason}") from None
 
 
@@ -136,6 +140,16 @@ def _text(page: Path) -> str | None:
         return None
     except (OSError, UnicodeError) as error:
         raise UserError(f"{page}: cannot be read ({' '.join(str(error).split())})") from None
+
+
+def _without_class(reason: str) -> str:
+    """What Jinja says of a name that an object has not, in words of templates."""
+    match = re.fullmatch(r"'(?:[\w.]+\.)?(\w+) object' has no attribute '(\w+)'", reason)
+    known = [kind for kind in (Rows, Difference) if match and kind.__name__ == match[1]]
+    if match is None or not known:
+        return reason
+    names = {name for name in (*vars(known[0]), *known[0].__annotations__) if name[0] != "_"}
+    return f"{known[0].__name__} has no {match[2]!r}; it has {', '.join(sorted(names))}"
 
 
 def _line(error: BaseException, name: str) -> str:
