@@ -1,11 +1,15 @@
 """The command: it fills a table, goes on where it stopped, and draws the page."""
 
+import shlex
+
 import pandas as pd
 import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
+from vcl_radial.price.command import _command
 from vcl_radial.price.sequences import plan
+from vcl_radial.runs.planning import parse_setting
 
 SMALL = ("--set", "options.units=12")
 
@@ -17,7 +21,7 @@ def price(to, *arguments):
 def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys):
     assert price(tmp_path) == 0
     first = (tmp_path / "results.csv.gz").read_bytes()
-    assert "rank 2" in capsys.readouterr().out
+    assert "rank 2: RMSE (standard deviations) 0." in capsys.readouterr().out
     assert price(tmp_path) == 0
     assert "rank 2" not in capsys.readouterr().out
     assert (tmp_path / "results.csv.gz").read_bytes() == first
@@ -26,6 +30,7 @@ def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys
     for shape in set(table["shape"]):
         assert f"| {shape.replace('|', chr(92) + '|')} |" in page
     assert "`vcl-radial price diabetes-sequence --set options.units=12 --seeds 1`" in page
+    assert page.rstrip().endswith(("less than 1 minute", " 1 minute"))
     assert (tmp_path / "price.png").stat().st_size > 10_000
 
 
@@ -46,6 +51,16 @@ def test_a_table_of_the_users_own_is_measured_once(tmp_path, capsys):
     for _ in range(2):
         assert main(["price", str(benchmark), "--to", str(tmp_path), *SMALL]) == 0
     assert capsys.readouterr().out.count("mine/rows seed 0  full:") == 1
+
+
+def test_the_command_of_a_page_can_be_pasted_into_a_shell(tmp_path):
+    (spec,) = plan(["uci-sequence"], [0], {"data.sets": ["yacht"], "options.units": 9})
+    assert spec.data.set == "yacht"
+    command = _command("uci-sequence", {"data.sets": ["yacht"], "options.evidence": True})
+    words = shlex.split(command)
+    assert words[:3] == ["vcl-radial", "price", "uci-sequence"]
+    settings = dict(map(parse_setting, words[words.index("--set") + 1 :]))
+    assert settings == {"data.sets": ["yacht"], "options.evidence": True}
 
 
 def test_more_seeds_are_added(tmp_path):

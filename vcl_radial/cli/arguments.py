@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -149,16 +148,6 @@ def add_tuned(parser: argparse.ArgumentParser) -> None:
         help="use the settings that a search or a paper gives each method for this benchmark: the "
         "table [tuned.BENCHMARK] of its .toml file (a file of your own is used as it is)",
     )
-
-
-def command_line(command: str, *arguments: str, **options: Any) -> str:
-    """A command in words, with what decides its numbers; an option that is not set is left out."""
-    words = ["vcl-radial", command, *arguments]
-    for name, value in options.items():
-        if value is not None and value is not False and value != []:
-            values = value if isinstance(value, list) else [] if value is True else [value]
-            words += [f"--{name.replace('_', '-')}", *map(str, values)]
-    return shlex.join(words)
 
 
 def usable_device(choice: str) -> str:

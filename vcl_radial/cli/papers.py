@@ -14,11 +14,11 @@ from vcl_radial.cli.arguments import (
     add_device,
     add_out,
     add_settings,
-    command_line,
     count,
     seed_number,
     usable_device,
 )
+from vcl_radial.command_lines import command_line
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, command_line, count
+from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, count
+from vcl_radial.command_lines import command_line
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from vcl_radial.cli.arguments import (
     add_out,
     add_settings,
     add_tuned,
-    command_line,
     may_have_cuda,
     seed_range,
 )
 from vcl_radial.cli.executors import add_executor, check_executor, device_of, executor_of
+from vcl_radial.command_lines import command_line
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from vcl_radial.cli.arguments import (
     add_data_dir,
     add_device,
     add_out,
-    command_line,
     count,
 )
 from vcl_radial.cli.executors import add_executor, check_executor, device_of, executor_of
+from vcl_radial.command_lines import command_line
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands

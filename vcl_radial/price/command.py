@@ -14,6 +14,7 @@ from filelock import FileLock
 
 from vcl_radial import processor
 from vcl_radial.atomic import gzipped
+from vcl_radial.command_lines import command_line, settings_in_words
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
@@ -97,8 +98,7 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
 
 def _command(benchmark: str, settings: dict[str, Any]) -> str:
     """What makes such lines, but for the number of seeds."""
-    keys = " ".join(f"{key}={value}" for key, value in settings.items())
-    return f"vcl-radial price {benchmark}" + (f" --set {keys}" if keys else "")
+    return command_line("price", benchmark, set=settings_in_words(settings))
 
 
 def _settings(spec: Any, settings: dict[str, Any]) -> str:

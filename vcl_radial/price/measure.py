@@ -106,8 +106,9 @@ def measure(
             whole = line | common | ({} if after is None else _certainty(stream, after))
             lines.append({column: whole[column] for column in COLUMNS})
         best = next(line for line in of_lines if line["chosen"] in ("two tasks", "both"))
+        heading = SCORES[stream.score].heading
         say(
-            f"{stream.name} seed {seed}  {shape.name}: {best['score']:.3g} at weight "
+            f"{stream.name} seed {seed}  {shape.name}: {heading} {best['score']:.3g} at weight "
             f"{best['weight']:g}, KL {best['kl']:.3g} nats"
         )
     return lines

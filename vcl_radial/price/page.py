@@ -164,11 +164,12 @@ def _origin(lines: pd.DataFrame) -> list[str]:
     command, seeds = lines["command"].iloc[-1], max(lines["seed"]) + 1
     settings = "; ".join(sorted(set(lines["settings"])))
     commits = ", ".join(sorted(set(map(str, lines["commit"]))))
+    minutes = round(lines.drop_duplicates(["stream", "seed"])["seconds"].sum() / 60)
     processors = ", ".join(sorted(set(map(str, lines["processor"]))))
-    minutes = lines.drop_duplicates(["stream", "seed"])["seconds"].sum() / 60
     return [
         f"`{command} --seeds {seeds}`; features: {settings or 'those of the track'}; "
-        f"commit {commits}; one thread of {processors}, {minutes:.0f} minutes"
+        f"commit {commits}; one thread of {processors}, {minutes or 'less than 1'} "
+        f"minute{'s' * (minutes > 1)}"
     ]
 
 

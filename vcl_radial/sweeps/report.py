@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +14,7 @@ from typing import Any
 import pandas as pd
 import tomli_w
 
+from vcl_radial.command_lines import command_line, settings_in_words
 from vcl_radial.errors import UserError
 from vcl_radial.report.files import write_files, write_page
 from vcl_radial.report.provenance import behind
@@ -206,10 +205,8 @@ def _chosen_command(results: SweepResults, of_method: Sequence[Searched], path: 
 
 
 def _command(benchmark: str, path: Path, settings: Mapping[str, Any], seeds: int) -> str:
-    words = ["vcl-radial", "run", benchmark, "--method", str(path)]
-    if settings:
-        words += ["--set", *(f"{key}={json.dumps(value)}" for key, value in settings.items())]
-    return shlex.join([*words, "--seeds", str(seeds)])
+    words = settings_in_words(settings)
+    return command_line("run", benchmark, method=path, set=words, seeds=seeds)
 
 
 def recipe_name(one: Searched, rank: int) -> str:
