@@ -85,13 +85,12 @@ def test_differences_are_paired_by_split_and_better_is_higher_or_lower():
 
 def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
     means = tables.summary(tidy([*scores("yacht"), *scores("power", values=(-2.8, -2.9))]))
-    pairs = [("gaussian-vcl", "mfvi"), ("rdp-vcl", "mfvi")]
-    table = tables.beside(means, "farquhar2020", pairs, "log_likelihood")
+    table = tables.beside(means, "farquhar2020", "log_likelihood")
     assert [head.heading for head in table.heads] == [
         "set",
         "gaussian-vcl (MFVI): ours",
         "theirs",
-    ]  # rdp was not
+    ]  # radial-vcl was not run
     assert lines(table) == [
         ["yacht", "-1.50 ± 0.50", "-4.20 ± 0.05"],
         ["power", "-2.85 ± 0.05", "-7.54 ± 0.00"],
@@ -101,10 +100,17 @@ def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
 
 def test_a_set_that_no_paper_has_stands_beside_nothing():
     means = tables.summary(tidy(scores("diabetes")))
-    assert (
-        tables.beside(means, "farquhar2020", [("gaussian-vcl", "mfvi")], "log_likelihood") is None
-    )
-    assert tables.verdicts(means) == []
+    assert tables.beside(means, "farquhar2020", "log_likelihood") is None
+    assert tables.verdicts(means) == tables.impossible_pairs(means) == []
+
+
+def test_only_columns_that_stand_beside_a_method_are_spoken_of():
+    rows = [*scores("kin8nm", "gaussian-vcl"), *scores("yacht", "gaussian-vcl")]
+    means = tables.summary(tidy(rows))
+    assert not any("Dropout" in sentence for sentence in tables.verdicts(means))
+    assert [words.split(" of ")[0] for words in tables.impossible_pairs(means)] == ["kin8nm, MFVI"]
+    with_dropout = tables.summary(tidy([*rows, *scores("yacht", "mc-dropout")]))
+    assert any("gaussian-vcl against Dropout" in s for s in tables.verdicts(with_dropout))
 
 
 def test_a_verdict_counts_ties_at_two_decimals_and_names_what_is_worse():

@@ -43,8 +43,8 @@ _LINE = 0.165
 def log_likelihoods(means: pd.DataFrame) -> Figure:
     """A panel for each set, a row for each method: mean and standard error over splits.
 
-    Published figures stand below ours in grey; those beyond the range of the others are numbers at
-    the edge.
+    Published figures stand below a line; those beyond the range of the others are numbers at the
+    edge.
 
     Args:
         means: what `vcl_radial.tracks.regression.tables.summary` gave.
@@ -57,7 +57,8 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     per_line = balanced_per_line(len(sets), 3)
     parts = ["mean ± standard error over splits, nats per test row", "further right is better"]
     if shown:
-        parts.append("grey: published (a: Farquhar et al., Table 2, b: Oh et al., Table 1)")
+        of_papers = "a: Farquhar et al., Table 2, b: Oh et al., Table 1"
+        parts.append(f"below the line: published ({of_papers})")  # a method may be grey too
     width = 1.75 if per_line > 1 else _WIDTH_ALONE
     with house_style():
         figure, grid = panels(len(sets), per_line)

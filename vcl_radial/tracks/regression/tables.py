@@ -27,6 +27,17 @@ from vcl_radial.tracks.regression.published import (
 COLUMNS = ["set", "method", "setting", "split", "slice", "metric", "value"]
 """Of a tidy table."""
 
+COMPARED = (
+    ("farquhar2020", GAUSSIAN, "mfvi"),
+    ("farquhar2020", RADIAL, "radial"),
+    ("farquhar2020", "mc-dropout", "dropout"),
+    ("oh2020", GAUSSIAN, "vi"),
+    ("oh2020", "mc-dropout", "dropout"),
+    ("oh2020", RDP, "rdp"),
+    ("oh2020", RDP_NOISE_PRIOR, "rdp"),
+)
+"""Sources, our methods, and the columns that stand beside them."""
+
 DECIMALS = {"log_likelihood": 2, "rmse": 2}
 _HEADINGS = {"log_likelihood": "Test log-likelihood (nats)", "rmse": "Test RMSE"}
 _SMALL_UNITS = {"naval": 4, "kin8nm": 3}
@@ -64,19 +75,23 @@ def own_table(means: pd.DataFrame, metric: str) -> Table:
     return _table(["set", *methods], body, _HEADINGS[metric])
 
 
-def beside(
-    means: pd.DataFrame, source: str, pairs: Sequence[tuple[str, str]], metric: str
-) -> Table | None:
+def _compared(means: pd.DataFrame, source: str) -> list[tuple[str, str]]:
+    """Our methods that were run, with the columns of a source that stand beside them."""
+    methods = _names(means, "method")
+    return [(ours, column) for of, ours, column in COMPARED if of == source and ours in methods]
+
+
+def beside(means: pd.DataFrame, source: str, metric: str) -> Table | None:
     """Our methods beside columns of a published table; None where nothing can be compared.
 
     Args:
         means: what `summary` gave.
         source: of `SOURCES`.
-        pairs: our method and the paper's column.
         metric: which.
     """
     found = _lookup(means, metric)
     sets = [name for name in _names(means, "set") if any(p.set == name for p in published())]
+    pairs = _compared(means, source)
     pairs = [pair for pair in pairs if any((name, pair[0]) in found for name in sets)]
     if not sets or not pairs:
         return None
@@ -113,6 +128,8 @@ def verdicts(means: pd.DataFrame) -> list[str]:
         (RDP, "oh2020", "rdp"),
         (RDP_NOISE_PRIOR, "oh2020", "rdp"),
     ):
+        if column not in {beside for _, beside in _compared(means, source)}:
+            continue  # no table shows it
         better: list[str] = []
         worse: list[str] = []
         for name in _names(means, "set"):
@@ -129,10 +146,17 @@ def verdicts(means: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def impossible_pairs() -> list[str]:
-    """Published pairs that no Gaussian noise of one size can give, in sentences."""
+def impossible_pairs(means: pd.DataFrame) -> list[str]:
+    """Published pairs that no Gaussian noise of one size can give, in sentences.
+
+    Of the sets that were run, and of the columns that stand beside a method.
+    """
     sentences = []
+    sets = _names(means, "set")
+    columns = {(source, column) for source in SOURCES for _, column in _compared(means, source)}
     for found in published():
+        if found.set not in sets or (found.source, found.column) not in columns:
+            continue
         rmse = cell(found.source, found.set, found.column, "rmse")
         if found.metric != "log_likelihood" or rmse is None or rmse.mean <= 0.005:
             continue
