@@ -191,6 +191,26 @@ def test_a_mistake_is_said_in_one_line_with_its_mend(given, words):
     assert "\n" not in str(said.value)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"data.patients": 2}, "2 patients are too few for a validation part of 10%"),
+        ({"data.patients": 1, "data.parts": "site"}, 'parts = "site" needs several'),
+        ({"data.patients": 9, "data.validation": 0.12}, "does not hold both healthy and referable"),
+    ],
+)
+def test_photographs_that_cannot_be_split_are_refused_before_any_is_drawn(
+    settings, words, monkeypatch
+):
+    def drawn(*_):
+        raise AssertionError("a photograph was drawn")
+
+    monkeypatch.setattr("vcl_radial.data.fundus.synthetic.render", drawn)
+    runs = plan(SYNTHETIC, ["radial-vcl"], [0], settings)
+    with pytest.raises(UserError, match=words):
+        Retinopathy().check_data(runs, None)
+
+
 def test_predictions_that_are_no_numbers_are_no_result(tmp_path, prepared, monkeypatch):
     monkeypatch.setattr(
         execute_module, "predict", lambda *_, **__: torch.full((1, len(prepared.data), 2), math.nan)

@@ -59,7 +59,8 @@ def split_by_patient(
     if (empty := np.flatnonzero((shares > 0) & (given == 0))).size:
         raise UserError(
             f"{photographs.name}: {len(patients)} patients are too few for a "
-            f"{('train', 'validation', 'test')[empty[0]]} part of {shares[empty[0]]:.0%}"
+            f"{('train', 'validation', 'test')[empty[0]]} part of {shares[empty[0]]:.0%}; "
+            "use more, or another share"
         )
     train, valid, tested = (np.flatnonzero(part[of_row] == k) for k in range(3))
     return Split(train, valid, tested)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
-from vcl_radial.data.fundus import FundusData
+from vcl_radial.data.fundus import FundusData, Photographs
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 
+Table = TypeVar("Table", FundusData, Photographs)
 
-def parts_of(data: FundusData, settings: DataSettings) -> list[tuple[str, FundusData]]:
-    """The dataset under its name, or its parts by theirs.
+
+def parts_of(data: Table, settings: DataSettings) -> list[tuple[str, Table]]:
+    """The dataset under its name, or its parts by theirs; with pixels or without.
 
     Raises:
         DataError: there is but one site, or a patient is at two of them.
     """
-    photographs = data.photographs
+    photographs = data if isinstance(data, Photographs) else data.photographs
     if settings.parts == "whole":
         return [(settings.dataset, data)]
     names = np.array([row.site for row in photographs.rows])

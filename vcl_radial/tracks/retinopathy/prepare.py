@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vcl_radial.data.fundus import (
     FundusData,
     Normalisation,
+    Photographs,
     Split,
     SyntheticSettings,
     load_photographs,
@@ -24,6 +25,9 @@ from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.errors import DataError
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings
+
+DRAWN = "synthetic"
+"""The data set whose photographs are drawn."""
 
 Scored = tuple[str, FundusData, NDArray[np.int64]]
 """Name, photographs and rows of something that is scored on."""
@@ -78,6 +82,22 @@ def _parts(sites: Sequence[Prepared], part: str, behind: str = "") -> list[Score
     ]
 
 
+def check_drawn(settings: DataSettings) -> None:
+    """See that photographs that are drawn can be split, before any of them is.
+
+    Raises:
+        UserError: a part would be empty.
+        DataError: a part lacks a class.
+    """
+    for name in (settings.dataset, *settings.then):
+        if name == DRAWN:
+            photographs = load_photographs(name, synthetic=_synthetic(settings))
+            whole = [(name, photographs)]
+            sites = parts_of(photographs, settings) if name == settings.dataset else whole
+            for site, of_site in sites:
+                _split(site, of_site, settings)
+
+
 def load(
     settings: DataSettings, data_dir: Path | None = None, tell: Tell = tell_user
 ) -> dict[str, FundusData]:
@@ -100,7 +120,7 @@ def cut(settings: DataSettings, loaded: Mapping[str, FundusData]) -> list[Site]:
     """
     sites = parts_of(loaded[settings.dataset], settings)
     sites += [(name, loaded[name]) for name in settings.then]
-    return [(name, data, _split(name, data, settings)) for name, data in sites]
+    return [(name, data, _split(name, data.photographs, settings)) for name, data in sites]
 
 
 def prepare(
@@ -158,14 +178,14 @@ def _apart(
     return data.select(~np.isin(data.photographs.patients, np.concatenate(trained)))
 
 
-def _split(name: str, data: FundusData, settings: DataSettings) -> Split:
+def _split(name: str, photographs: Photographs, settings: DataSettings) -> Split:
     if settings.split == "published":
         split = published_split(
-            data.photographs, validation=settings.validation, seed=settings.split_seed or 0
+            photographs, validation=settings.validation, seed=settings.split_seed or 0
         )
     else:
         split = split_by_patient(
-            data.photographs,
+            photographs,
             validation=settings.validation,
             test=settings.test,
             seed=settings.split_seed or 0,
@@ -173,12 +193,16 @@ def _split(name: str, data: FundusData, settings: DataSettings) -> Split:
     for part in ("train", "validation", "test"):
         rows = getattr(split, part)
         wanted = part != "validation" or settings.validation > 0
-        if wanted and len(np.unique(data.photographs.referable[rows])) < 2:
+        if wanted and len(np.unique(photographs.referable[rows])) < 2:
             raise DataError(
                 f"{name}: the {part} part of {len(rows)} photographs does not hold "
                 "both healthy and referable ones; use more photographs or another share"
             )
     return split
+
+
+def _synthetic(settings: DataSettings) -> SyntheticSettings:
+    return SyntheticSettings(patients=settings.patients, artefacts=settings.artefacts)
 
 
 def _shared_patients(name: str, data: FundusData, settings: DataSettings) -> str | None:
@@ -203,7 +227,7 @@ def _load(name: str, settings: DataSettings, data_dir: Path | None, tell: Tell) 
         data_dir,
         on_fault=settings.on_fault,
         tell=tell,
-        synthetic=SyntheticSettings(patients=settings.patients, artefacts=settings.artefacts),
+        synthetic=_synthetic(settings),
     )
     return load_pixels(
         photographs,

@@ -82,7 +82,7 @@ class Retinopathy(Track[Run]):
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make each method, decode the photographs for all runs, and say how many there are."""
         from vcl_radial.tracks.methods import check_made
-        from vcl_radial.tracks.retinopathy.prepare import cut, load
+        from vcl_radial.tracks.retinopathy.prepare import check_drawn, cut, load
         from vcl_radial.tracks.retinopathy.training import method_of
 
         def make(run: Run) -> Method:
@@ -91,6 +91,7 @@ class Retinopathy(Track[Run]):
         check_made(runs, make)
         # The parts of a split are as large for each seed, and of the same grades.
         for run in {_whatever_the_split(run.needed): run for run in runs}.values():
+            check_drawn(run.needed)
             rest = "test on" if run.evaluate_on == "test" else "leave alone"
             for name, _, split in cut(run.needed, load(run.needed, data_dir)):
                 print(
