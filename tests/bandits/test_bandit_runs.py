@@ -15,7 +15,14 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.bandits.game import bandit_of
-from vcl_radial.tracks.bandits.sections import make_claims, make_table, mean_and_deviation, read
+from vcl_radial.tracks.bandits.sections import (
+    draw,
+    make_claims,
+    make_curves,
+    make_table,
+    mean_and_deviation,
+    read,
+)
 from vcl_radial.tracks.bandits.track import Bandits
 
 FEW = {"data.rounds": 41, "steps": 5}
@@ -197,6 +204,13 @@ def game(table, method, reward, optimum=1.0, seed=0):
     )
     rewards = pd.DataFrame({"round": [1], "reward": [reward], "optimum": [optimum]})
     return FinishedRun(Path(), Bandits(), spec, {}, {"rewards": rewards}, "b", method)
+
+
+@pytest.mark.parametrize(("games", "words"), [(1, "one game"), (2, "over up to 2 games")])
+def test_the_picture_says_over_how_many_games_it_is(games, words):
+    runs = [game("mushroom", "naive", 0.5, seed=seed) for seed in range(games)]
+    texts = [text.get_text() for text in draw(make_curves(runs), runs).texts]
+    assert any(words in text for text in texts)
 
 
 def test_claims_are_decided_by_pairs_of_games():

@@ -3,12 +3,14 @@
 import itertools
 import math
 
+import pandas as pd
 import pytest
 import torch
 
 from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.price.carry import Model, carry, carry_radial, exactly, precisions
 from vcl_radial.price.measure import COLUMNS, measure
+from vcl_radial.price.page import draw
 from vcl_radial.price.radial import RadialShape
 from vcl_radial.price.shapes import Blocks, Diagonal, Full, LowRank, Moments
 from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
@@ -93,6 +95,25 @@ def test_a_precision_of_low_rank_plus_diagonal_is_kept():
     diagonal = 1 + torch.rand(D, generator=draw, dtype=torch.float64)
     precision = factor.T @ factor + diagonal.diag()
     torch.testing.assert_close(LowRank(2).project(precision, 1e-6), precision, rtol=0.05, atol=0.05)
+
+
+def test_the_picture_tells_radial_shapes_apart_and_says_where_the_full_one_is():
+    names = ["full", "rank 2", "radial by unit", "radial by layer", "radial by unit, Eq. 44"]
+    rows = [
+        {"stream": "rows", "shape": name, "seed": 0, "chosen": "both", "scored_by": "rmse"}
+        | {"score": 1.0, "kl": float(k), "bytes": 10.0 + k, "forgetting": 0.0, "weight": 1.0}
+        | {"nll": math.nan, "ece": math.nan}
+        for k, name in enumerate(names)
+    ]
+    figure = draw(pd.DataFrame(rows))
+    assert "the KL of full is 0" in " ".join(text.get_text() for text in figure.texts)
+    of_score, of_kl = figure.axes
+    dots = [
+        [line for line in axes.lines if line.get_marker() in "os"] for axes in (of_score, of_kl)
+    ]
+    assert [len(drawn) for drawn in dots] == [5, 4]  # in place of 0 there is nothing
+    looks = {(dot.get_marker(), dot.get_markerfacecolor() == "none") for dot in dots[1][1:]}
+    assert len(looks) == 3
 
 
 def test_more_numbers_lose_less(stream, model):

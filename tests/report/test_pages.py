@@ -42,8 +42,11 @@ def test_a_page_is_made_of_the_rows_beside_it_and_again_when_they_change(templat
     radial = "| radial | 95.17 ± 0.60 |"
     page = (folder / "README.md").read_text()
     assert page.splitlines()[0] == radial
-    assert main(["pages", str(folder), "--check"]) == 0
     capsys.readouterr()
+    assert main(["pages", str(folder), "--check"]) == 0
+    assert capsys.readouterr().out == "1 page is as its files make it\n"
+    assert main(["pages", str(folder)]) == 0
+    assert capsys.readouterr().out == "1 page is up to date\n"
     (folder / "runs.csv").write_text(CSV.replace("radial,0,test,94.0", "radial,0,test,95.0"))
     assert main(["pages", str(folder), "--check"]) == 1
     assert f"-{radial}" in capsys.readouterr().out

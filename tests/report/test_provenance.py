@@ -39,5 +39,7 @@ def test_what_an_older_version_did_not_write_down_is_unknown_or_left_out():
     facts = dict(behind([{"seconds": 60.0}], more=[("data", ["x"])]))
     assert facts["device"] == ["unknown (unknown), 1 thread(s) a run, torch unknown"]
     assert facts["finished"] == ["1.0 minutes of training and evaluation in all"]
+    short = dict(behind([{"seconds": 0.42}]))
+    assert short["finished"] == ["0.42 seconds of training and evaluation in all"]
     assert "command" not in facts
     assert next(iter(facts)) == "data"

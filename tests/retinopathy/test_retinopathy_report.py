@@ -399,6 +399,16 @@ def test_only_drawn_pictures_and_idrid_are_ever_shown(tmp_path):
         assert "no sheet of idrid" in missing[0]
 
 
+def test_the_captions_of_a_sheet_have_no_power_of_ten(methods):
+    predictions = read_table(methods["radial-vcl"][0].path, "predictions")
+    predictions["mutual_information"] = np.geomspace(3e-8, 2.0, len(predictions))
+    photographs = synthetic_photographs(SyntheticSettings(patients=40))
+    figure = sheet.sheet(predictions, photographs, "title")
+    shown = [axes.get_xlabel().split("MI ")[1].split()[0] for axes in figure.axes]
+    assert (shown[0], shown[6]) == ("2000", "<0.001")
+    assert not any("e" in value for value in shown)
+
+
 def test_the_sheet_shows_the_extremes_of_uncertainty(methods):
     photographs = synthetic_photographs(SyntheticSettings(patients=40))
     predictions = read_table(methods["radial-vcl"][0].path, "predictions")

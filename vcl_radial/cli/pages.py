@@ -37,10 +37,13 @@ def _pages(options: argparse.Namespace) -> int:
     from vcl_radial.report import pages
 
     templates = [template for path in options.paths for template in pages.templates(path)]
+    one = len(templates) == 1
     if options.check:
         lines = pages.differences(templates)
-        print("\n".join(lines) if lines else f"{len(templates)} pages are as their files make them")
+        made = "page is as its files make it" if one else "pages are as their files make them"
+        print("\n".join(lines) if lines else f"{len(templates)} {made}")
         return FAILED if lines else DONE
+    current = "page is up to date" if one else "pages are up to date"
     changed = pages.write(templates)
-    print("\n".join(map(str, changed)) if changed else f"{len(templates)} pages are up to date")
+    print("\n".join(map(str, changed)) if changed else f"{len(templates)} {current}")
     return DONE

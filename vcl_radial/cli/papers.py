@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
         "--seed", metavar="N", type=seed_number, default=0, help="the first seed (default: 0)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a coarse look, seconds for each figure"
+        "--quick", action="store_true", help="a coarse look, half a minute for each figure"
     )
     parser.add_argument(
         "--to", metavar="DIR", type=Path, help="where to write (default: the folder of the page)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -185,7 +184,12 @@ def draw(results: pd.DataFrame) -> Picture:
         for heading in (score_of(lines).heading, "KL (nats)")
     ]
     key = [key_line(name, colour) for name, colour in colours.items()]
-    notes = ["mean over seeds, the prior's weight chosen on two tasks"]
+    notes = [
+        "mean over seeds, the prior's weight chosen on two tasks",
+        "the KL of full is 0: it has no dot",
+        "squares: radial by layer",
+        "hollow: radial of Eq. 44, diagonal of KL(p||q)",
+    ]
     title = "The price of the approximation"
     with sheet(title, notes, titles, per_line=2, width=3.2, height=2.2, key=key) as (
         figure,
@@ -203,8 +207,14 @@ def _panel(axes: Axes, means: pd.DataFrame, value: str, colours: dict[str, str])
         of_family = means[means.index.str.startswith(family)].sort_values("bytes")
         if value == "kl":
             of_family = of_family[of_family["kl"] > 0]
-        line = "-" if family in ("rank", "blocks") else "none"
-        look: dict[str, Any] = {"linestyle": line, "color": colour, "markersize": 4}
-        axes.plot(of_family["bytes"], of_family[value], "o", **look)
+        if family in ("rank", "blocks"):
+            axes.plot(of_family["bytes"], of_family[value], color=colour)
+        for shape, at, height in zip(
+            of_family.index, of_family["bytes"], of_family[value], strict=True
+        ):
+            marker = "s" if "layer" in shape else "o"
+            hollow = shape.endswith(("Eq. 44", "KL(p||q)"))
+            fill = "none" if hollow else colour
+            axes.plot(at, height, marker, color=colour, markersize=4, markerfacecolor=fill)
     axes.set_xlabel("bytes carried")
     logarithmic(axes, "xy" if value == "kl" else "x")

@@ -93,6 +93,8 @@ def _time(environments: Sequence[Environment]) -> str:
     """When the runs were finished, where that is known, and what they took."""
     took = sum(map(seconds, environments))
     time = f"{took / 3600:.2f} hours" if took >= 360 else f"{took / 60:.1f} minutes"
+    if took < 60:
+        time = f"{took:.2g} seconds"
     words = f"{time} of training and evaluation in all"
     days = _sorted(str(e["finished"])[:10] for e in environments if "finished" in e)
     return "; ".join([" to ".join(dict.fromkeys((days[0], days[-1]))), words]) if days else words

@@ -169,10 +169,11 @@ def draw(curves: Sequence[Curve], runs: Sequence[FinishedRun]) -> Picture:
     """Regret over the rounds; what regret a uniform agent has is beyond the upper end."""
     methods = sorted({curve.name for curve in curves}, key=_order)
     games = max(len(values) for values in relative_rewards(runs).values())
+    over = f"mean and one sd over up to {games} games" if games > 1 else "one game"
     keys = [key_line(TITLES.get(m, m), _colour(m), linestyle=_DASHES.get(m, "-")) for m in methods]
     with sheet(
         "Regret of Thompson sampling",
-        ["cumulative, lower is better", f"mean and one sd over up to {games} games"],
+        ["cumulative, lower is better", over],
         [curves[0].panel],
         per_line=2,
         width=3.2,

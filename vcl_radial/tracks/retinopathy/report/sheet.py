@@ -98,10 +98,17 @@ def _picture(photographs: Photographs, photograph: Photograph) -> Any:
         return None
 
 
+def _short(value: float) -> str:
+    """Three digits at most, never as a power of ten."""
+    if 0 < value < 0.001:
+        return "<0.001"
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
 def _caption(row: Mapping[Any, Any], by: str) -> str:
     lines = [
         f"level {row['level']}, p {100 * row['probability']:.0f} %",
-        f"{UNCERTAINTY_NAMES[by]} {1000 * row[by]:.3g}",
+        f"{UNCERTAINTY_NAMES[by]} {_short(1000 * row[by])}",
     ]
     if row["artefact"]:
         lines.append(f"artefact: {row['artefact']}")
