@@ -207,7 +207,7 @@ def test_photographs_that_cannot_be_split_are_refused_before_any_is_drawn(
 
     monkeypatch.setattr("vcl_radial.data.fundus.synthetic.render", drawn)
     runs = plan(SYNTHETIC, ["radial-vcl"], [0], settings)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=rf"^data\.patients = \d: .*{words}"):
         Retinopathy().check_data(runs, None)
 
 

@@ -22,7 +22,7 @@ from vcl_radial.data.fundus import (
 )
 from vcl_radial.data.fundus.faults import Tell, tell_user
 from vcl_radial.data.fundus.layouts import OTHER
-from vcl_radial.errors import DataError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings
 
@@ -86,16 +86,18 @@ def check_drawn(settings: DataSettings) -> None:
     """See that photographs that are drawn can be split, before any of them is.
 
     Raises:
-        UserError: a part would be empty.
-        DataError: a part lacks a class.
+        UserError: a part would be empty or lack a class.
     """
     for name in (settings.dataset, *settings.then):
         if name == DRAWN:
             photographs = load_photographs(name, synthetic=_synthetic(settings))
             whole = [(name, photographs)]
-            sites = parts_of(photographs, settings) if name == settings.dataset else whole
-            for site, of_site in sites:
-                _split(site, of_site, settings)
+            try:
+                sites = parts_of(photographs, settings) if name == settings.dataset else whole
+                for site, of_site in sites:
+                    _split(site, of_site, settings)
+            except UserError as error:
+                raise UserError(f"data.patients = {settings.patients}: {error}") from None
 
 
 def load(
