@@ -137,7 +137,7 @@ def _run(options: argparse.Namespace) -> int:
     faults = _print_faults(ends)
     if len(ends) == len(runs) == faults:
         return FAILED
-    shown = report_of_command(runs, place)
+    shown = report_of_command(runs, place, [end.run for end in ends if end.fault is not None])
     return FAILED if faults or not shown else DONE
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -36,8 +36,15 @@ def prepare() -> None:
         figures.save(figures.empty(), Path(folder, "nothing"))
 
 
-def report_of_command(runs: Sequence[RunSpec], place: Place) -> bool:
+def report_of_command(
+    runs: Sequence[RunSpec], place: Place, failed: Sequence[RunSpec] = ()
+) -> bool:
     """Write the report of the benchmark of a command's runs, their methods first and in order.
+
+    Args:
+        runs: of the command.
+        place: where they were carried out.
+        failed: those of them that the command has named with their reason.
 
     Returns:
         Whether it shows all of them that are finished.
@@ -47,7 +54,14 @@ def report_of_command(runs: Sequence[RunSpec], place: Place) -> bool:
     """
     order = list(dict.fromkeys(run.method for run in runs))
     to = place.out / "report"
-    missing = write_report(place.out, to, runs[0].benchmark, order, data_dir=place.data_dir)
+    missing = write_report(
+        place.out,
+        to,
+        runs[0].benchmark,
+        order,
+        data_dir=place.data_dir,
+        told={RunFolder(place.out, run).path for run in failed},
+    )
     return not any(RunFolder(place.out, run).path in missing for run in runs)
 
 
@@ -60,6 +74,7 @@ def write_report(
     data_dir: Path | None = None,
     with_evidence: bool = False,
     named: Sequence[str] = (),
+    told: Collection[Path] = (),
 ) -> set[Path]:
     """Write the report of each benchmark below a folder, print its table and where it lies.
 
@@ -75,6 +90,7 @@ def write_report(
         data_dir: where the data lie, for tracks that show some of them.
         with_evidence: whether the runs are written beside each report, for this command to read.
         named: methods to show first in place of `first`, all of which have to be there.
+        told: folders of runs that stderr has named before; the page alone names them again.
 
     Returns:
         The folders of finished runs that are not shown, as their benchmark could not be.
@@ -87,6 +103,8 @@ def write_report(
     from vcl_radial.report.files import write_files, write_page
 
     for words in passed_over:
+        if any(words.startswith(f"{path}: ") for path in told):
+            continue
         print(f"passed over: {words}", file=sys.stderr)
     there = sorted({run.spec.method for run in runs})
     for method in named:
