@@ -6,6 +6,7 @@ import torch
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
+from vcl_radial.methods.base import Method
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.strategies import ContinualStrategy
 
@@ -92,6 +93,11 @@ class RaisesWhenMade(Good):
 class PenaltyIsNaN(Good):
     def penalty(self):
         return super().penalty() * (math.nan if self.old else 1)
+
+
+class IsNaNAtOnce(Method):
+    def penalty(self):
+        return math.nan * sum(w.sum() for w in self.network.parameters())
 
 
 class ConsolidatesNaN(Good):
@@ -309,6 +315,18 @@ class HasNoGradient(Good):
     @torch.no_grad()
     def penalty(self):
         return super().penalty()
+
+
+class HidesItsGradient(HasNoGradient):
+    """What it gives has a gradient, which is 0."""
+
+    def penalty(self):
+        return super().penalty() + 0 * sum(w.sum() for w in self.network.parameters())
+
+
+class IsConstant(Good):
+    def penalty(self):
+        return torch.tensor(5.0)
 
 
 class GivesANumber(Good):

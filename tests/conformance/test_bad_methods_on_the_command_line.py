@@ -97,6 +97,10 @@ WRITTEN = [
     ),
     ("broken_methods:PenaltyIsNaN", r"penalty\(\) of PenaltyIsNaN is nan at the start of task 2"),
     (
+        "broken_methods:HasNoGradient",
+        r"penalty\(\) of HasNoGradient gives [\d.e-]+ without a gradient: compute it from the",
+    ),
+    (
         "broken_methods:GivesANumber",
         r"penalty\(\) of GivesANumber gives [\d.e-]+ as a plain number, which has no",
     ),

@@ -34,7 +34,14 @@ FAULTS = {
     ),
     "OnlyWithManyHeads": ("runs", "^with one head for all tasks, in task 1: AttributeError"),
     "RaisesWhenMade": ("runs", r"when it is made: KeyError: 'capacity' \(broken_methods.py, line"),
-    "PenaltyIsNaN": ("finite numbers", r"penalty\(\) is nan at the start of task 2"),
+    "PenaltyIsNaN": (
+        "finite numbers",
+        r"^penalty\(\) of PenaltyIsNaN is nan at the start of task 2: .* consolidate\(\) stores",
+    ),
+    "IsNaNAtOnce": (
+        "finite numbers",
+        r"^penalty\(\) of IsNaNAtOnce is nan at the start of task 1: .* what end_task\(\) stores",
+    ),
     "ConsolidatesNaN": (
         "finite numbers",
         r"network.body.0.bias held nan or inf after task 1: look at consolidate\(\)",
@@ -102,7 +109,12 @@ FAULTS = {
     "DividesByN": ("penalty", "divided by N already"),
     "MultipliesByN": ("penalty", "a factor of N undoes that .* penalty_grows_with_points = True"),
     "DividesByTheBatch": ("penalty", "not on the mini-batch or its size"),
-    "HasNoGradient": ("penalty", r"a slope of 0 where its values rise by .* without no_grad\(\)"),
+    "HasNoGradient": ("penalty", r"gives [\d.e-]+ without a gradient: .* without no_grad\(\)"),
+    "IsConstant": ("penalty", r"gives 5 without a gradient: compute it from the weights"),
+    "HidesItsGradient": (
+        "penalty",
+        r"a slope of 0 where its values rise by .* without no_grad\(\)",
+    ),
     "GivesANumber": ("penalty", r"gives [\d.]+ as a plain number, which has no gradient"),
     "ReturnsNothing": ("penalty", "gives NoneType: return one number as a tensor"),
     "HasAnotherGradientWithoutItsValue": ("penalty", "differs by 100 % from that with True"),

@@ -5,6 +5,7 @@ import pytest
 from vcl_radial.cli import main
 
 CODE = """
+import torch
 from vcl_radial.methods.base import Method
 from vcl_radial.posteriors import Gaussian
 
@@ -20,7 +21,33 @@ class Pull(Method):
 
 class Forgets(Method):
     pass
+
+
+class Words(Method):
+    def penalty(self):
+        return "abc"
+
+
+class Three(Pull):
+    def penalty(self):
+        return super().penalty() * torch.ones(3)
+
+
+class Detached(Pull):
+    def penalty(self):
+        return super().penalty().detach()
+
+
+class NoNumber(Pull):
+    def penalty(self):
+        return super().penalty() * torch.nan
 """
+MALFORMED = {
+    "Words": "gives str: return one number as a tensor",
+    "Three": "gives shape (3,): sum it to one number",
+    "Detached": "without a gradient: compute it from the weights",
+    "NoNumber": "is nan at the start of task 1: look at what it reads and what end_task() stores",
+}
 SMALL = {
     "split-digits-single-head": ["epochs=1", "hidden=[8]"],
     "diabetes": ["steps=20"],
@@ -63,3 +90,15 @@ def test_a_posterior_is_not_trained_without_its_kl(benchmark, tmp_path, capsys):
     message = capsys.readouterr().err
     assert "Forgets trains a network with a posterior, and its penalty() has no KL" in message
     assert "kl_divergence(self.network, self.heads)" in message
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("benchmark", SMALL)
+def test_a_malformed_penalty_is_one_line_and_no_run(benchmark, name, tmp_path, capsys):
+    recipe = tmp_path / "bad.toml"
+    recipe.write_text(f'strategy = "own_everywhere:{name}"\nposterior = "none"')
+    assert run(benchmark, recipe, tmp_path / "runs") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"bad seed 0: penalty() of {name} " in line
+    assert MALFORMED[name] in line
+    assert not [*(tmp_path / "runs").rglob("done")]

@@ -121,6 +121,7 @@ def test_a_penalty_reads_the_batch_of_its_step():
             return self.mb_output.square().sum() + self.model(self.mb_x, self.mb_task_id).sum()
 
     made = learner(Reads).train(1)
+    assert torch.equal(batches[0][0], batches.pop(1)[0])  # a look at it after the first step
     assert len(batches) == len(made.seen) > 1
     for (x, y, labels), inputs in zip(batches, made.seen, strict=True):
         assert torch.equal(x, inputs)

@@ -6,10 +6,12 @@ from learners import Driven
 from scenarios import OF_CLASSES, digits, network, quick_recipe
 
 from vcl_radial.conformance import recipe_for
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.methods.base import Method
 from vcl_radial.runs import catalogue
 from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.upkeep import Upkeep, malformed
+from vcl_radial.strategies.registry import strategy_of
+from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.training import make_network, make_strategy
 
 SHIPPED = [n for n in catalogue.names("method") if recipe_for(n).strategy in OF_CLASSES]
@@ -109,24 +111,53 @@ def test_asking_for_a_penalty_that_draws_does_not_change_training():
     assert torch.equal(*ends)
 
 
+class IsNaN(ContinualStrategy):
+    def penalty(self):
+        return torch.nan * sum(w.sum() for w in self.network.parameters())
+
+
+class IsNaNMethod(Method):
+    penalty = IsNaN.penalty
+
+
+class SpoilsAWeight(Method):
+    @torch.no_grad()
+    def end_task(self, task):
+        self.network.body[0].bias[0] = torch.nan
+
+
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("kind", "words"),
     [
-        (torch.tensor(1.0), None),
-        (torch.ones(1, 1), None),
-        (0, None),
-        (0.0, None),
-        (3.25, "gives 3.25 as a plain number"),
-        (float("nan"), "gives nan as a plain number"),
-        (None, "gives NoneType"),
-        ((1.0,), "gives tuple"),
-        (torch.ones(3), "gives shape (3,)"),
+        (IsNaN, r"^penalty\(\) of IsNaN is nan at .* what consolidate\(\) stores"),
+        (IsNaNMethod, r"^penalty\(\) of IsNaNMethod is nan at .* what end_task\(\) stores"),
+        (SpoilsAWeight, r"^SpoilsAWeight: .* look at end_task\(\)$"),
     ],
 )
-def test_a_penalty_is_one_number_as_a_tensor_or_0(given, words):
-    found = malformed(given)
-    assert (found is None) is (words is None)
-    assert words is None or found.startswith(words)
+def test_what_is_to_be_looked_at_is_called_as_the_class_calls_it(kind, words):
+    kind = strategy_of(kind) if issubclass(kind, Method) else kind
+    with pytest.raises(VclRadialError, match=words):
+        Driven(kind, network(None), plugins=[Upkeep()]).train(0)
+
+
+class Detached(ContinualStrategy):
+    def penalty(self):
+        return sum(w.detach().square().sum() for w in self.network.parameters())
+
+
+class Decays(Detached):
+    """The gradient of its penalty is where a step begins."""
+
+    def _before_update(self, **kwargs):
+        super()._before_update(**kwargs)
+        for weight in self.network.body.parameters():
+            weight.grad.add_(weight.detach(), alpha=1e-4)
+
+
+def test_a_value_without_a_gradient_is_refused_where_no_step_of_its_own_has_it():
+    with pytest.raises(UserError, match=r"^penalty\(\) of Detached gives .* without a gradient"):
+        Driven(Detached, network(None), plugins=[Upkeep()]).train(0)
+    Driven(Decays, network(None), plugins=[Upkeep()]).train(0)
 
 
 class PullsBack(ContinualStrategy):

@@ -53,7 +53,7 @@ class NumbersTrial(Trial):
         training_seed: of the batches and the weight samples.
         epochs: of each task, in place of the recipe's.
         eval_every: evaluate after so many epochs.
-        upkeep: not looked at: the checks look closer.
+        upkeep: look at all that a run looks at, as in `StrategyTrial`.
 
     Raises:
         UserError: the class is an Avalanche strategy, or the method does not serve the network or
@@ -78,6 +78,7 @@ class NumbersTrial(Trial):
         if not issubclass(cls, Method):
             raise UserError(f"{cls.__name__} is an Avalanche strategy, which serves classes only")
         self.recipe, self.epochs, self.eval_every = recipe, epochs, eval_every
+        self.upkeep = upkeep
         self.x, self.y = (tensor.clone() for tensor in numbers())
         self.training_seed = training_seed
         seed(0, 0)
@@ -132,7 +133,8 @@ class NumbersTrial(Trial):
             batch_size=size,
             schedule=SCHEDULES[self.recipe.schedule],
         )
-        self.loop = TaskLoop(self.method, task, optimizer_for(self.recipe))
+        make = optimizer_for(self.recipe)
+        self.loop = TaskLoop(self.method, task, make, upkeep=self.upkeep)
 
     def _loader(self, size: int, drop_last: bool) -> TensorBatches:
         x, y, labels = self.data.x, self.data.y, self.data.labels

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.conformance.trial import Trial, seed
-from vcl_radial.strategies.upkeep import malformed
+from vcl_radial.methods.penalties import malformed, stated_by
 
 BATCHES = 16, 64
 """Batch sizes to compare, in points."""
@@ -37,7 +37,8 @@ class PenaltyView:
     """What was seen, in nats where nothing else is said.
 
     Attributes:
-        returned: what `penalty()` gave, at the moved weights.
+        malformed: what is wrong with what `penalty()` gave at the moved weights, if it is not one
+            number with a gradient.
         at_consolidated: the penalty where task 1 ended.
         random: whether it is another one there with another seed.
         moved: the mean penalty of the batches of each size, at the moved weights `[2]`.
@@ -55,7 +56,7 @@ class PenaltyView:
             the weights that they happen to have.
     """
 
-    returned: Any
+    malformed: str | None
     at_consolidated: float
     random: bool
     moved: Tensor
@@ -80,11 +81,6 @@ class PenaltyView:
     def present(self) -> bool:
         """Whether the penalty depends on the weights that task 1 trained."""
         return self.rise != 0 or self.slope != 0
-
-    @property
-    def malformed(self) -> str | None:
-        """What is wrong with what `penalty()` gives, if it is not one number that is a tensor."""
-        return malformed(self.returned)
 
     @property
     def without_gradient(self) -> bool:
@@ -157,7 +153,8 @@ class _Look:
     def view(self, moved_half: Tensor) -> PenaltyView:
         learner, move = self.learner, self.move
         small, large = self.moved(), self._over_batches(BATCHES[1])
-        returned = self._pass(lambda penalty: penalty)
+        elsewhere = stated_by(self.trial.method).gradient_elsewhere
+        wrong = self._pass(lambda penalty: malformed(penalty, elsewhere))
         gradient = self._gradient()
         learner.loss_value = False
         cheap = self._gradient()
@@ -166,7 +163,7 @@ class _Look:
         ahead, behind = (self._value({n: f * m for n, m in move.items()}) for f in (1.1, 0.9))
         at_consolidated = self._value()
         return PenaltyView(
-            returned=returned.detach() if isinstance(returned, Tensor) else returned,
+            malformed=wrong,
             at_consolidated=at_consolidated,
             random=at_consolidated != self._pass(_number, drawn_from=3),
             moved=torch.stack([small.mean(), large.mean()]),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from contextlib import suppress
-
 import torch
 
 from vcl_radial.conformance.subject import Record, Subject
@@ -25,7 +22,7 @@ def finite(subject: Subject) -> str:
     """The loss, the predictions and all parameters stay finite numbers."""
     record = subject.record
     if isinstance(record.error, Diverged):
-        raise Fault(_cause(subject, record))
+        raise Fault(_cause(record))
     for done, state in enumerate(record.states):
         if name := _not_finite(state):
             raise Fault(f"{name} holds nan or inf after task {done}")
@@ -79,13 +76,9 @@ def _not_finite(state: dict[str, torch.Tensor]) -> str | None:
     return next((name for name, value in state.items() if not value.isfinite().all()), None)
 
 
-def _cause(subject: Subject, record: Record) -> str:
+def _cause(record: Record) -> str:
     """Where the first number that is none came from."""
-    done = len(record.states) - 1
     if record.states and (name := _not_finite(record.states[-1])):
-        return f"{name} held nan or inf after task {done}: look at consolidate()"
-    if done == 1:
-        with suppress(Exception):  # the trial that looks at it may fail as this one did
-            if not math.isfinite(value := subject.penalty.at_consolidated):
-                return f"penalty() is {value} at the start of task 2"
-    return f"{record.where}: {record.error}"
+        return f"{name} held nan or inf after task {len(record.states) - 1}: look at consolidate()"
+    words = str(record.error)
+    return words if record.where.removeprefix("in ") in words else f"{record.where}: {words}"

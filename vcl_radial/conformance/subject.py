@@ -79,11 +79,13 @@ class Subject:
     def record(self) -> Record:
         """A trial over all tasks, or what stopped it."""
         record = self._recorded()
-        if record.error is None or isinstance(record.error, VclRadialError):
+        diverged = isinstance(record.error, Diverged)
+        if record.error is None or (isinstance(record.error, VclRadialError) and not diverged):
             return record
         # It may have broken far from its cause, which a run would have seen before.
         looked_at = self._recorded(upkeep=True)
-        return looked_at if isinstance(looked_at.error, VclRadialError) else record
+        closer = isinstance(looked_at.error, Diverged if diverged else VclRadialError)
+        return looked_at if closer else record
 
     @property
     def main(self) -> Record:

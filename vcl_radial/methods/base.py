@@ -343,7 +343,12 @@ class Method:
         state = {k: v for k, v in vars(self).items() if isinstance(v, nn.Module) or not callable(v)}
         return state | {"task": replace(self.task, batches=_no_batches), "sampling": None}
 
-    # What methods read.
+    # What is read of methods.
+
+    @property
+    def gradient_elsewhere(self) -> bool:
+        """Whether the penalty's gradient may be in a step or an optimiser of the class's own."""
+        return any(getattr(type(self), part) is not getattr(Method, part) for part in STEP)
 
     @property
     def device(self) -> torch.device:
@@ -380,6 +385,10 @@ class Method:
             for task in torch.unique(labels).tolist():
                 rows = labels == task
                 yield (x[rows], task), y[rows]
+
+
+STEP = ("learn", "loss", "backward", "step", "make_optimizer")
+"""What of a step may hold the gradient of a penalty whose value has none."""
 
 
 def _no_batches() -> Iterator[Batch]:

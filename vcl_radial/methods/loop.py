@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import MakeOptimizer, Method
+from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.nn import variational_weights
-from vcl_radial.predict import own_randomness
 from vcl_radial.schedules import set_rates
 
 
@@ -22,32 +19,6 @@ def selected(method: Method, points: Batch) -> Batch:
     """Those of all points of a task that a method trains on; asked before the task begins."""
     rows = method.select(lambda: points)
     return points if rows is None else points.at(rows)
-
-
-def check_kl(method: Method, name: str = "", *, heads: str = "self.heads") -> None:
-    """See that a posterior that is trained has its KL in the objective; before a first task.
-
-    Args:
-        method: whose task has begun.
-        name: of the user's class, by default that of the method.
-        heads: what the class calls the heads that are trained.
-
-    Raises:
-        UserError: it is 0 where it starts; names the class and the mend.
-    """
-    if not list(variational_weights(method.network, [])):
-        return
-    penalty: Any = None
-    loss_value, method.loss_value = method.loss_value, True
-    with suppress(Exception), torch.no_grad(), own_randomness(0, method.device):
-        penalty = method.penalty()
-    method.loss_value = loss_value
-    if isinstance(penalty, int | float | Tensor) and not float(penalty):
-        raise UserError(
-            f"{name or type(method).__name__} trains a network with a posterior, and its penalty() "
-            "has no KL to the prior: set posterior = 'none', or add kl_divergence(self.network, "
-            f"{heads}) of vcl_radial.nn"
-        )
 
 
 def warm_up(
@@ -86,10 +57,21 @@ class TaskLoop:
         task: its data and its size.
         make: makes the optimiser that is asked for, over the parameters of a network.
         clip: the most that the norm of a step's gradient is; None for any.
+        upkeep: whether to look at the penalty; see `PenaltyUpkeep`.
+
+    Raises:
+        UserError: a posterior is trained without its KL, or as `PenaltyUpkeep`.
+        Diverged: as `PenaltyUpkeep`.
     """
 
     def __init__(
-        self, method: Method, task: Task, make: MakeOptimizer, *, clip: float | None = None
+        self,
+        method: Method,
+        task: Task,
+        make: MakeOptimizer,
+        *,
+        clip: float | None = None,
+        upkeep: bool = True,
     ) -> None:
         self.method, self.task = method, task
         self._make, self._clip = make, clip
@@ -100,6 +82,7 @@ class TaskLoop:
         if task.number == 0:
             check_kl(method)
         self._start()
+        self._upkeep = PenaltyUpkeep(method, task.number) if upkeep else None
 
     def _start(self) -> None:
         """Make the optimiser."""
@@ -129,6 +112,8 @@ class TaskLoop:
         set_rates(self.optimizer, self.task.schedule, done)
         for batch in batches:
             self.loss = self.method.learn(batch, self.optimizer)
+            if self._upkeep is not None:
+                self._upkeep.after_step()
 
     def check_loss(self, where: str) -> None:
         """See that the last step's loss is a finite number.

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from vcl_radial.errors import UserError
-from vcl_radial.methods.base import Method
+from vcl_radial.methods.base import STEP, Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import (
     ClosedFormGradients,
@@ -101,6 +101,12 @@ class VCL(Method):
             and ClosedFormGradients.serves(self.network)
         ):
             self._closed_form = ClosedFormGradients(self.network)
+
+    @property
+    def gradient_elsewhere(self) -> bool:
+        """As of every method: the step of this class has it while it is in closed form."""
+        own = any(getattr(type(self), part) is not getattr(VCL, part) for part in STEP)
+        return own or self._closed_form is not None
 
     def penalty(self) -> Tensor | float:
         """KL(q || p) of the body and the heads in use, in nats."""

@@ -22,7 +22,6 @@ from vcl_radial.methods.options import require_base
 from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.quiet import quiet
 from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.upkeep import Upkeep
 
 HOOKS = ("penalty", "consolidate", "state_dict", "load_state_dict")
 """What of a strategy is asked outside of Avalanche's loop."""
@@ -116,7 +115,6 @@ def _asking(strategy: ContinualStrategy) -> Method:
         # The penalty's gradient is of the strategy's own, in no closed form.
         method.gradients_are_read |= type(strategy).penalty is not ContinualStrategy.penalty
         plain.begin_task(method, task)
-        Upkeep().before_training_exp(strategy)
 
     def make_optimizer(make: MakeOptimizer) -> Optimizer:
         strategy.optimizer = plain.make_optimizer(method, make)

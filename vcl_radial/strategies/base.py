@@ -11,10 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from avalanche.models import DynamicModule, MultiTaskModule
-from avalanche.training.plugins import EvaluationPlugin, LRSchedulerPlugin
-from avalanche.training.plugins.clock import Clock
 from avalanche.training.templates import SupervisedTemplate
-from avalanche.training.templates.base_sgd import PeriodicEval
 from avalanche.training.utils import _at_task_boundary
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
@@ -27,7 +24,7 @@ from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.schedules import Schedule, constant, set_rates
-from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, listens
+from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
 from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
 from vcl_radial.strategies.parameters import keywords, showing
 from vcl_radial.strategies.task_model import TaskModel
@@ -118,11 +115,11 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         self._asked = self.optimizer
         self._of_method: Optimizer | None = None
         cls = type(self)
-        if cls.penalty is not ContinualStrategy.penalty:
+        own_penalty = cls.penalty is not ContinualStrategy.penalty
+        if own_penalty:
             method.penalty = self.penalty  # type: ignore[method-assign]
-        self._has_own_step = cls.penalty is not ContinualStrategy.penalty or any(
-            getattr(cls, step) is not getattr(ContinualStrategy, step) for step in _STEP
-        )
+        self._has_own_step = own_penalty or _defines(cls, _STEP)
+        self.gradient_elsewhere = _defines(cls, (*_STEP, *(f"_{event}" for event in STEP_EVENTS)))
         self.schedule = schedule
         self.drop_last = drop_last
         self.tensor_stream = tensor_stream
@@ -253,7 +250,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             start_afresh(super().make_optimizer, **kwargs)
         if boundary:
             self.model = self.model_adaptation()
-        self.method.gradients_are_read = self._has_own_step or _reads_gradients(self.plugins)
+        self.method.gradients_are_read = self._has_own_step or reads_gradients(self.plugins)
         self.method.begin_task(self._task())
         if boundary:
             self.make_optimizer(**kwargs)
@@ -384,15 +381,9 @@ def _require_known_heads(method: Method) -> bool:
     return foreign
 
 
-def _reads_gradients(plugins: Iterable[Any]) -> bool:
-    """Whether a plugin may add to the loss, or want `.grad` of means and rhos."""
-    known = (Clock, EvaluationPlugin, LRSchedulerPlugin, PeriodicEval)
-    return any(
-        listens(plugin, event)
-        for plugin in plugins
-        if not isinstance(plugin, known)
-        for event in STEP_EVENTS
-    )
+def _defines(cls: type[ContinualStrategy], names: Iterable[str]) -> bool:
+    """Whether a class has one of these methods of its own."""
+    return any(getattr(cls, name) is not getattr(ContinualStrategy, name) for name in names)
 
 
 def _refuse_other_loss(criterion: Any) -> None:

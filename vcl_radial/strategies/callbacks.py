@@ -12,7 +12,9 @@ from typing import Any
 
 from avalanche.core import BaseSGDPlugin
 from avalanche.evaluation import PluginMetric
-from avalanche.training.plugins import EvaluationPlugin
+from avalanche.training.plugins import EvaluationPlugin, LRSchedulerPlugin
+from avalanche.training.plugins.clock import Clock
+from avalanche.training.templates.base_sgd import PeriodicEval
 from avalanche.training.utils import trigger_plugins
 
 STEP_EVENTS = (
@@ -35,6 +37,17 @@ def listens(plugin: Any, event: str) -> bool:
     method = getattr(plugin, event, None)
     idle = (getattr(base, event, None) for base in (BaseSGDPlugin, PluginMetric))
     return method is not None and getattr(method, "__func__", method) not in idle
+
+
+def reads_gradients(plugins: Iterable[Any]) -> bool:
+    """Whether a plugin may add to the loss, or want `.grad` of means and rhos."""
+    known = (Clock, EvaluationPlugin, LRSchedulerPlugin, PeriodicEval)
+    return any(
+        listens(plugin, event)
+        for plugin in plugins
+        if not isinstance(plugin, known)
+        for event in STEP_EVENTS
+    )
 
 
 class StepCallbacks:

@@ -6,17 +6,14 @@ would go on to numbers that mean nothing.
 
 from __future__ import annotations
 
-import math
-from contextlib import suppress
 from typing import Any
 
 import torch
 from avalanche.core import SupervisedPlugin
 from torch import Tensor
 
-from vcl_radial.errors import Diverged, UserError
-from vcl_radial.methods.loop import check_kl
-from vcl_radial.predict import own_randomness
+from vcl_radial.errors import UserError
+from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
 from vcl_radial.strategies.base import ContinualStrategy
 
 
@@ -31,8 +28,7 @@ class KLUpkeep(SupervisedPlugin):
         """Look at the objective before the first task: a posterior needs its KL in it."""
         own_loss = type(strategy).criterion is not ContinualStrategy.criterion
         if not own_loss and _task(strategy) == 1:
-            heads = "self.heads" if hasattr(type(strategy), "method_class") else "self.tasks"
-            check_kl(strategy.method, _name(strategy), heads=heads)
+            check_kl(strategy.method)
 
 
 class Upkeep(KLUpkeep):
@@ -54,12 +50,12 @@ class Upkeep(KLUpkeep):
         """Look at the penalty as a task starts, before it can spoil a weight."""
         if strategy.clock.train_exp_epochs == 0:
             self._shapes = {name: tensor.shape for name, tensor in _tensors(strategy).items()}
-            self._look_at_penalty(strategy, "at the start of")
+            self._penalty = PenaltyUpkeep(strategy.method, _task(strategy) - 1)
 
     def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         """Look again when the weights have moved, and keep what consolidating has to change."""
         if strategy.clock.train_exp_epochs == 0:
-            given = self._look_at_penalty(strategy, "in")
+            given = self._penalty.look("in")
             silent = not given if isinstance(given, int | float) else not given.requires_grad
             if self._stored_nothing and silent and not float(given):
                 raise UserError(
@@ -91,36 +87,11 @@ class Upkeep(KLUpkeep):
         if self._finite and (spoilt := _not_finite(strategy)) is not None:
             raise UserError(
                 f"{_name(strategy)}: {spoilt} holds nan or inf after task {_task(strategy)}, and "
-                "did not when its training ended: look at consolidate()"
+                f"did not when its training ended: look at {_hook(strategy)}"
             )
         if _has_memory(strategy):
             self._stored_nothing = _same(self._memory, strategy.state_dict())
         self._memory = None
-
-    def _look_at_penalty(self, strategy: Any, when: str) -> Any:
-        """What penalty() gives; 0 where it cannot be asked at this moment."""
-        given: Any = 0
-        # Where it asks for more than the weights it fails here, and is heard of in its place.
-        with suppress(Exception), own_randomness(0, strategy.device):
-            given = strategy.penalty()
-        if wrong := malformed(given):
-            raise UserError(f"penalty() of {_name(strategy)} {wrong}")
-        if not math.isfinite(value := float(torch.as_tensor(given).detach())):
-            raise Diverged(
-                f"penalty() of {_name(strategy)} is {value} {when} task {_task(strategy)}: look at "
-                "what it reads and what consolidate() stores, or try a smaller learning_rate"
-            )
-        return given
-
-
-def malformed(given: Any) -> str | None:
-    """What is wrong with what `penalty()` gives, if it is not one number that is a tensor."""
-    if isinstance(given, Tensor):
-        shape = tuple(given.shape)
-        return None if given.numel() == 1 else f"gives shape {shape}: sum it to one number"
-    if not isinstance(given, int | float):
-        return f"gives {type(given).__name__}: return one number as a tensor"
-    return f"gives {given:.6g} as a plain number, which has no gradient" if given else None
 
 
 def _has_memory(strategy: Any) -> bool:
@@ -156,6 +127,13 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return torch.equal(a, b)
     return a is b or (isinstance(a, bool | int | float | str) and a == b)
+
+
+def _hook(strategy: Any) -> str:
+    """What carries a task forward, as the class that the user wrote calls it."""
+    cls, base = type(strategy), ContinualStrategy
+    own = cls.penalty is not base.penalty or cls.consolidate is not base.consolidate
+    return "consolidate()" if own else "end_task()"
 
 
 def _name(strategy: Any) -> str:

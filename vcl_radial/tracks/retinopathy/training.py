@@ -22,7 +22,8 @@ from torch import Tensor
 from vcl_radial.data.fundus import Augmentation, FundusData, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.loop import check_kl, warm_up
+from vcl_radial.methods.loop import warm_up
+from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.metrics.referral import auc
@@ -174,6 +175,7 @@ class Training:
         if not self.site:
             check_kl(self.method)
         self._start()
+        self._upkeep = PenaltyUpkeep(self.method, self.site)
 
     def _start(self) -> None:
         """Make the optimiser."""
@@ -327,6 +329,7 @@ class Training:
             nlls += self._nlls(outputs[..., :points, :], batch.y[:points]) / samples
             method.backward(loss)
         method.step(self.optimizer)
+        self._upkeep.after_step()
         return nlls
 
     @torch.no_grad()

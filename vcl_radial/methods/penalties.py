@@ -1,0 +1,136 @@
+"""What is looked at of a method's penalty while it is trained, on every track alike.
+
+`vcl-radial check` looks closer; this costs next to nothing, and ends a run with a line where it
+would go on as if there were no penalty.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcl_radial.errors import Diverged, UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.nn import variational_weights
+from vcl_radial.predict import own_randomness
+
+
+class PenaltyUpkeep:
+    """See that the penalty is one number with a gradient: where a task starts, and after a step.
+
+    Args:
+        method: whose task has begun.
+        number: of the task, from 0.
+
+    Raises:
+        UserError: it is not; names the class, what it gives and the mend.
+        Diverged: it is no finite number where the task starts.
+    """
+
+    def __init__(self, method: Method, number: int) -> None:
+        self._method, self._task = method, f"task {number + 1}"
+        self._stepped = False
+        self.look("at the start of")
+
+    def after_step(self) -> None:
+        """Look again after the first step: at the weights of the last task many a penalty is 0.
+
+        What is not finite by then is left to whoever looks at the loss: the step may be too long.
+        """
+        if not self._stepped:
+            self._stepped = True
+            self._given()
+
+    def look(self, when: str) -> Any:
+        """What `penalty` gives now; 0 where it cannot be asked at this moment.
+
+        Args:
+            when: before the words "task 2", for what is said.
+        """
+        given = self._given()
+        value = float(torch.as_tensor(given).detach())
+        if not math.isfinite(value):
+            source = stated_by(self._method)
+            stores = "end_task()" if isinstance(source, Method) else "consolidate()"
+            raise Diverged(
+                f"penalty() of {type(source).__name__} is {value} {when} {self._task}: look at "
+                f"what it reads and what {stores} stores, or try a smaller learning_rate"
+            )
+        return given
+
+    def _given(self) -> Any:
+        # Where it asks for more than the weights it fails here, and is heard of in its place.
+        given = _asked(self._method, otherwise=0)
+        source = stated_by(self._method)
+        if wrong := malformed(given, source.gradient_elsewhere):
+            raise UserError(f"penalty() of {type(source).__name__} {wrong}")
+        return given
+
+
+def check_kl(method: Method) -> None:
+    """See that a posterior that is trained has its KL in the objective; before a first task.
+
+    Args:
+        method: whose task has begun.
+
+    Raises:
+        UserError: it is 0 where it starts; names the class and the mend.
+    """
+    if not list(variational_weights(method.network, [])):
+        return
+    with torch.no_grad():
+        penalty = _asked(method, otherwise=None)
+    one_number = penalty.numel() == 1 if isinstance(penalty, Tensor) else _is_plain(penalty)
+    if one_number and not float(penalty):
+        raise UserError(
+            f"{type(stated_by(method)).__name__} trains a network with a posterior, and its "
+            "penalty() has no KL to the prior: set posterior = 'none', or add "
+            "kl_divergence(self.network, self.heads) of vcl_radial.nn"
+        )
+
+
+def malformed(given: Any, gradient_elsewhere: bool = False) -> str | None:
+    """What is wrong with what `penalty()` gives, if it is not one number with a gradient, nor 0.
+
+    Args:
+        given: by `penalty()`, while gradients are recorded.
+        gradient_elsewhere: whether its gradient may be in the step or in the optimiser.
+    """
+    if isinstance(given, Tensor):
+        if given.numel() != 1:
+            return f"gives shape {tuple(given.shape)}: sum it to one number"
+        value = float(given.detach())
+        # Of 0 without a gradient nothing is lost, and what is not finite has a line of its own.
+        if given.requires_grad or gradient_elsewhere or not value or not math.isfinite(value):
+            return None
+        return (
+            f"gives {value:.6g} without a gradient: compute it from the weights without "
+            "no_grad(), .detach() or .data"
+        )
+    if not _is_plain(given):
+        return f"gives {type(given).__name__}: return one number as a tensor"
+    return f"gives {given:.6g} as a plain number, which has no gradient" if given else None
+
+
+def stated_by(method: Method) -> Any:
+    """Who states the penalty of a method: itself, or a user's strategy that drives it."""
+    source = getattr(method.penalty, "__self__", method)
+    return source if hasattr(source, "gradient_elsewhere") else method
+
+
+def _asked(method: Method, otherwise: Any) -> Any:
+    """What `penalty` gives with its value, or something else where it fails."""
+    given = otherwise
+    loss_value, method.loss_value = method.loss_value, True
+    with suppress(Exception), own_randomness(0, method.device):
+        given = method.penalty()
+    method.loss_value = loss_value
+    return given
+
+
+def _is_plain(given: Any) -> bool:
+    return isinstance(given, int | float)
