@@ -62,6 +62,20 @@ def test_the_method_of_the_docs_is_in_order_and_runs_beside_the_others(newcomers
 
 
 @pytest.mark.slow
+def test_the_method_of_the_docs_has_the_fault_that_they_show_without_its_state(
+    newcomers_folder, capsys
+):
+    write_files(METHOD, newcomers_folder)
+    path = Path("my_methods.py")
+    code = path.read_text()
+    start, end = (code.index(f"    def {name}(") for name in ("state_dict", "load_state_dict"))
+    path.write_text(code[:start] + code[end:])
+    assert main(["check", "my-l2.toml"]) == 1
+    faults = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAULT")]
+    assert faults == block(METHOD, "", "FAULT").splitlines()
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_the_posterior_of_the_docs_is_in_order_and_is_carried(newcomers_folder, capsys):
     write_files(POSTERIOR, newcomers_folder)
