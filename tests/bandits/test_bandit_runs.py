@@ -38,7 +38,7 @@ def played(run, out: Path, data_dir: Path) -> pd.DataFrame:
     return read(RunFolder(out, run).path)["rewards"]
 
 
-def command(out, data_dir, *more):
+def command(out, data_dir, *more, rounds=41):
     words = [
         "run",
         "bandit-mushroom",
@@ -49,7 +49,7 @@ def command(out, data_dir, *more):
         "--jobs",
         "1",
     ]
-    return [*words, "--set", "data.rounds=41", "steps=5", *more]
+    return [*words, "--set", f"data.rounds={rounds}", "steps=5", *more]
 
 
 def test_the_seed_decides_the_game_whatever_was_drawn_before(data_dir, tmp_path):
@@ -85,7 +85,7 @@ def test_validation_games_are_on_rows_that_no_other_game_sees(data_dir):
 
 
 def test_more_rounds_than_rows_are_refused_before_any_game(data_dir, tmp_path, capsys):
-    assert main(command(tmp_path, data_dir, "data.rounds=301", "--method", "uniform")) == 1
+    assert main(command(tmp_path, data_dir, "--method", "uniform", rounds=301)) == 1
     assert "data.rounds = 301: mushroom has 300 rows; lower it" in capsys.readouterr().err
     assert not (tmp_path / "bandit-mushroom").exists()
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scenarios import ALL, Learner, network
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import consolidate, kl_divergence
 from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
@@ -67,7 +67,8 @@ def test_a_network_without_an_rdp_is_refused():
         Learner("rdp_vcl", network("gaussian"))
 
 
-def test_a_concentration_that_diverges_is_seen_in_the_loss():
+def test_a_concentration_that_diverges_is_seen_in_the_penalty():
     net = rdp()
     torch.nn.init.constant_(net.body[0].weights.rows.log_concentration, 1e4)  # kappa = inf
-    assert torch.isnan(Learner("rdp_vcl", net, batch_size=ALL).train(0).losses[0])
+    with pytest.raises(Diverged, match=r"penalty\(\) of RDPVCL is nan at the start of task 1"):
+        Learner("rdp_vcl", net, batch_size=ALL).train(0)

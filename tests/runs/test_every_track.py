@@ -13,7 +13,7 @@ from small_data import small_mushrooms
 
 from vcl_radial import atomic
 from vcl_radial.cli import main
-from vcl_radial.errors import Diverged
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.report.gather import gather
 from vcl_radial.runs import planning, runner, tracks
 from vcl_radial.runs.execute import execute
@@ -155,6 +155,15 @@ def test_a_run_stopped_at_any_report_ends_with_the_same_bytes(tiny, tmp_path):
         execute(track, run, tiny.place(parts / str(moment)))
         assert results(run, parts / str(moment)) == results(run, whole)
         assert not RunFolder(parts / str(moment), run).checkpoint.exists()
+
+
+@pytest.mark.parametrize("tiny", sorted({*TINY} - {"toy_track:Toy"}), indirect=True)
+def test_a_posterior_without_its_kl_is_refused_before_any_run(tiny, tmp_path):
+    settings = {**tiny.settings, "strategy": "naive", "posterior": "radial"}
+    runs = planning.plan(tiny.benchmark, ["naive"], [0], settings)
+    with pytest.raises(UserError, match="naive: Naive trains a network with a posterior, and its"):
+        perform(runs, tiny.place(tmp_path / "out"), jobs=1)
+    assert not list(tmp_path.glob("out/*/*/seed-*"))
 
 
 def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp_path, capsys):

@@ -8,7 +8,7 @@ import torch
 from scenarios import OF_CLASSES, digits
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn import BayesianLinear, variational_weights
+from vcl_radial.nn import BayesianLinear, kl_divergence, variational_weights
 from vcl_radial.posteriors import FAMILIES
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.strategies import ContinualStrategy
@@ -129,6 +129,9 @@ def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(monkeypatc
             super().__init__(**settings)
             self.given = prior_scale, initial_noise
             self.network.extra = BayesianLinear(2, 2)
+
+        def penalty(self):
+            return kl_divergence(self.network, self.tasks)
 
     monkeypatch.setattr(continual, "find_strategy", lambda name: Own)
     keys = {"prior_scale": 3.0, "initial_noise": 0.01, "eval_samples": 50}

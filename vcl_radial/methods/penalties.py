@@ -75,7 +75,7 @@ def check_kl(method: Method) -> None:
     """See that a posterior that is trained has its KL in the objective; before a first task.
 
     Args:
-        method: whose task has begun.
+        method: that has learned nothing yet, before or after its first task has begun.
 
     Raises:
         UserError: it is 0 where it starts; names the class and the mend.
@@ -86,10 +86,12 @@ def check_kl(method: Method) -> None:
         penalty = _asked(method, otherwise=None)
     one_number = penalty.numel() == 1 if isinstance(penalty, Tensor) else _is_plain(penalty)
     if one_number and not float(penalty):
+        source = stated_by(method)
+        heads = "self.heads" if isinstance(source, Method) else "self.tasks"
         raise UserError(
-            f"{type(stated_by(method)).__name__} trains a network with a posterior, and its "
-            "penalty() has no KL to the prior: set posterior = 'none', or add "
-            "kl_divergence(self.network, self.heads) of vcl_radial.nn"
+            f"{type(source).__name__} trains a network with a posterior, and its penalty() has no "
+            f"KL to the prior: set posterior = 'none', or add kl_divergence(self.network, {heads}) "
+            "of vcl_radial.nn"
         )
 
 

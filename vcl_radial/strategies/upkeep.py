@@ -26,9 +26,8 @@ class KLUpkeep(SupervisedPlugin):
 
     def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
         """Look at the objective before the first task: a posterior needs its KL in it."""
-        own_loss = type(strategy).criterion is not ContinualStrategy.criterion
-        if not own_loss and _task(strategy) == 1:
-            check_kl(strategy.method)
+        if _task(strategy) == 1:
+            check_objective(strategy)
 
 
 class Upkeep(KLUpkeep):
@@ -92,6 +91,16 @@ class Upkeep(KLUpkeep):
         if _has_memory(strategy):
             self._stored_nothing = _same(self._memory, strategy.state_dict())
         self._memory = None
+
+
+def check_objective(strategy: ContinualStrategy) -> None:
+    """As `check_kl`, of a strategy; one with a loss of its own may have the KL there.
+
+    Raises:
+        UserError: as in `check_kl`.
+    """
+    if type(strategy).criterion is ContinualStrategy.criterion:
+        check_kl(strategy.method)
 
 
 def _has_memory(strategy: Any) -> bool:

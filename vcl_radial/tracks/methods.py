@@ -13,6 +13,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, require_base, signature_of
+from vcl_radial.methods.penalties import check_kl
 from vcl_radial.methods.registry import find_method
 from vcl_radial.predict import own_randomness
 from vcl_radial.tracks.networks import initial_noise
@@ -44,6 +45,7 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
+    check_kl(method)
     return method
 
 
