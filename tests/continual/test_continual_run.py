@@ -7,11 +7,14 @@ import torch
 
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.nn.grouping import GROUPINGS as of_layers
+from vcl_radial.nn.rdp import GROUPINGS as of_rdp
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.tracks.continual import networks
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import ContinualRun, optimizer_for
+from vcl_radial.tracks.recipe import GROUPS, GROUPS_OF_RDP
 
 DIGITS = StreamSettings(dataset="digits")
 SINGLE_HEAD = StreamSettings(dataset="digits", heads="single")
@@ -77,7 +80,17 @@ def test_keys_of_a_posterior_are_for_it_alone(key, value, families):
     with pytest.raises(ValueError, match=f"{key} is for posterior = {families} only"):
         recipe(posterior="radial", **{key: value})
     for posterior in [*families.replace("'", "").split(" or "), "own:Family"]:
-        assert getattr(recipe(posterior=posterior, **{key: value}), key) == value
+        settings = {key: value, "grouping": "row" if posterior == "rdp" else "layer"}
+        assert getattr(recipe(posterior=posterior, **settings), key) == value
+
+
+def test_the_weights_of_a_group_are_those_that_the_family_knows():
+    assert (GROUPS, GROUPS_OF_RDP) == (tuple(of_layers), of_rdp)
+    with pytest.raises(ValueError, match="'row' is not for posterior = 'radial': choose from lay"):
+        recipe(posterior="radial", grouping="row")
+    with pytest.raises(ValueError, match="'unit' is not for posterior = 'rdp': choose from row"):
+        recipe(posterior="rdp", grouping="unit")
+    assert recipe(posterior="none", grouping="row").grouping == "row"
 
 
 def test_a_posterior_is_carried_from_task_to_task_and_what_learns_all_at_once_carries_nothing():

@@ -45,25 +45,28 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
-    check_kl(method)
     return method
 
 
 def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
-    """See that the methods of runs can be made, each of them once, before the first run trains.
+    """Make the methods of runs, each of them once, before the first run trains.
+
+    A posterior has to have its KL in the objective.
 
     Args:
         runs: of a command.
-        make: the method of a run. What it raises but `UserError` is left to the run itself, which
-            keeps the traceback.
+        make: the method of a run, or what trains it. What it raises but `UserError` is left to the
+            run itself, which keeps the traceback.
 
     Raises:
-        UserError: one cannot be made; names the method.
+        UserError: one cannot be made, or has no KL; names the method.
     """
     for run in {(run.method, run.digest()): run for run in runs}.values():
         try:
             with own_randomness(run.seed, torch.device("cpu")):
-                make(run)
+                made = make(run)
+                if isinstance(made, Method):
+                    check_kl(made)
         except UserError as error:
             raise UserError(f"{run.method}: {error}") from None
         except (Exception, SystemExit):  # a user's class may fail in any way

@@ -42,6 +42,11 @@ CORRELATED = ("low-rank", "radial-low-rank")
 
 RANK = 8
 
+GROUPS = ("layer", "tensor", "unit")
+"""What weights of the suite's families share a radius or are correlated, but for "rdp"."""
+
+GROUPS_OF_RDP = ("row", "column", "double")
+
 
 class RecipeSettings(Settings):
     """What recipes say of a network's weights, in every track that trains networks of any kind.
@@ -83,6 +88,12 @@ class RecipeSettings(Settings):
             if changed and self.posterior not in families and not outside.is_named(self.posterior):
                 names = " or ".join(repr(family) for family in families)
                 raise ValueError(f"{key} is for posterior = {names} only: set that, or leave it")
+        groups = GROUPS_OF_RDP if self.posterior == "rdp" else GROUPS
+        if self.posterior in POSTERIORS[:-1] and self.grouping not in groups:
+            raise ValueError(
+                f"grouping = {self.grouping!r} is not for posterior = {self.posterior!r}: choose "
+                f"from {', '.join(groups)}"
+            )
         return self
 
     @property

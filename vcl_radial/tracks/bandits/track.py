@@ -19,6 +19,7 @@ from vcl_radial.tracks.recipe import check_methods
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcl_radial.methods.base import Method
     from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
     from vcl_radial.tracks.bandits.agents import Agent
@@ -57,15 +58,16 @@ class Bandits(Track[Run]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make a game of each table, and each method for it once."""
-        from vcl_radial.tracks.bandits.agents import make_agent
+        from vcl_radial.tracks.bandits.agents import MethodAgent, make_agent
         from vcl_radial.tracks.bandits.game import bandit_of
         from vcl_radial.tracks.methods import check_made
 
         games = {data: bandit_of(run, data_dir) for data, run in {r.data: r for r in runs}.items()}
 
-        def make(run: Run) -> Agent:
+        def make(run: Run) -> Agent | Method:
             game = games[run.data]
-            return make_agent(run.recipe, game.contexts.shape[1], game.actions)
+            agent = make_agent(run.recipe, game.contexts.shape[1], game.actions)
+            return agent.method if isinstance(agent, MethodAgent) else agent
 
         check_made(runs, make)
 

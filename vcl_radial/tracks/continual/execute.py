@@ -15,6 +15,7 @@ from vcl_radial.metrics import summary
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
 from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.upkeep import check_objective
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.specification import Run
@@ -228,12 +229,14 @@ def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
 
     def make(run: Run) -> ContinualStrategy:
         run.recipe.check_batches(min(map(len, stream.train)))
-        return make_strategy(
+        made = make_strategy(
             run.recipe,
             make_network(stream, run.recipe),
             tensor_stream=stream,
             device="cpu",
             evaluator=EvaluationPlugin(loggers=[]),
         )
+        check_objective(made)
+        return made
 
     check_made(runs, make)

@@ -34,7 +34,7 @@ from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.task_model import TaskModel
-from vcl_radial.strategies.upkeep import Upkeep, check_objective
+from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.methods import draws, settings_of
@@ -320,7 +320,6 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, strategy, recipe.options, error) from error
     require_base(made)
-    check_objective(made)
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
         made.method.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
     return made
