@@ -85,7 +85,8 @@ def test_every_track_has_the_length_of_the_first_priors_directions(track):
         assert recipe.model_dump()["prior_length"] == length
     # Results of before had uniform directions, or none.
     assert "prior_length" not in recipe_of(**keys, prior_length=0).model_dump()
-    assert "prior_length" not in recipe_of(**(keys | {"posterior": "gaussian"})).model_dump()
+    keys_of_gaussian = keys | {"posterior": "gaussian", "grouping": "layer"}
+    assert "prior_length" not in recipe_of(**keys_of_gaussian).model_dump()
     with pytest.raises(ValueError, match="prior_length"):
         recipe_of(**keys, prior_length=1)
 
