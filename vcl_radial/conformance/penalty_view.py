@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.conformance.trial import Trial, seed
-from vcl_radial.methods.penalties import malformed, stated_by
+from vcl_radial.methods.penalties import malformed, source_of
 
 BATCHES = 16, 64
 """Batch sizes to compare, in points."""
@@ -153,7 +153,7 @@ class _Look:
     def view(self, moved_half: Tensor) -> PenaltyView:
         learner, move = self.learner, self.move
         small, large = self.moved(), self._over_batches(BATCHES[1])
-        elsewhere = stated_by(self.trial.method).gradient_elsewhere
+        elsewhere = source_of(self.trial.method).gradient_elsewhere
         wrong = self._pass(lambda penalty: malformed(penalty, elsewhere))
         gradient = self._gradient()
         learner.loss_value = False

@@ -43,7 +43,7 @@ class PenaltyUpkeep:
         """
         if not self._stepped:
             self._stepped = True
-            self._given()
+            self._penalty()
 
     def look(self, when: str) -> Any:
         """What `penalty` gives now; 0 where it cannot be asked at this moment.
@@ -51,24 +51,24 @@ class PenaltyUpkeep:
         Args:
             when: before the words "task 2", for what is said.
         """
-        given = self._given()
-        value = float(torch.as_tensor(given).detach())
+        penalty = self._penalty()
+        value = float(torch.as_tensor(penalty).detach())
         if not math.isfinite(value):
-            source = stated_by(self._method)
+            source = source_of(self._method)
             stores = "end_task()" if isinstance(source, Method) else "consolidate()"
             raise Diverged(
                 f"penalty() of {type(source).__name__} is {value} {when} {self._task}: look at "
                 f"what it reads and what {stores} stores, or try a smaller learning_rate"
             )
-        return given
+        return penalty
 
-    def _given(self) -> Any:
+    def _penalty(self) -> Any:
         # Where it asks for more than the weights it fails here, and is heard of in its place.
-        given = _asked(self._method, otherwise=0)
-        source = stated_by(self._method)
-        if wrong := malformed(given, source.gradient_elsewhere):
+        penalty = _penalty_of(self._method, otherwise=0)
+        source = source_of(self._method)
+        if wrong := malformed(penalty, source.gradient_elsewhere):
             raise UserError(f"penalty() of {type(source).__name__} {wrong}")
-        return given
+        return penalty
 
 
 def check_kl(method: Method) -> None:
@@ -83,10 +83,10 @@ def check_kl(method: Method) -> None:
     if not list(variational_weights(method.network, [])):
         return
     with torch.no_grad():
-        penalty = _asked(method, otherwise=None)
+        penalty = _penalty_of(method, otherwise=None)
     one_number = penalty.numel() == 1 if isinstance(penalty, Tensor) else _is_plain(penalty)
     if one_number and not float(penalty):
-        source = stated_by(method)
+        source = source_of(method)
         heads = "self.heads" if isinstance(source, Method) else "self.tasks"
         raise UserError(
             f"{type(source).__name__} trains a network with a posterior, and its penalty() has no "
@@ -95,44 +95,44 @@ def check_kl(method: Method) -> None:
         )
 
 
-def malformed(given: Any, gradient_elsewhere: bool = False) -> str | None:
+def malformed(penalty: Any, gradient_elsewhere: bool = False) -> str | None:
     """What is wrong with what `penalty()` gives, if it is not one number with a gradient, nor 0.
 
     Args:
-        given: by `penalty()`, while gradients are recorded.
+        penalty: what `penalty()` gives, while gradients are recorded.
         gradient_elsewhere: whether its gradient may be in the step or in the optimiser.
     """
-    if isinstance(given, Tensor):
-        if given.numel() != 1:
-            return f"gives shape {tuple(given.shape)}: sum it to one number"
-        value = float(given.detach())
+    if isinstance(penalty, Tensor):
+        if penalty.numel() != 1:
+            return f"gives shape {tuple(penalty.shape)}: sum it to one number"
+        value = float(penalty.detach())
         # Of 0 without a gradient nothing is lost, and what is not finite has a line of its own.
-        if given.requires_grad or gradient_elsewhere or not value or not math.isfinite(value):
+        if penalty.requires_grad or gradient_elsewhere or not value or not math.isfinite(value):
             return None
         return (
             f"gives {value:.6g} without a gradient: compute it from the weights without "
             "no_grad(), .detach() or .data"
         )
-    if not _is_plain(given):
-        return f"gives {type(given).__name__}: return one number as a tensor"
-    return f"gives {given:.6g} as a plain number, which has no gradient" if given else None
+    if not _is_plain(penalty):
+        return f"gives {type(penalty).__name__}: return one number as a tensor"
+    return f"gives {penalty:.6g} as a plain number, which has no gradient" if penalty else None
 
 
-def stated_by(method: Method) -> Any:
+def source_of(method: Method) -> Any:
     """Who states the penalty of a method: itself, or a user's strategy that drives it."""
     source = getattr(method.penalty, "__self__", method)
     return source if hasattr(source, "gradient_elsewhere") else method
 
 
-def _asked(method: Method, otherwise: Any) -> Any:
+def _penalty_of(method: Method, otherwise: Any) -> Any:
     """What `penalty` gives with its value, or something else where it fails."""
-    given = otherwise
+    penalty = otherwise
     loss_value, method.loss_value = method.loss_value, True
     with suppress(Exception), own_randomness(0, method.device):
-        given = method.penalty()
+        penalty = method.penalty()
     method.loss_value = loss_value
-    return given
+    return penalty
 
 
-def _is_plain(given: Any) -> bool:
-    return isinstance(given, int | float)
+def _is_plain(penalty: Any) -> bool:
+    return isinstance(penalty, int | float)

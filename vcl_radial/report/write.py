@@ -60,7 +60,7 @@ def report_of_command(
         runs[0].benchmark,
         order,
         data_dir=place.data_dir,
-        told={RunFolder(place.out, run).path for run in failed},
+        failures={RunFolder(place.out, run).path for run in failed},
     )
     return not any(RunFolder(place.out, run).path in missing for run in runs)
 
@@ -74,7 +74,7 @@ def write_report(
     data_dir: Path | None = None,
     with_evidence: bool = False,
     named: Sequence[str] = (),
-    told: Collection[Path] = (),
+    failures: Collection[Path] = (),
 ) -> set[Path]:
     """Write the report of each benchmark below a folder, print its table and where it lies.
 
@@ -90,7 +90,7 @@ def write_report(
         data_dir: where the data lie, for tracks that show some of them.
         with_evidence: whether the runs are written beside each report, for this command to read.
         named: methods to show first in place of `first`, all of which have to be there.
-        told: folders of runs that stderr has named before; the page alone names them again.
+        failures: folders of runs that stderr has named before; the page alone names them again.
 
     Returns:
         The folders of finished runs that are not shown, as their benchmark could not be.
@@ -103,7 +103,7 @@ def write_report(
     from vcl_radial.report.files import write_files, write_page
 
     for words in passed_over:
-        if any(words.startswith(f"{path}: ") for path in told):
+        if any(words.startswith(f"{path}: ") for path in failures):
             continue
         print(f"passed over: {words}", file=sys.stderr)
     there = sorted({run.spec.method for run in runs})
