@@ -177,7 +177,7 @@ def test_the_kl_is_counted_once_for_all_training_images(tmp_path, monkeypatch):
         ({"epochs": 0}, "epochs = 0: input should be greater than or equal to 1"),
         ({"epoch": 3}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
         ({"prior_length": 1.0}, "prior_length = 1.0: input should be less than 1"),
-        ({"data.set": "mnist"}, "unknown key 'data.set'; the nearest known one is 'dataset'"),
+        ({"data.sat": "mnist"}, "unknown key 'data.sat'; the nearest known one is 'data.dataset'"),
         ({"batch_size": 5000}, "batch_size = 5000 is more than the"),
     ],
 )
