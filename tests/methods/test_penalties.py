@@ -15,7 +15,7 @@ from vcl_radial.methods.vcl import VCL
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("penalty", "fault"),
     [
         (torch.tensor(1.0, requires_grad=True), None),
         (torch.ones(1, 1, requires_grad=True), None),
@@ -32,10 +32,10 @@ from vcl_radial.methods.vcl import VCL
         (torch.tensor(3.25), "gives 3.25 without a gradient"),
     ],
 )
-def test_a_penalty_is_one_number_with_a_gradient_or_0(given, words):
-    found = malformed(given)
-    assert (found is None) is (words is None)
-    assert words is None or found.startswith(words)
+def test_a_penalty_is_one_number_with_a_gradient_or_0(penalty, fault):
+    line = malformed(penalty)
+    assert (line is None) is (fault is None)
+    assert fault is None or line.startswith(fault)
 
 
 def test_a_gradient_may_be_elsewhere_than_in_the_value():
@@ -56,7 +56,7 @@ class Gives(Method):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "fault"),
     [
         (lambda squares: "abc", "penalty() of Gives gives str: return one number as a tensor"),
         (lambda squares: None, "penalty() of Gives gives NoneType: return one number"),
@@ -66,11 +66,11 @@ class Gives(Method):
     ],
 )
 @pytest.mark.parametrize("loss_value", [True, False])
-def test_a_malformed_penalty_ends_a_task_where_it_begins(make, words, loss_value):
+def test_a_malformed_penalty_ends_a_task_where_it_begins(make, fault, loss_value):
     net = network(None, multi_head=False)
     learner = Learner(Gives, net, make=make, loss_value=loss_value)
     before = learner.weights()
-    with pytest.raises(UserError, match=re.escape(words)):
+    with pytest.raises(UserError, match=re.escape(fault)):
         learner.begin(0)
     assert torch.equal(before, learner.weights())
     assert learner.method.loss_value is loss_value
@@ -78,8 +78,8 @@ def test_a_malformed_penalty_ends_a_task_where_it_begins(make, words, loss_value
 
 def test_one_that_is_no_number_is_named_with_what_a_method_stores_by():
     learner = Learner(Gives, network(None), make=lambda squares: squares * torch.nan)
-    words = r"^penalty\(\) of Gives is nan at the start of task 2: .* what end_task\(\) stores"
-    with pytest.raises(Diverged, match=words):
+    line = r"^penalty\(\) of Gives is nan at the start of task 2: .* what end_task\(\) stores"
+    with pytest.raises(Diverged, match=line):
         learner.begin(1)
 
 

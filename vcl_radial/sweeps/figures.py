@@ -11,20 +11,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from vcl_radial.report.figures.drawing import legend
+from vcl_radial.report.figures.drawing import legend, logarithmic
 from vcl_radial.report.figures.style import (
     DASHES,
     FAINT,
@@ -94,8 +86,7 @@ def cost_against_score(searched: Sequence[Searched], words: str, direction: Dire
                 axes.plot(x, y, style.marker, color=style.colour, mec="white", label=one.method)
                 bests = (np.maximum if direction == "maximize" else np.minimum).accumulate(y)
                 axes.step(x, bests, where="post", color=style.colour, linewidth=1.2, zorder=1)
-        axes.set_xscale("log")
-        _plain_log_ticks(axes.xaxis, *axes.get_xlim())
+        logarithmic(axes, "x")
         axes.set_xlabel("seconds of a run, training and evaluation")
         axes.set_ylabel(words)
         axes.grid(color=FAINT, linewidth=0.4)
@@ -128,22 +119,12 @@ def parallel(
         axes.set_title("")
         for shown in figure.axes:
             if shown.get_yscale() == "log":
-                _plain_log_ticks(shown.yaxis, *sorted(shown.get_ylim()))
+                logarithmic(shown, "y")
             for lines in shown.collections:
                 if isinstance(lines, LineCollection):
                     lines.set_cmap(_visible(lines.get_cmap()))
         pyplot.close(figure)
     return figure
-
-
-def _plain_log_ticks(axis: Axis, low: float, high: float) -> None:
-    """Ticks with plain numbers on a logarithmic axis, also where it is less than a decade."""
-    rounds = [n * 10.0**e for e in range(-40, 40) for n in (1, 2, 5)]
-    few = sum(low <= value <= high for value in rounds) < 2
-    subs = (1.0,) if high > 100 * low else (1.0, 2.0, 5.0)
-    axis.set_major_locator(MaxNLocator(4) if few else LogLocator(subs=subs))
-    axis.set_major_formatter(_PLAIN)
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _visible(colours: Colormap) -> Colormap:

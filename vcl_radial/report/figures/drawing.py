@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from vcl_radial.report.figures.panels import finish, panel_title, panels
 from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE, house_style, method_styles
@@ -154,7 +154,8 @@ def label(axes: Axes, x: float, y: float, words: str, colour: str, **look: Any) 
 def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
     """Logarithmic axes ("x", "y" or "xy") with a few ticks; call it when all is drawn.
 
-    Ticks are at powers of ten, and between them where there are fewer than two decades.
+    Ticks are at powers of ten, between them where there are fewer than two decades, and at round
+    numbers where an axis is too short for two of these.
     """
     for name in which:
         getattr(axes, f"set_{name}scale")("log")
@@ -162,6 +163,8 @@ def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
         low, high = axis.get_view_interval()
         subs = (1, 2, 5) if high < 100 * low else (1,)
         axis.set_major_locator(LogLocator(subs=subs, numticks=ticks))
+        if sum(low <= tick <= high for tick in axis.get_majorticklocs()) < 2:
+            axis.set_major_locator(MaxNLocator(4))
         power_labels(axis)
 
 
