@@ -206,11 +206,11 @@ def game(table, method, reward, optimum=1.0, seed=0):
     return FinishedRun(Path(), Bandits(), spec, {}, {"rewards": rewards}, "b", method)
 
 
-@pytest.mark.parametrize(("games", "words"), [(1, "one game"), (2, "over up to 2 games")])
-def test_the_picture_says_over_how_many_games_it_is(games, words):
+@pytest.mark.parametrize(("games", "caption"), [(1, "one game"), (2, "over up to 2 games")])
+def test_the_picture_says_over_how_many_games_it_is(games, caption):
     runs = [game("mushroom", "naive", 0.5, seed=seed) for seed in range(games)]
     texts = [text.get_text() for text in draw(make_curves(runs), runs).texts]
-    assert any(words in text for text in texts)
+    assert any(caption in text for text in texts)
 
 
 def test_claims_are_decided_by_pairs_of_games():

@@ -57,9 +57,9 @@ def test_the_command_of_a_page_can_be_pasted_into_a_shell(tmp_path):
     (spec,) = plan(["uci-sequence"], [0], {"data.sets": ["yacht"], "options.units": 9})
     assert spec.data.set == "yacht"
     command = _command("uci-sequence", {"data.sets": ["yacht"], "options.evidence": True})
-    words = shlex.split(command)
-    assert words[:3] == ["vcl-radial", "price", "uci-sequence"]
-    settings = dict(map(parse_setting, words[words.index("--set") + 1 :]))
+    parts = shlex.split(command)
+    assert parts[:3] == ["vcl-radial", "price", "uci-sequence"]
+    settings = dict(map(parse_setting, parts[parts.index("--set") + 1 :]))
     assert settings == {"data.sets": ["yacht"], "options.evidence": True}
 
 

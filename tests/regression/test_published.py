@@ -54,7 +54,7 @@ def test_pairs_beyond_the_bound_are_named_and_pairs_below_it_are_not():
         for name in ("kin8nm", "power", "concrete")
         for method in methods
     ]
-    words = impossible_pairs(pd.DataFrame(run))
-    assert any(w.startswith("kin8nm, Radial") for w in words)
-    assert any(w.startswith("kin8nm, MFVI") for w in words)
-    assert not any("power" in w or "concrete" in w for w in words)
+    lines = impossible_pairs(pd.DataFrame(run))
+    assert any(w.startswith("kin8nm, Radial") for w in lines)
+    assert any(w.startswith("kin8nm, MFVI") for w in lines)
+    assert not any("power" in w or "concrete" in w for w in lines)

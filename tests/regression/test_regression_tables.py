@@ -108,7 +108,7 @@ def test_only_columns_that_stand_beside_a_method_are_spoken_of():
     rows = [*scores("kin8nm", "gaussian-vcl"), *scores("yacht", "gaussian-vcl")]
     means = tables.summary(tidy(rows))
     assert not any("Dropout" in sentence for sentence in tables.verdicts(means))
-    assert [words.split(" of ")[0] for words in tables.impossible_pairs(means)] == ["kin8nm, MFVI"]
+    assert [line.split(" of ")[0] for line in tables.impossible_pairs(means)] == ["kin8nm, MFVI"]
     with_dropout = tables.summary(tidy([*rows, *scores("yacht", "mc-dropout")]))
     assert any("gaussian-vcl against Dropout" in s for s in tables.verdicts(with_dropout))
 

@@ -141,6 +141,6 @@ def test_a_folder_without_templates_says_what_one_is_named(tmp_path: Path):
 
 def test_a_path_that_is_no_template_or_not_there_says_so(tmp_path: Path):
     (tmp_path / "x.csv").write_text(CSV)
-    for name, words in (("x.csv", "is no template"), ("nope", "there is no such file or folder")):
-        with pytest.raises(UserError, match=f"{name}: {words}; name a folder, or a template as"):
+    for name, fault in (("x.csv", "is no template"), ("nope", "there is no such file or folder")):
+        with pytest.raises(UserError, match=f"{name}: {fault}; name a folder, or a template as"):
             pages.templates(tmp_path / name)

@@ -192,7 +192,7 @@ def test_a_mistake_is_said_in_one_line_with_its_mend(given, words):
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "fault"),
     [
         ({"data.patients": 2}, "2 patients are too few for a validation part of 10%"),
         ({"data.patients": 1, "data.parts": "site"}, 'parts = "site" needs several'),
@@ -200,14 +200,14 @@ def test_a_mistake_is_said_in_one_line_with_its_mend(given, words):
     ],
 )
 def test_photographs_that_cannot_be_split_are_refused_before_any_is_drawn(
-    settings, words, monkeypatch
+    settings, fault, monkeypatch
 ):
     def drawn(*_):
         raise AssertionError("a photograph was drawn")
 
     monkeypatch.setattr("vcl_radial.data.fundus.synthetic.render", drawn)
     runs = plan(SYNTHETIC, ["radial-vcl"], [0], settings)
-    with pytest.raises(UserError, match=rf"^data\.patients = \d: .*{words}"):
+    with pytest.raises(UserError, match=rf"^data\.patients = \d: .*{fault}"):
         Retinopathy().check_data(runs, None)
 
 

@@ -127,16 +127,16 @@ class SpoilsAWeight(Method):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "line"),
     [
         (IsNaN, r"^penalty\(\) of IsNaN is nan at .* what consolidate\(\) stores"),
         (IsNaNMethod, r"^penalty\(\) of IsNaNMethod is nan at .* what end_task\(\) stores"),
         (SpoilsAWeight, r"^SpoilsAWeight: .* look at end_task\(\)$"),
     ],
 )
-def test_what_is_to_be_looked_at_is_called_as_the_class_calls_it(kind, words):
+def test_what_is_to_be_looked_at_is_called_as_the_class_calls_it(kind, line):
     kind = strategy_of(kind) if issubclass(kind, Method) else kind
-    with pytest.raises(VclRadialError, match=words):
+    with pytest.raises(VclRadialError, match=line):
         Driven(kind, network(None), plugins=[Upkeep()]).train(0)
 
 
