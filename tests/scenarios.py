@@ -4,6 +4,7 @@ import inspect
 from functools import cache, partial
 
 import torch
+from torch.distributions import MultivariateNormal
 from torch.nn.functional import nll_loss
 from torch.optim import Adam
 
@@ -58,6 +59,43 @@ class KnownNoise(Gaussian):
     def observe(self, outputs, targets):
         """Nothing is to be learned."""
 
+    def hessian_root(self, outputs, targets):
+        """The NLL curves by 1 / deviation^2."""
+        return [torch.full_like(outputs, 1 / self.deviation)]
+
+
+class CorrelatedRows:
+    """y = x w + noise with inputs that go together, in another way in each of two tasks."""
+
+    columns, rows, noise = 4, 25, 1.0
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(1)
+        weights = torch.randn(self.columns, generator=generator)
+        self.x, self.y = [], []
+        for _ in range(2):
+            common = torch.randn(self.rows, 1, generator=generator)
+            signs = torch.randn(self.columns, generator=generator).sign()
+            x = common * signs + 0.5 * torch.randn(self.rows, self.columns, generator=generator)
+            self.x.append(x)
+            self.y.append(x @ weights + self.noise * torch.randn(self.rows, generator=generator))
+
+    def inputs(self, number, part):
+        return self.x[number]
+
+    def labels(self, number, part):
+        return self.y[number]
+
+    def task_label(self, number):
+        return 0
+
+    def batch_posterior(self):
+        """Of all rows at once, by Bayes' rule."""
+        x, y = torch.cat(self.x).double(), torch.cat(self.y).double()
+        precision = torch.eye(self.columns, dtype=torch.float64) + x.mT @ x / self.noise**2
+        mean = torch.linalg.solve(precision, x.mT @ y / self.noise**2)
+        return MultivariateNormal(mean, precision_matrix=precision)
+
 
 @cache
 def digits(heads="multi", kind="split", flatten=True):
@@ -79,7 +117,8 @@ def network(posterior="radial", multi_head=True, hidden=(32,), point_heads=False
 @cache
 def posterior_for(name):
     """The first posterior of a network that a method takes."""
-    for posterior in (None, "radial", RDPSettings("row", 0.05)):
+    by_units = PosteriorSettings("low-rank", "unit", rank=3)
+    for posterior in (None, "radial", RDPSettings("row", 0.05), by_units):
         try:
             built_in_class(name)(network(posterior))
         except UserError:

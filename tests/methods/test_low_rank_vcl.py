@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from scenarios import KnownNoise, Learner, network
+from scenarios import CorrelatedRows, KnownNoise, Learner, network
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from vcl_radial.errors import UserError
@@ -15,39 +15,8 @@ from vcl_radial.nn.weights import held_scales
 from vcl_radial.posteriors import Posterior
 from vcl_radial.schedules import SCHEDULES
 
-D, ROWS, NOISE = 4, 25, 1.0
+D = CorrelatedRows.columns
 FAMILIES = pytest.mark.parametrize("family", ["low-rank", "radial-low-rank"])
-
-
-class CorrelatedRows:
-    """y = x w + noise with inputs that go together, in another way in each of two tasks."""
-
-    def __init__(self):
-        generator = torch.Generator().manual_seed(1)
-        weights = torch.randn(D, generator=generator)
-        self.x, self.y = [], []
-        for _ in range(2):
-            common = torch.randn(ROWS, 1, generator=generator)
-            signs = torch.randn(D, generator=generator).sign()
-            x = common * signs + 0.5 * torch.randn(ROWS, D, generator=generator)
-            self.x.append(x)
-            self.y.append(x @ weights + NOISE * torch.randn(ROWS, generator=generator))
-
-    def inputs(self, number, part):
-        return self.x[number]
-
-    def labels(self, number, part):
-        return self.y[number]
-
-    def task_label(self, number):
-        return 0
-
-    def batch_posterior(self):
-        """Of all rows at once, by Bayes' rule."""
-        x, y = torch.cat(self.x).double(), torch.cat(self.y).double()
-        precision = torch.eye(D, dtype=torch.float64) + x.mT @ x / NOISE**2
-        mean = torch.linalg.solve(precision, x.mT @ y / NOISE**2)
-        return MultivariateNormal(mean, precision_matrix=precision)
 
 
 class ExpectedVCL(VCL):
@@ -72,10 +41,10 @@ def carried(family, stream):
         ExpectedVCL,
         BayesianLinear(D, 1, bias=False, posterior=settings),
         stream,
-        likelihood=KnownNoise(NOISE),
+        likelihood=KnownNoise(CorrelatedRows.noise),
         lr=0.1,
         epochs=150,
-        batch_size=ROWS,
+        batch_size=CorrelatedRows.rows,
         schedule=SCHEDULES["cosine"],
         loss_value=False,
     ).train(0, 1)

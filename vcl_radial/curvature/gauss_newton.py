@@ -28,12 +28,13 @@ from torch import Tensor, nn
 from vcl_radial.curvature.fisher import LARGEST_CHUNK, Points, is_plain_convolution, patches
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
+from vcl_radial.nn import BayesianConv2d, BayesianLinear
 from vcl_radial.nn.calls import recorded_calls
 
 HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 """Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
 
-Layers: TypeAlias = Mapping[str, nn.Linear | nn.Conv2d]
+Layers: TypeAlias = Mapping[str, nn.Linear | nn.Conv2d | BayesianLinear | BayesianConv2d]
 """Linear layers and convolutions by their names in a network."""
 
 softmax_hessian_root: HessianRoot = Categorical().hessian_root
@@ -120,7 +121,8 @@ def layer_passes(
 
     Args:
         network: gives logits `[B, C]`.
-        layers: those of the network that are wanted.
+        layers: those of the network that are wanted; those with a posterior compute as they do
+            in a pass with gradients, at their means inside `vcl_radial.nn.weights.at_means`.
         points: batches of arguments and labels; dropout and batch statistics are switched off.
         hessian_root: S, of the likelihood.
 
@@ -137,7 +139,9 @@ def layer_passes(
                 logits = network(*arguments)
             seen: set[nn.Module] = set()
             for layer, inputs, _ in calls:
-                if layer in seen or inputs.dim() != (4 if isinstance(layer, nn.Conv2d) else 2):
+                shapes = point_layer(layer)
+                axes = 4 if isinstance(shapes, nn.Conv2d) else 2
+                if layer in seen or inputs.dim() != axes:
                     raise UserError(
                         f"the Gauss-Newton block of {names[cast(nn.Linear, layer)]!r} is known "
                         "only where it is called once, with one vector for each point: take "
@@ -150,12 +154,18 @@ def layer_passes(
                 for column in hessian_root(logits.detach(), labels)
             ]
             for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
-                kind = cast(nn.Linear, layer).weight.dtype  # a network may compute in bfloat16
+                shapes = point_layer(layer)
+                kind = shapes.weight.dtype  # a network may compute in bfloat16
                 a, g = x.detach().to(kind), torch.stack(gradients).to(kind)
-                for found in _passes(cast(nn.Linear, layer), a, g):
+                for found in _passes(shapes, a, g):
                     yield names[cast(nn.Linear, layer)], found
     finally:
         network.train(training)
+
+
+def point_layer(layer: nn.Module) -> nn.Linear | nn.Conv2d:
+    """A layer itself, or for one with a posterior the layer of its form with point estimates."""
+    return cast(nn.Linear, getattr(layer, "plain", layer))
 
 
 def _passes(layer: nn.Linear | nn.Conv2d, x: Tensor, gradients: Tensor) -> Iterator[LayerPass]:

@@ -39,7 +39,8 @@ class BayesianConv(nn.Module):
         weights: the posterior over its weights.
     """
 
-    _plain: Convolution
+    plain: Convolution
+    """The layer of this form with point estimates, without memory for them."""
 
     def __init__(self, plain: Convolution, weights: VariationalWeights) -> None:
         super().__init__()
@@ -47,7 +48,7 @@ class BayesianConv(nn.Module):
         # PyTorch's own layer checks the options and knows how to apply them. It is kept for that
         # alone: without memory for weights, and hidden from `parameters()` and `children()`.
         shapes = {id(p): nn.Parameter(p.detach().to("meta")) for p in plain.parameters()}
-        object.__setattr__(self, "_plain", copy.deepcopy(plain, shapes))
+        object.__setattr__(self, "plain", copy.deepcopy(plain, shapes))
 
     @classmethod
     def of(cls, plain: Convolution, weights: VariationalWeights) -> Self:
@@ -58,12 +59,12 @@ class BayesianConv(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply one draw of the layer."""
-        y: Tensor = self._plain._conv_forward(x, *self.weights.sample())
+        y: Tensor = self.plain._conv_forward(x, *self.weights.sample())
         return y
 
     def extra_repr(self) -> str:
         """The options, as PyTorch shows them."""
-        return str(self._plain.extra_repr())  # type: ignore[no-untyped-call]
+        return str(self.plain.extra_repr())  # type: ignore[no-untyped-call]
 
 
 class BayesianConv2d(BayesianConv):

@@ -37,10 +37,17 @@ class BayesianLinear(nn.Module):
         posterior: LayerSettings | None = None,
     ) -> None:
         super().__init__()
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features, self.out_features, self.has_bias = in_features, out_features, bias
         self.weights = (posterior or PosteriorSettings()).make_weights(
             he_normal(out_features, in_features), torch.zeros(out_features) if bias else None
         )
+
+    @property
+    def plain(self) -> nn.Linear:
+        """The layer of this form with point estimates, without memory for them."""
+        kind = next(self.weights.parameters()).dtype
+        features = self.in_features, self.out_features
+        return nn.Linear(*features, self.has_bias, device="meta", dtype=kind)
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply one draw of the layer."""

@@ -74,6 +74,19 @@ class LowRankBlock(PosteriorBlock):
         return cast(Tensor, self.prior.deviation() if self.carried else self.prior_scale)
 
     @torch.no_grad()
+    def set_precision(self, diagonal: Tensor, rows: Tensor) -> None:
+        """Make the precision diag(diagonal) + rows' rows.
+
+        Args:
+            diagonal: `[groups, D]`, above 0.
+            rows: `[groups, R, D]`, or fewer rows.
+        """
+        scale = diagonal.rsqrt()
+        self.rho.copy_(scale + torch.log(-torch.expm1(-scale)))  # the inverse of softplus
+        self.factor.zero_()
+        self.factor[:, : rows.shape[1]] = rows * scale.unsqueeze(-2) * rows.shape[-1] ** 0.5
+
+    @torch.no_grad()
     def consolidate(self) -> None:
         """Make the posterior the prior: p(w) <- q(w)."""
         super().consolidate()

@@ -1,0 +1,202 @@
+"""VCL whose precision is computed from the curvature of the data, and not learned by steps.
+
+The objective is that of `vcl_radial.methods.vcl`. Where it is least for a Gaussian q, the precision
+of q is the prior's and the expected curvature of the data (Opper and Archambeau 2009, Eq. 9):
+
+    P_t = P_(t-1) + hessian_weight / kl_weight * sum_n E_q[ Hessian of -log p(y_n | w) ]
+
+Steps along gradients learn the means alone, under draws of q. The precision is set by this equation
+where a task begins, and anew where it ends, with the Gauss-Newton matrix at the means in place of
+the expected Hessian. A draw's gradient says little of thousands of correlations; one pass over the
+points has them all.
+
+The weights of a unit share a factor (`posterior = "low-rank"`, `grouping = "unit"`). The block of
+unit o is taken to be G_oo A, with A the mean product of the layer's inputs and G_oo the sum of the
+squared gradients at the unit: the Kronecker factors of `vcl_radial.curvature.kronecker`, without
+the products of two units. With V'V + diag the prior's precision and E the `rank` largest directions
+of A, the `rank` largest directions of V'V + hessian_weight / kl_weight * G_oo E'E are kept, and
+what is left over adds to the diagonal, which is that of the whole sum.
+
+`hessian_weight` is the lambda of Ritter, Botev and Barber (2018); at 1 the precision is the
+objective's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.curvature import kronecker_factors
+from vcl_radial.curvature.fisher import is_plain_convolution
+from vcl_radial.curvature.gauss_newton import point_layer
+from vcl_radial.curvature.low_rank import largest_directions
+from vcl_radial.errors import UserError
+from vcl_radial.methods.tasks import Task
+from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn import BayesianConv2d, BayesianLinear
+from vcl_radial.nn.carry import variational_weights
+from vcl_radial.nn.grouping import Layer
+from vcl_radial.nn.low_rank import LowRankBlock
+from vcl_radial.nn.weights import VariationalWeights, at_means
+from vcl_radial.posteriors import LowRank, Posterior
+
+
+class CurvatureVCL(VCL):
+    """Carry a low-rank Gaussian forward whose means are trained and whose precision is computed.
+
+    Args:
+        hessian_weight: factor of each task's curvature as it is added, and not of the first prior.
+        settings: those of `Method`.
+
+    Raises:
+        UserError: the weight is not above 0, the posterior is not of low rank by units, or a layer
+            is neither linear nor a plain convolution of images.
+    """
+
+    def __init__(self, network: nn.Module, *, hessian_weight: float = 1.0, **settings: Any) -> None:
+        super().__init__(network, **settings)
+        if not hessian_weight > 0:
+            raise UserError(f"options.hessian_weight = {hessian_weight} must be above 0")
+        if self.restart:
+            raise UserError(
+                "options.restart is of no use to curvature_vcl: the noise that a task begins with "
+                "follows from its points"
+            )
+        self.hessian_weight = hessian_weight
+        for name, module in network.named_modules():
+            if isinstance(module, VariationalWeights):
+                _check_by_units(module)
+            elif any(isinstance(child, VariationalWeights) for child in module.children()):
+                _check_layer(name, module)
+        self._priors: list[LowRank] = []
+
+    def begin_task(self, task: Task) -> None:
+        """Put the precision where the task's points have it at the prior's means, and hold it."""
+        super().begin_task(task)
+        self._priors = [_low_rank(block.prior) for block in self._low_rank_blocks()]
+        self._set_precision()
+        for _, layer in self._layers():
+            layer.weights.sampler = HeldNoise(layer.weights).sample
+
+    def penalty(self) -> Tensor | float:
+        """1/2 (m - m_p)' P_p (m - m_p) in nats: what of KL(q || p) steps along the means change."""
+        parts = []
+        for block, prior in zip(self._low_rank_blocks(), self._priors, strict=True):
+            a = (block.mean - prior.mean) / prior.scale
+            along = prior.factor @ a.unsqueeze(-1)
+            parts.append(a.square().sum() + along.square().sum())
+        return torch.stack(parts).sum() / 2
+
+    def end_task(self, task: Task) -> None:
+        """Set the precision anew at the means that were learned, and make q the prior."""
+        self._set_precision()
+        super().end_task(task)
+
+    def release(self) -> None:
+        """Give the draws back to the layers."""
+        super().release()
+        for module in self.network.modules():
+            if isinstance(module, VariationalWeights):
+                module.sampler = None
+
+    def _low_rank_blocks(self) -> list[LowRankBlock]:
+        return cast(list[LowRankBlock], self._blocks)
+
+    def _layers(self) -> Iterator[tuple[str, BayesianLinear | BayesianConv2d]]:
+        """The layers of the body and of the task's heads."""
+        in_use = {id(weights) for weights in variational_weights(self.network, self.heads)}
+        for name, module in self.network.named_modules():
+            if id(getattr(module, "weights", None)) in in_use:
+                yield name, cast(BayesianLinear, module)
+
+    def _set_precision(self) -> None:
+        layers = dict(self._layers())
+        with at_means(self.network):
+            factors = kronecker_factors(
+                self.network, layers, self.points(), self.likelihood.hessian_root
+            )
+        weight = self.hessian_weight / self.penalty_weight
+        for name, (inputs, gradients) in factors.items():
+            (block,) = layers[name].weights.posterior_blocks()
+            assert isinstance(block, LowRankBlock)
+            add_curvature(block, inputs, gradients.diagonal() * weight)
+
+
+@torch.no_grad()
+def add_curvature(block: LowRankBlock, inputs: Tensor, units: Tensor) -> None:
+    """Make the precision of unit o the prior's plus units[o] * inputs, up to the block's rank.
+
+    Args:
+        block: whose groups are the units; its scale and factor are set.
+        inputs: A, `[D, D]`.
+        units: a factor of A for each unit, `[groups]`.
+    """
+    prior, rank = _low_rank(block.prior), block.factor.shape[-2]
+    of_inputs = largest_directions(lambda Q: Q @ inputs, rank, len(inputs), inputs)
+    rows = torch.cat(
+        [prior.factor / prior.scale.unsqueeze(-2), of_inputs * units.sqrt()[:, None, None]], dim=1
+    )
+    _, turn = torch.linalg.eigh((rows @ rows.mT).double())
+    kept = turn.mT.flip(-2)[:, :rank].to(rows) @ rows
+    left = rows.square().sum(-2) - kept.square().sum(-2)
+    left += units[:, None] * (inputs.diagonal() - of_inputs.square().sum(0))
+    block.set_precision(prior.scale.square().reciprocal() + left.clamp(min=0), kept)
+
+
+class _Held(NamedTuple):
+    """A block, and its noise with a root that is computed once."""
+
+    block: LowRankBlock
+    noise: Posterior
+
+
+class HeldNoise:
+    """Draws of a layer whose scales and factors stay: the means alone have a gradient."""
+
+    def __init__(self, weights: VariationalWeights) -> None:
+        self.weights = weights
+        blocks = cast(list[LowRankBlock], weights.posterior_blocks())
+        self.held = [_Held(block, block.posterior.to_prior()) for block in blocks]
+
+    def sample(self) -> Layer:
+        """Weight and bias of a draw, as the layer's own."""
+        return self.weights.split(
+            [torch.addcmul(block.mean, q.scale, q.noise(1).squeeze(0)) for block, q in self.held]
+        )
+
+
+def _low_rank(prior: Posterior) -> LowRank:
+    """A prior as one of low rank; the first one is Gaussian, of rank 0."""
+    return prior if isinstance(prior, LowRank) else LowRank(prior.mean, prior.scale)
+
+
+def _check_by_units(weights: VariationalWeights) -> None:
+    """See that a layer's posterior is of low rank by units.
+
+    Raises:
+        UserError: it is not.
+    """
+    blocks = weights.posterior_blocks()
+    by_units = len(blocks) == 1 and len(blocks[0].mean) == weights.shape[0]
+    if not by_units or blocks[0].family is not LowRank:
+        raise UserError(
+            "curvature_vcl computes the precision of a unit's weights: set "
+            "posterior = 'low-rank' and grouping = 'unit'"
+        )
+
+
+def _check_layer(name: str, layer: nn.Module) -> None:
+    """See that the curvature by units of a layer with a posterior is known.
+
+    Raises:
+        UserError: it is not.
+    """
+    if not isinstance(layer, BayesianLinear) and not is_plain_convolution(point_layer(layer)):
+        raise UserError(
+            f"curvature_vcl knows the curvature of linear layers, and of convolutions of images in "
+            f"one group that are padded by zeros: {name or 'the network'} is "
+            f"{type(layer).__name__}"
+        )
