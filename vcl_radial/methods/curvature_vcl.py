@@ -24,7 +24,7 @@ objective's own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -146,20 +146,13 @@ def add_curvature(block: LowRankBlock, inputs: Tensor, units: Tensor) -> None:
     block.set_precision(prior.scale.square().reciprocal() + left.clamp(min=0), kept)
 
 
-class _Held(NamedTuple):
-    """A block, and its noise with a root that is computed once."""
-
-    block: LowRankBlock
-    noise: Posterior
-
-
 class HeldNoise:
     """Draws of a layer whose scales and factors stay: the means alone have a gradient."""
 
     def __init__(self, weights: VariationalWeights) -> None:
         self.weights = weights
         blocks = cast(list[LowRankBlock], weights.posterior_blocks())
-        self.held = [_Held(block, block.posterior.to_prior()) for block in blocks]
+        self.held = [(block, block.posterior.to_prior()) for block in blocks]
 
     def sample(self) -> Layer:
         """Weight and bias of a draw, as the layer's own."""
