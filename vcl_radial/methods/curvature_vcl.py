@@ -1,7 +1,7 @@
 """VCL whose precision is computed from the curvature of the data, and not learned by steps.
 
 The objective is that of `vcl_radial.methods.vcl`. Where it is least for a Gaussian q, the precision
-of q is the prior's and the expected curvature of the data (Opper and Archambeau 2009, Eq. 9):
+of q is the prior's and the expected curvature of the data (Opper and Archambeau 2009):
 
     P_t = P_(t-1) + hessian_weight / kl_weight * sum_n E_q[ Hessian of -log p(y_n | w) ]
 
