@@ -10,7 +10,7 @@ import pytest
 from doc_pages import ROOT
 
 TRIALS = ROOT / "reports/split-fashion-tuned/trials.csv.gz"
-NOT_SEARCHED = {"sweep", "benchmark", "method", "trial", "score"}
+NOT_SEARCHED = {"sweep", "benchmark", "method", "trial", "outcome", "score"}
 COMMENT = re.compile(
     r"# (?:As )?(?P<sweep>tune-[\w-]+?)(?: gave it for (?P<other>[\w-]+))?,"
     r" trial (?P<trial>\d+) of (?P<trials>\d+)[^\[]*\n\[tuned\.(?P<benchmark>[\w-]+)\]"
