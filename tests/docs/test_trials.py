@@ -3,11 +3,12 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
 
 import pandas as pd
 import pytest
 from doc_pages import ROOT
+
+from vcl_radial.report.labels import flat
 
 TRIALS = ROOT / "reports/split-fashion-tuned/trials.csv.gz"
 NOT_SEARCHED = {"sweep", "benchmark", "method", "trial", "outcome", "score"}
@@ -26,14 +27,6 @@ def sources():
                 yield pytest.param(path, match, id=f"{path.stem}-{match['sweep']}")
 
 
-def flat(settings, start=""):
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{start}{key}.")
-        else:
-            yield start + key, value
-
-
 def plain(value):
     return json.loads(value) if isinstance(value, str) and value[0] in "[0123456789" else value
 
@@ -45,7 +38,7 @@ def test_a_setting_is_that_of_the_trial_which_its_recipe_names(path, source):
     trials = trials[(trials["sweep"] == source["sweep"]) & (trials["method"] == method)]
     assert len(trials) == int(source["trials"])
     (trial,) = trials[trials["trial"] == int(source["trial"])].to_dict("records")
-    tuned = dict(flat(tomllib.loads(path.read_text())["tuned"][source["benchmark"]]))
+    tuned = flat(tomllib.loads(path.read_text())["tuned"][source["benchmark"]])
     searched = {key: plain(v) for key, v in trial.items() if key not in NOT_SEARCHED and v == v}
     assert len(searched) > 1
     for key, value in searched.items():

@@ -2,8 +2,9 @@
 
 import pytest
 import torch
+from dense_normals import dense, precision_of
 from scenarios import CorrelatedRows, KnownNoise, Learner, network
-from torch.distributions import MultivariateNormal, kl_divergence
+from torch.distributions import kl_divergence
 
 from vcl_radial import nn
 from vcl_radial.curvature import kronecker_factors
@@ -24,19 +25,9 @@ def net(**settings):
     return network(by_units(), hidden=(16,), **settings)
 
 
-def precision_of(q):
-    """As dense matrices `[groups, D, D]`."""
-    rows = (q.factor / q.scale.unsqueeze(-2)).detach().double()
-    return torch.diag_embed(q.scale.detach().double() ** -2) + rows.mT @ rows
-
-
-def normal(q):
-    return MultivariateNormal(q.mean[0].detach().double(), precision_matrix=precision_of(q)[0])
-
-
-def linear(rank, **settings):
+def linear(rank):
     torch.manual_seed(0)
-    layer = BayesianLinear(D, 1, bias=False, posterior=by_units(rank, **settings))
+    layer = BayesianLinear(D, 1, bias=False, posterior=by_units(rank))
     return Learner(
         CurvatureVCL,
         layer,
@@ -57,7 +48,7 @@ def test_of_a_linear_model_two_tasks_end_at_the_batch_posterior():
     torch.testing.assert_close(
         precision_of(block.prior)[0], exact.precision_matrix, rtol=1e-5, atol=1e-5
     )
-    assert kl_divergence(normal(block.prior), exact).item() < 0.01
+    assert kl_divergence(dense(block.prior), exact).item() < 0.01
 
 
 @pytest.mark.parametrize("rank", [1, 2])

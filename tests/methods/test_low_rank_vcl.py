@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from dense_normals import dense
 from scenarios import CorrelatedRows, KnownNoise, Learner, network
 from torch.distributions import MultivariateNormal, kl_divergence
 
@@ -50,11 +51,9 @@ def carried(family, stream):
     ).train(0, 1)
     (block,) = posterior_blocks(learner.network, [])
     p = block.prior
-    precision = torch.diag(p.scale.squeeze(0).double() ** -2)
     if family == "low-rank":
-        rows = (p.factor / p.scale.unsqueeze(-2)).squeeze(0).double()
-        precision += rows.mT @ rows
-    return MultivariateNormal(p.mean.squeeze(0).double(), precision_matrix=precision)
+        return dense(p)
+    return MultivariateNormal(p.mean.double(), torch.diag_embed(p.scale.double() ** 2))
 
 
 def test_of_a_linear_model_two_tasks_end_near_the_batch_posterior_and_nearer_than_mean_field(

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from torch.distributions import LowRankMultivariateNormal, MultivariateNormal, kl_divergence
+from dense_normals import dense
+from torch.distributions import LowRankMultivariateNormal, kl_divergence
 
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors import Gaussian, LowRank, Radial, RadialLowRank
@@ -19,13 +20,6 @@ def made(D, R, seed=0, groups=2, dtype=torch.float64):
     mean = torch.randn(groups, D, generator=generator, dtype=dtype)
     scale = (0.5 * torch.randn(groups, D, generator=generator, dtype=dtype)).exp()
     return LowRank(mean, scale, torch.randn(groups, R, D, generator=generator, dtype=dtype))
-
-
-def dense(q):
-    rows = q.factor / q.scale.unsqueeze(-2)
-    return MultivariateNormal(
-        q.mean, precision_matrix=torch.diag_embed(q.scale**-2) + rows.mT @ rows
-    )
 
 
 def tensors(q):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from dense_normals import precision_of
 
 from vcl_radial.posteriors import Gaussian, LowRank, Radial, RadialLowRank, radial_kl
 from vcl_radial.posteriors.radial_low_rank import radial_low_rank_kl
@@ -24,11 +25,6 @@ def made(D, R, seed=0, groups=2, dtype=torch.float64, family=RadialLowRank):
 
 def tensors(q):
     return [t.requires_grad_() for t in (q.mean, q.scale, q.factor)]
-
-
-def precision(q):
-    rows = q.factor / q.scale.unsqueeze(-2)
-    return torch.diag_embed(q.scale**-2) + rows.mT @ rows
 
 
 def estimates(q, p, n, seed=3):
@@ -63,13 +59,13 @@ def test_the_squared_radius_of_a_draw_is_that_of_a_normal_number_and_the_entropy
     q, n = made(D, R), 100_000
     draws = q.sample(n, seeded(1))
     away = draws - q.mean
-    squares = torch.einsum("ngd,gde,nge->ng", away, precision(q), away)
+    squares = torch.einsum("ngd,gde,nge->ng", away, precision_of(q), away)
     moments = squares.mean(0), squares.square().mean(0)  # of r^2: 1 and 3
     assert ((moments[0] - 1).abs() < 5 * (2 / n) ** 0.5).all()
     assert ((moments[1] - 3).abs() < 5 * (96 / n) ** 0.5).all()
     of_draws = -q.log_prob(draws)
     assert ((of_draws.mean(0) - q.entropy()).abs() < 5 * of_draws.std(0) / n**0.5 + 1e-9).all()
-    covariance = torch.linalg.inv(precision(q)) / D
+    covariance = torch.linalg.inv(precision_of(q)) / D
     torch.testing.assert_close(q.deviation(), covariance.diagonal(dim1=-2, dim2=-1).sqrt())
     error = away.square().std(0) / n**0.5
     assert ((away.square().mean(0) - q.deviation().square()).abs() < 5 * error).all()
@@ -179,7 +175,7 @@ def test_with_one_factor_it_is_the_radial_divergence_in_whitened_coordinates(k):
     shift = torch.randn(1, D, generator=seeded(7), dtype=torch.float64) / 5
     q = RadialLowRank(p.mean + p.scale * shift, k * p.scale, p.factor)
     away = (q.mean - p.mean).squeeze(0)
-    length = (away @ precision(p).squeeze(0) @ away).sqrt()
+    length = (away @ precision_of(p).squeeze(0) @ away).sqrt()
     n = torch.zeros(1, D, dtype=torch.float64)
     n[0, 0] = length
     white = radial_kl(n, torch.full_like(n, k))
@@ -226,7 +222,7 @@ def test_far_away_the_divergence_leaves_the_quadratic_only_logarithmically():
     for distance in (1e3, 2e3):
         q = RadialLowRank(p.mean + distance * p.scale, p.scale, p.factor)
         away = (q.mean - p.mean).squeeze(0)
-        kl.append(q.kl(p, 10, seeded()) - away @ precision(p).squeeze(0) @ away / 2)
+        kl.append(q.kl(p, 10, seeded()) - away @ precision_of(p).squeeze(0) @ away / 2)
     torch.testing.assert_close(kl[1] - kl[0], torch.tensor([99 * math.log(2)]).double())
 
 

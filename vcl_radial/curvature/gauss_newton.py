@@ -138,9 +138,9 @@ def layer_passes(
             with torch.enable_grad(), recorded_calls(names) as calls:
                 logits = network(*arguments)
             seen: set[nn.Module] = set()
-            for layer, inputs, _ in calls:
-                shapes = point_layer(layer)
-                axes = 4 if isinstance(shapes, nn.Conv2d) else 2
+            forms = [point_layer(layer) for layer, _, _ in calls]
+            for (layer, inputs, _), form in zip(calls, forms, strict=True):
+                axes = 4 if isinstance(form, nn.Conv2d) else 2
                 if layer in seen or inputs.dim() != axes:
                     raise UserError(
                         f"the Gauss-Newton block of {names[cast(nn.Linear, layer)]!r} is known "
@@ -153,12 +153,11 @@ def layer_passes(
                 torch.autograd.grad(logits, outputs, column, retain_graph=True)
                 for column in hessian_root(logits.detach(), labels)
             ]
-            for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
-                shapes = point_layer(layer)
-                kind = shapes.weight.dtype  # a network may compute in bfloat16
+            for (layer, x, _), form, *gradients in zip(calls, forms, *pushed_back, strict=True):
+                kind = form.weight.dtype  # a network may compute in bfloat16
                 a, g = x.detach().to(kind), torch.stack(gradients).to(kind)
-                for found in _passes(shapes, a, g):
-                    yield names[cast(nn.Linear, layer)], found
+                for of_points in _passes(form, a, g):
+                    yield names[cast(nn.Linear, layer)], of_points
     finally:
         network.train(training)
 

@@ -107,10 +107,10 @@ class CurvatureVCL(VCL):
 
     def _layers(self) -> Iterator[tuple[str, BayesianLinear | BayesianConv2d]]:
         """The layers of the body and of the task's heads."""
-        in_use = {id(weights) for weights in variational_weights(self.network, self.heads)}
+        in_use = set(variational_weights(self.network, self.heads))
         for name, module in self.network.named_modules():
-            if id(getattr(module, "weights", None)) in in_use:
-                yield name, cast(BayesianLinear, module)
+            if isinstance(module, BayesianLinear | BayesianConv2d) and module.weights in in_use:
+                yield name, module
 
     def _set_precision(self) -> None:
         layers = dict(self._layers())

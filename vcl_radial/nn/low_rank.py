@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.nn.weights import PosteriorBlock, softplus
+from vcl_radial.nn.weights import PosteriorBlock, rho_of, softplus
 from vcl_radial.posteriors.correlated import Correlated
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class LowRankBlock(PosteriorBlock):
             rows: `[groups, R, D]`, or fewer rows.
         """
         scale = diagonal.rsqrt()
-        self.rho.copy_(scale + torch.log(-torch.expm1(-scale)))  # the inverse of softplus
+        self.rho.copy_(rho_of(scale))
         self.factor.zero_()
         self.factor[:, : rows.shape[1]] = rows * scale.unsqueeze(-2) * rows.shape[-1] ** 0.5
 

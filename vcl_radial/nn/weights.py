@@ -93,6 +93,11 @@ def softplus(rho: Tensor) -> Tensor:
     return scale
 
 
+def rho_of(scale: Tensor) -> Tensor:
+    """The rho with softplus(rho) = scale, entry by entry, exact for small scales too."""
+    return scale + torch.log(-torch.expm1(-scale))
+
+
 class _Softplus(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rho: Tensor) -> Tensor:
