@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FunctionType, NoneType, UnionType
+from types import FunctionType, NoneType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from vcl_radial.source import ClassSource
+from vcl_radial.ranges import RANGES, is_union
+from vcl_radial.source import ClassSource, bindings, parsed
 
 _TYPES: Mapping[str, Any] = {"bool": bool, "int": int, "float": float, "str": str, "None": None}
 
@@ -22,8 +23,8 @@ class Parameter:
     """One that can be given by name.
 
     Attributes:
-        annotation: bool, int, float, str, None, a Literal or a union of those; Any where the
-            annotation is something else or missing.
+        annotation: bool, int, float, str, None, a Literal, a range of `vcl_radial.ranges` or a
+            union of those; Any where the annotation is something else or missing.
         required: whether it has no default.
     """
 
@@ -80,8 +81,20 @@ def of_source(source: ClassSource) -> Constructor | None:
     for node in source.node.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             place = f"{source.name}.__init__ ({source.path.name})"
-            return _of_node(node, place, source.module.startswith("vcl_radial."))
+            types = {**_TYPES, **_imported_ranges(source.path)}
+            return _of_node(node, place, source.module.startswith("vcl_radial."), types)
     return None
+
+
+def _imported_ranges(path: Path) -> dict[str, Any]:
+    """The annotations of `vcl_radial.ranges` that a file imports, by its names for them."""
+    imports = (
+        node
+        for _, node in bindings(parsed(path).body)
+        if isinstance(node, ast.ImportFrom) and node.module == "vcl_radial.ranges"
+    )
+    aliases = (alias for node in imports for alias in node.names if alias.name in RANGES)
+    return {alias.asname or alias.name: RANGES[alias.name] for alias in aliases}
 
 
 def of_function(function: FunctionType) -> Constructor:
@@ -90,7 +103,7 @@ def of_function(function: FunctionType) -> Constructor:
     place = f"{name} ({Path(function.__code__.co_filename).name})"
     suite = function.__module__.startswith("vcl_radial.")
     try:
-        hints = get_type_hints(function)
+        hints = get_type_hints(function, include_extras=True)
     except Exception:  # a user's annotation may be of a name for type checkers alone
         hints = {}
     _, *taken = inspect.signature(function).parameters.values()
@@ -104,21 +117,23 @@ def of_function(function: FunctionType) -> Constructor:
     except (OSError, SyntaxError, TypeError, ValueError):
         node = None
     if isinstance(node, ast.FunctionDef):
-        return replace(_of_node(node, place, suite), parameters=parameters)
+        return replace(_of_node(node, place, suite, _TYPES), parameters=parameters)
     rest = any(each.kind is each.VAR_KEYWORD for each in taken)
     return Constructor(place, parameters, rest, suite, passed=None, opaque=True)
 
 
-def _of_node(node: ast.FunctionDef, place: str, suite: bool) -> Constructor:
+def _of_node(
+    node: ast.FunctionDef, place: str, suite: bool, types: Mapping[str, Any]
+) -> Constructor:
     arguments = node.args
     by_position = [*arguments.posonlyargs, *arguments.args]
     without = len(by_position) - len(arguments.defaults)
     parameters = [
-        Parameter(each.arg, _annotation(each.annotation), place_in_list < without)
+        Parameter(each.arg, _annotation(each.annotation, types), place_in_list < without)
         for place_in_list, each in enumerate(by_position)
     ][1:]
     parameters += [
-        Parameter(each.arg, _annotation(each.annotation), default is None)
+        Parameter(each.arg, _annotation(each.annotation, types), default is None)
         for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     ]
     rest = arguments.kwarg.arg if arguments.kwarg is not None else None
@@ -177,8 +192,8 @@ def _reads(node: ast.FunctionDef, rest: str | None) -> bool:
     return any(id(name) not in plain for name in names)
 
 
-def _annotation(node: ast.expr | None) -> Any:
-    """The type that an annotation writes; Any for all but the plain ones."""
+def _annotation(node: ast.expr | None, types: Mapping[str, Any]) -> Any:
+    """The type that an annotation writes; Any for all but the plain ones and ranges of numbers."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):  # a type in quotes
         with suppress(SyntaxError):
             node = ast.parse(node.value, mode="eval").body
@@ -186,27 +201,28 @@ def _annotation(node: ast.expr | None) -> Any:
     if isinstance(node, ast.Constant) and node.value is None:
         wanted = None
     elif isinstance(node, ast.Name):
-        wanted = _TYPES.get(node.id, Any)
+        wanted = types.get(node.id, Any)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        wanted = _union(_annotation(node.left), _annotation(node.right))
+        wanted = _union(_annotation(node.left, types), _annotation(node.right, types))
     elif isinstance(node, ast.Subscript):
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         name = ast.unparse(node.value).rpartition(".")[2]
         if name == "Literal" and all(isinstance(each, ast.Constant) for each in inner):
             wanted = Literal[tuple(each.value for each in inner)]  # type: ignore[attr-defined]
         elif name in ("Optional", "Union"):
-            wanted = _union(*map(_annotation, inner), *([None] if name == "Optional" else []))
+            parts = (_annotation(part, types) for part in inner)
+            wanted = _union(*parts, *([None] if name == "Optional" else []))
     return wanted
 
 
 def _simple(annotation: Any) -> Any:
-    """An annotation that is already a type; Any for all but the plain ones."""
-    if get_origin(annotation) in (Union, UnionType):
+    """An annotation that is already a type; Any for all but the plain ones and ranges."""
+    if is_union(annotation):
         return _union(*map(_simple, get_args(annotation)))
     if annotation is NoneType:
         return None
-    is_plain = annotation in (bool, int, float, str) or get_origin(annotation) is Literal
-    return annotation if is_plain else Any
+    known = annotation in (bool, int, float, str, *RANGES.values())
+    return annotation if known or get_origin(annotation) is Literal else Any
 
 
 def _union(*parts: Any) -> Any:

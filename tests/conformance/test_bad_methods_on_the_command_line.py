@@ -13,6 +13,7 @@ import sys
 
 import torch
 from broken_methods import Good
+from vcl_radial.ranges import Share as Part
 from vcl_radial.strategies import ContinualStrategy
 
 
@@ -30,6 +31,11 @@ class WantsItsOwnWay(Good):
 
 class TakesNoSettings(Good):
     def __init__(self, *, strength=1.0):
+        super().__init__(strength=strength, **settings)
+
+
+class SaysItsRange(Good):
+    def __init__(self, *, strength: Part | None = 1.0, **settings):
         super().__init__(strength=strength, **settings)
 
 
@@ -195,6 +201,8 @@ AT_ONCE = [
     ("no_such:Mine", "", "cannot import 'no_such': No module named 'no_such'"),
     ("broken:Mine", "", "cannot import 'broken': invalid syntax (broken.py, line 1)"),
     ("theirs:NotAStrategy", "", "is neither a vcl_radial.methods.base.Method nor"),
+    ("ewc", "gamma = 2", "options.gamma = 2 must be a number from 0 to 1"),
+    ("theirs:SaysItsRange", "strength = 7", "options.strength = 7 must be a number from 0 to 1"),
     ("theirs:Good", "memory = 3", "unknown option 'memory' of strategy = 'theirs:Good': its only"),
     (
         "theirs:TakesNoSettings",
@@ -216,7 +224,6 @@ WHEN_MADE = [
         "strategy = 'theirs:WantsItsOwnWay' with options {'strength': 7}: ValueError: strength "
         "must be 5 at most (theirs.py, line",
     ),
-    ("ewc", "gamma = 2", "options.gamma = 2 must be from 0 to 1"),
 ]
 
 

@@ -177,9 +177,9 @@ def test_its_state_is_all_of_it(tmp_path):
         (
             torch.nn.Linear(4, 1),
             {"features": "random-relu", "of": "tangent"},
-            r"options.of = 'tangent' is not known: choose from inputs, body, patches",
+            r"options.of = 'tangent' must be 'inputs', 'body' or 'patches'",
         ),
-        (torch.nn.Linear(4, 1), {"prior_scale": 0.0}, "prior_scale = 0.0 must be above 0"),
+        (torch.nn.Linear(4, 1), {"prior_scale": 0.0}, "prior_scale = 0.0 must be a number above 0"),
     ],
 )
 def test_what_it_cannot_learn_is_said_with_the_mend(network, settings, words):

@@ -140,7 +140,7 @@ def test_other_posteriors_are_refused(posterior):
 
 
 def test_options_and_layers_that_it_cannot_serve_are_refused():
-    with pytest.raises(UserError, match=r"options\.hessian_weight = 0 must be above 0"):
+    with pytest.raises(UserError, match=r"options\.hessian_weight = 0 must be a number above 0"):
         CurvatureVCL(net(), hessian_weight=0)
     with pytest.raises(UserError, match=r"options\.restart is of no use"):
         CurvatureVCL(net(), restart=True)

@@ -118,5 +118,5 @@ def test_its_movement_is_that_of_a_member():
 
 
 def test_no_member_is_refused():
-    with pytest.raises(UserError, match=r"options\.members = 0 must be at least 1"):
+    with pytest.raises(UserError, match=r"members = 0 must be a whole number of at least 1$"):
         DeepEnsemble(network(None), members=0)

@@ -128,7 +128,7 @@ def test_tasks_of_many_values_after_one_of_few_are_held_as_they_came():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"buffer_bytes": 0}, "options.buffer_bytes = 0 must be at least 1"),
+        ({"buffer_bytes": 0}, "options.buffer_bytes = 0 must be a whole number of at least 1"),
         ({"buffer_bytes": 9999, "buffer_size": 9}, "both set the buffer: leave one out"),
         ({"buffer_bytes": 1000}, "= 1000 hold no point: raise it to at least 1112"),
     ],

@@ -209,7 +209,7 @@ def test_names_and_options_are_checked_before_a_run():
     for keys, message in (
         (points("ewx"), "m: strategy = 'ewx' is not known: the nearest is 'ewc'"),
         (points("ewc", gama=1.0), "m: unknown option 'gama' of strategy = 'ewc'"),
-        (points("ewc", gamma="x"), r"m: options.gamma = 'x' must be a number"),
+        (points("ewc", gamma="x"), r"m: options.gamma = 'x' must be a number from 0 to 1"),
     ):
         with pytest.raises(UserError, match=message):
             Retinopathy().check_runs([run_of(**keys)])
@@ -218,8 +218,14 @@ def test_names_and_options_are_checked_before_a_run():
 def test_an_impossible_option_is_named_before_photographs_are_decoded(monkeypatch):
     monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare.prepare", pytest.fail)
     for keys, message in (
-        (points("mc_dropout", rate=1.0), "m: options.rate = 1.0 must be at least 0 and below 1"),
-        (points("deep_ensemble", members=0), "m: options.members = 0 must be at least 1"),
+        (
+            points("mc_dropout", rate=1.0),
+            "m: options.rate = 1.0 must be a number of at least 0 and below 1",
+        ),
+        (
+            points("deep_ensemble", members=0),
+            "m: options.members = 0 must be a whole number of at least 1",
+        ),
     ):
         with pytest.raises(UserError, match=message):
             Retinopathy().check_data([run_of(**keys)], None)

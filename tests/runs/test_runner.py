@@ -85,8 +85,12 @@ def test_batches_larger_than_a_task_are_refused_where_the_last_is_dropped(tmp_pa
 @pytest.mark.parametrize(
     ("strategy", "option", "message"),
     [
-        ("mc_dropout", "rate = 2.0", "options.rate = 2.0 must be at least 0 and below 1"),
-        ("ewc", "gamma = 2.0", "options.gamma = 2.0 must be from 0 to 1"),
+        (
+            "mc_dropout",
+            "rate = 2.0",
+            "options.rate = 2.0 must be a number of at least 0 and below 1",
+        ),
+        ("ewc", "gamma = 2.0", "options.gamma = 2.0 must be a number from 0 to 1"),
     ],
 )
 def test_a_value_that_a_method_refuses_on_a_table_is_named_before_any_run_trains(

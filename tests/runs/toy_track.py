@@ -8,8 +8,9 @@ import pandas as pd
 import torch
 
 from vcl_radial.errors import Diverged
+from vcl_radial.ranges import Count, Positive
 from vcl_radial.runs.sections import Section, Table
-from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Objective, Step, Track
 

@@ -10,6 +10,7 @@ from scenarios import digits
 from vcl_radial.errors import UserError
 from vcl_radial.methods.options import check_options, signature_of
 from vcl_radial.methods.registry import built_in, look_up
+from vcl_radial.ranges import NotNegative, Positive
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF
 from vcl_radial.strategies.registry import find_strategy
@@ -64,19 +65,28 @@ class Unknown(ContinualStrategy):
     [
         ("ml_init_vcl", {"every_task": "False"}, "every_task = 'False' must be true or false"),
         ("ml_init_vcl", {"every_task": 0}, "every_task = 0 must be true or false"),
-        ("ml_init_vcl", {"ml_epochs": "5"}, "ml_epochs = '5' must be a whole number"),
-        ("ml_init_vcl", {"ml_epochs": -1}, "ml_epochs = -1 must be at least 0"),
-        ("coreset_vcl", {"coreset_epochs": -1}, "coreset_epochs = -1 must be at least 0"),
-        ("coreset_vcl", {"selection": 3}, "selection = 3 must be a string"),
-        ("replay", {"buffer_size": 2.5}, "buffer_size = 2.5 must be a whole number"),
-        ("replay", {"buffer_size": True}, "buffer_size = True must be a whole number"),
-        ("lwf", {"strength": True}, "strength = True must be a number"),
-        ("lwf", {"strength": -1.0}, "strength = -1.0 must be at least 0"),
+        ("ml_init_vcl", {"ml_epochs": "5"}, "ml_epochs = '5' must be a whole number of at least 0"),
+        ("ml_init_vcl", {"ml_epochs": -1}, "ml_epochs = -1 must be a whole number of at least 0"),
+        (
+            "coreset_vcl",
+            {"coreset_epochs": -1},
+            "coreset_epochs = -1 must be a whole number of at least 0",
+        ),
+        ("coreset_vcl", {"selection": 3}, "selection = 3 must be 'random' or 'k-centre'"),
+        ("replay", {"buffer_size": 2.5}, "buffer_size = 2.5 must be a whole number of at least 1"),
+        (
+            "replay",
+            {"buffer_size": True},
+            "buffer_size = True must be a whole number of at least 1",
+        ),
+        ("lwf", {"strength": True}, "strength = True must be a number of at least 0"),
+        ("lwf", {"strength": -1.0}, "strength = -1.0 must be a number of at least 0"),
         ("lwf", {"strength": float("nan")}, "strength = nan must be a finite number"),
-        ("vogn", {"damping": -1e-3}, "damping = -0.001 must be at least 0"),
+        ("vogn", {"damping": -1e-3}, "damping = -0.001 must be a number of at least 0"),
         ("vogn", {"damping": float("inf")}, "damping = inf must be a finite number"),
         ("lwf", {"temperature": float("inf")}, "temperature = inf must be a finite number"),
-        ("vogn", {"beta1": "high"}, "beta1 = 'high' must be a number"),  # of the class it is from
+        # Of the class that it is derived from.
+        ("vogn", {"beta1": "high"}, "beta1 = 'high' must be a number of at least 0 and below 1"),
     ],
 )
 def test_what_an_option_cannot_be_is_named(strategy, options, words):
@@ -240,8 +250,8 @@ def test_a_users_class_is_read_from_its_file_through_the_classes_it_is_from(sour
         "far": int | None,
         "size": int | str,
         "other": Any,
-        "strength": float,
-        "temperature": float,
+        "strength": NotNegative,
+        "temperature": Positive,
     }
     assert sources("ByModule").recipe_keys == {"prior_scale"}
     assert list(sources("ByModule").options) == ["memory"]

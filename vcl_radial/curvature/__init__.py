@@ -1,7 +1,7 @@
 """What a finished task leaves behind to second order: quadratic penalties, and their curvature."""
 
 from vcl_radial.curvature.dense import DenseQuadratic
-from vcl_radial.curvature.fisher import check_fisher, diagonal_fisher, output_sensitivity
+from vcl_radial.curvature.fisher import diagonal_fisher, output_sensitivity
 from vcl_radial.curvature.gauss_newton import gauss_newton_matrix, linear_layers
 from vcl_radial.curvature.kronecker import KroneckerFactors, KroneckerQuadratic, kronecker_factors
 from vcl_radial.curvature.low_rank import LowRankQuadratic, gauss_newton_product
@@ -13,7 +13,6 @@ __all__ = [
     "KroneckerQuadratic",
     "LowRankQuadratic",
     "Quadratic",
-    "check_fisher",
     "diagonal_fisher",
     "gauss_newton_matrix",
     "gauss_newton_product",

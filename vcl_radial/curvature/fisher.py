@@ -76,7 +76,8 @@ def diagonal_fisher(
     Raises:
         UserError: the kind is not known.
     """
-    check_fisher(kind)
+    if kind not in FISHERS:
+        raise UserError(f"fisher = {kind!r} is not known: choose from {', '.join(FISHERS)}")
     likelihood = Categorical() if likelihood is None else likelihood
 
     def empirical(outputs: Tensor, targets: Tensor) -> list[Tensor]:
@@ -95,16 +96,6 @@ def output_sensitivity(
     The arguments are those of `diagonal_fisher`; the labels are not looked at.
     """
     return _sum_of_powers(network, parameters, points, lambda logits, _: [2 * logits], torch.abs)
-
-
-def check_fisher(kind: str) -> None:
-    """See that a kind of Fisher information is known.
-
-    Raises:
-        UserError: it is not.
-    """
-    if kind not in FISHERS:
-        raise UserError(f"fisher = {kind!r} is not known: choose from {', '.join(FISHERS)}")
 
 
 def _sum_of_powers(

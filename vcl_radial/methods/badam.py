@@ -39,7 +39,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import GaussianNetwork
-from vcl_radial.optimizers import check_decays, effective_sample_size
+from vcl_radial.optimizers import effective_sample_size
+from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class BAdam(Method):
@@ -70,15 +71,14 @@ class BAdam(Method):
         self,
         network: nn.Module,
         *,
-        prior_scale: float = 1.0,
-        beta2: float = 0.999,
+        prior_scale: Positive = 1.0,
+        beta2: ShareBelowOne = 0.999,
         accumulate: bool = True,
         prior_in_loss: bool = True,
         predict_at_means: bool = False,
         linearised: bool = False,
         **settings: Any,
     ) -> None:
-        check_decays(beta2=beta2)
         if not (prior_in_loss or accumulate):
             raise UserError(
                 "options.accumulate = false leaves the prior out of the posterior, and "

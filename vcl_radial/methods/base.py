@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from vcl_radial import ranges
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
 from vcl_radial.methods.tasks import Batch, Task
@@ -71,7 +72,8 @@ class Method:
             method may give only the penalty's gradient, which can be cheaper.
 
     Raises:
-        UserError: the method does not serve the likelihood.
+        UserError: the method does not serve the likelihood, or a setting is out of the range that
+            its constructor is annotated with (`vcl_radial.ranges`).
     """
 
     likelihoods: ClassVar[frozenset[str]] = frozenset(
@@ -106,6 +108,11 @@ class Method:
     """What the method takes of a recipe beside the settings above, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
     constructor has, and "eval_samples" where its predictions draw."""
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """Before any constructor of a subclass: see that settings are in their ranges."""
+        ranges.check(cls, settings)
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -37,6 +37,7 @@ from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
 from vcl_radial.mixture import Mixture
+from vcl_radial.ranges import Positive
 
 Points = Callable[[], Iterable[tuple[Tensor, Tensor]]]
 """Gives features `[n, D]` and targets `[n, C]`, some at a time, whenever it is called."""
@@ -248,12 +249,10 @@ class BayesLinear(FixedFeatureMethod):
         self,
         network: nn.Module,
         *,
-        prior_scale: float = 1.0,
+        prior_scale: Positive = 1.0,
         evidence: bool = False,
         **settings: Any,
     ) -> None:
-        if not prior_scale > 0:
-            raise UserError(f"prior_scale = {prior_scale} must be above 0")
         self.prior_scale, self.evidence = prior_scale, evidence
         super().__init__(network, **settings)
 

@@ -19,10 +19,9 @@ left it. The authors' code starts the first task's posterior from maximum likeli
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,13 +29,13 @@ from torch.optim import Optimizer
 
 from vcl_radial.data.streams import TensorBatches
 from vcl_radial.data.streams.coreset import coreset
-from vcl_radial.errors import UserError
 from vcl_radial.methods.base import MakeOptimizer
 from vcl_radial.methods.ml_init_vcl import MLInitVCL
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
+from vcl_radial.ranges import Count, CountOrZero, Positive
 from vcl_radial.schedules import set_rates
 
 
@@ -61,19 +60,15 @@ class CoresetVCL(MLInitVCL):
         self,
         network: nn.Module,
         *,
-        coreset_size: int = 40,
-        selection: str = "random",
-        coreset_epochs: int | None = None,
-        coreset_rate: float = 1.0,
-        ml_epochs: int = 0,
+        coreset_size: Count = 40,
+        selection: Literal["random", "k-centre"] = "random",
+        coreset_epochs: CountOrZero | None = None,
+        coreset_rate: Positive = 1.0,
+        ml_epochs: CountOrZero = 0,
         **settings: Any,
     ) -> None:
         super().__init__(network, ml_epochs=ml_epochs, **settings)
         self.coreset_size, self.selection = coreset_size, selection
-        if coreset_epochs is not None and coreset_epochs < 0:
-            raise UserError(f"options.coreset_epochs = {coreset_epochs} must be at least 0")
-        if not 0 < coreset_rate < math.inf:
-            raise UserError(f"options.coreset_rate = {coreset_rate} must be above 0 and finite")
         self.coreset_epochs, self.coreset_rate = coreset_epochs, coreset_rate
         self.coreset: tuple[Tensor, ...] = ()
         """Inputs, targets and task labels of the points set aside; empty before the first task."""

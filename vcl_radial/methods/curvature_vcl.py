@@ -42,6 +42,7 @@ from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.low_rank import LowRankBlock
 from vcl_radial.nn.weights import VariationalWeights, at_means
 from vcl_radial.posteriors import LowRank, Posterior
+from vcl_radial.ranges import Positive
 
 
 class CurvatureVCL(VCL):
@@ -56,10 +57,10 @@ class CurvatureVCL(VCL):
             is neither linear nor a plain convolution of images.
     """
 
-    def __init__(self, network: nn.Module, *, hessian_weight: float = 1.0, **settings: Any) -> None:
+    def __init__(
+        self, network: nn.Module, *, hessian_weight: Positive = 1.0, **settings: Any
+    ) -> None:
         super().__init__(network, **settings)
-        if not hessian_weight > 0:
-            raise UserError(f"options.hessian_weight = {hessian_weight} must be above 0")
         if self.restart:
             raise UserError(
                 "options.restart is of no use to curvature_vcl: the noise that a task begins with "

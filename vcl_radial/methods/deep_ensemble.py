@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import VariationalWeights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.restart import restarted
+from vcl_radial.ranges import Count
 
 
 class DeepEnsemble(VCL):
@@ -45,10 +45,8 @@ class DeepEnsemble(VCL):
     needs_posterior = False
 
     def __init__(
-        self, network: nn.Module, *, members: int = 5, eval_samples: int = 100, **settings: Any
+        self, network: nn.Module, *, members: Count = 5, eval_samples: int = 100, **settings: Any
     ) -> None:
-        if members < 1:
-            raise UserError(f"options.members = {members} must be at least 1")
         rounds = -(-eval_samples // members)
         others = (restarted(network) for _ in range(members - 1))
         super().__init__(_Members([network, *others]), eval_samples=rounds * members, **settings)

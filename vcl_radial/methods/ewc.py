@@ -20,14 +20,14 @@ factor 1/2, and its gamma decays the sum but not the penalty.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
-from vcl_radial.curvature import check_fisher, diagonal_fisher
-from vcl_radial.errors import UserError
+from vcl_radial.curvature import diagonal_fisher
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.tasks import Task
+from vcl_radial.ranges import Share
 
 
 class EWC(QuadraticMethod):
@@ -45,14 +45,11 @@ class EWC(QuadraticMethod):
         self,
         network: nn.Module,
         *,
-        gamma: float = 1.0,
-        fisher: str = "empirical",
+        gamma: Share = 1.0,
+        fisher: Literal["empirical", "predictive"] = "empirical",
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        if not 0 <= gamma <= 1:
-            raise UserError(f"options.gamma = {gamma} must be from 0 to 1")
-        check_fisher(fisher)
         self.gamma, self.fisher = gamma, fisher
 
     def end_task(self, task: Task) -> None:

@@ -15,11 +15,11 @@ the model's own predictive as its default: `fisher = "predictive"` here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
-from vcl_radial.curvature import check_fisher, diagonal_fisher
+from vcl_radial.curvature import diagonal_fisher
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.tasks import Task
 
@@ -33,9 +33,14 @@ class SeparateEWC(QuadraticMethod):
         settings: those of `Method`.
     """
 
-    def __init__(self, network: nn.Module, *, fisher: str = "empirical", **settings: Any) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        fisher: Literal["empirical", "predictive"] = "empirical",
+        **settings: Any,
+    ) -> None:
         super().__init__(network, **settings)
-        check_fisher(fisher)
         self.fisher = fisher
 
     def end_task(self, task: Task) -> None:

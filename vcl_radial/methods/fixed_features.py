@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights, WithHeads
 from vcl_radial.nn.heads import first_head
+from vcl_radial.ranges import Count
 
 ROWS = 2_048
 """Points whose features are joined at a time, at least a batch."""
@@ -133,14 +134,16 @@ class FixedFeatureMethod(Method):
         self,
         network: nn.Module,
         *,
-        features: str = "inputs",
-        units: int = 2000,
-        of: str = "inputs",
-        filters: int = 400,
-        patch: int = 6,
-        pool: int = 4,
+        features: Literal[
+            "inputs", "body", "first-task-body", "random-relu", "patches", "tangent"
+        ] = "inputs",
+        units: Count = 2000,
+        of: Literal["inputs", "body", "patches"] = "inputs",
+        filters: Count = 400,
+        patch: Count = 6,
+        pool: Count = 4,
         mirror: bool = False,
-        directions: int = 1500,
+        directions: Count = 1500,
         **settings: Any,
     ) -> None:
         posterior = any(isinstance(module, VariationalWeights) for module in network.modules())
@@ -159,11 +162,11 @@ class FixedFeatureMethod(Method):
             "patches": lambda: Patches(_shape(network), filters, patch, pool, mirror),
         }
         kinds = fixed | {
-            "random-relu": lambda: RandomReLU(_made("of", of, fixed), units),
+            "random-relu": lambda: RandomReLU(fixed[of](), units),
             "tangent": lambda: Tangent(network, directions),
             "first-task-body": lambda: FirstTaskBody(network),
         }
-        phi = _made("features", features, kinds)
+        phi = kinds[features]()
         self.network = FeatureModel(
             phi, lambda: self.make_head(phi.size + 1, outputs), multi_head=multi_head
         )
@@ -338,17 +341,6 @@ def most_likely(evidence: Callable[[float], float]) -> float:
         lambda at: -evidence(at), bounds=_BOUNDS, method="bounded", options={"xatol": 0.1}
     )
     return float(best.x)
-
-
-def _made(option: str, name: str, kinds: Mapping[str, Callable[[], Features]]) -> Features:
-    """The features that an option names.
-
-    Raises:
-        UserError: there are none of this name, or not of this network.
-    """
-    if name not in kinds:
-        raise UserError(f"options.{option} = {name!r} is not known: choose from {', '.join(kinds)}")
-    return kinds[name]()
 
 
 def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

@@ -35,6 +35,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+from vcl_radial.ranges import NotNegative
 
 
 class GVCL(VCL):
@@ -49,10 +50,8 @@ class GVCL(VCL):
             or are correlated (low-rank, radial-low-rank).
     """
 
-    def __init__(self, network: nn.Module, *, strength: float = 1.0, **settings: Any) -> None:
+    def __init__(self, network: nn.Module, *, strength: NotNegative = 1.0, **settings: Any) -> None:
         super().__init__(network, **settings)
-        if not strength >= 0:
-            raise UserError(f"options.strength = {strength} must be at least 0")
         weights = (m for m in network.modules() if isinstance(m, VariationalWeights))
         if strength != 1 and not all(m.uncorrelated for m in weights):
             raise UserError(

@@ -28,7 +28,6 @@ hundreds of steps h_data is mostly the noise of the estimate.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -42,6 +41,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.natural_gradient import NaturalGradientMethod
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import WeightPosterior
+from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class IVON(NaturalGradientMethod):
@@ -68,14 +68,12 @@ class IVON(NaturalGradientMethod):
         self,
         network: nn.Module,
         *,
-        initial_noise: float = 0.03,
+        initial_noise: Positive = 0.03,
         train_samples: int = 1,
-        beta2: float | None = 0.999,
+        beta2: ShareBelowOne | None = 0.999,
         debias: bool = False,
         **settings: Any,
     ) -> None:
-        if math.isinf(initial_noise):
-            raise UserError("initial_noise = inf: IVON's first Hessian must be above 0")
         super().__init__(network, initial_noise=initial_noise, beta2=beta2, **settings)
         self.draws_of_step, self.debias = train_samples, debias
         try:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.quadratic import QuadraticMethod
+from vcl_radial.ranges import NotNegative
 
 
 class LaplaceMethod(QuadraticMethod):
@@ -32,17 +32,11 @@ class LaplaceMethod(QuadraticMethod):
         self,
         network: nn.Module,
         *,
-        prior_precision: float = 1.0,
-        hessian_weight: float = 1.0,
+        prior_precision: NotNegative = 1.0,
+        hessian_weight: NotNegative = 1.0,
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        for name, value in {
-            "prior_precision": prior_precision,
-            "hessian_weight": hessian_weight,
-        }.items():
-            if not value >= 0:
-                raise UserError(f"options.{name} = {value} must not be below 0")
         self.prior_precision, self.hessian_weight = prior_precision, hessian_weight
 
     def penalty(self) -> Tensor | float:

@@ -36,7 +36,6 @@ from vcl_radial.curvature import (
     kronecker_factors,
 )
 from vcl_radial.curvature.gauss_newton import layers_in_full, other_weights
-from vcl_radial.errors import UserError
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.methods.tasks import Task
 
@@ -59,8 +58,6 @@ class LaplaceKronecker(LaplaceMethod):
         self, network: nn.Module, *, factors: Literal["all", "summed"] = "all", **settings: Any
     ) -> None:
         super().__init__(network, **settings)
-        if factors not in ("all", "summed"):
-            raise UserError(f"options.factors = {factors!r} must be 'all' or 'summed'")
         self.past = KroneckerQuadratic(summed=factors == "summed")
 
     def end_task(self, task: Task) -> None:

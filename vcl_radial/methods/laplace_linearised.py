@@ -42,6 +42,7 @@ from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import parameters_in_use
 from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linearised import linearised
+from vcl_radial.ranges import Positive
 
 LARGEST = 5_000
 """The most weights whose whole matrix is held: 200 MB."""
@@ -74,19 +75,13 @@ class LaplaceLinearised(LaplaceMethod):
         self,
         network: nn.Module,
         *,
-        prior_scale: float = 1.0,
+        prior_scale: Positive = 1.0,
         structure: Literal["full", "diagonal", "last-layer"] = "full",
         evidence: bool = True,
         **settings: Any,
     ) -> None:
-        if not prior_scale > 0:
-            raise UserError(f"prior_scale = {prior_scale} must be above 0")
         super().__init__(network, prior_precision=prior_scale**-2, **settings)
         self.evidence = evidence
-        if structure not in ("full", "diagonal", "last-layer"):
-            raise UserError(
-                f"options.structure = {structure!r} must be 'full', 'diagonal' or 'last-layer'"
-            )
         self._layers: tuple[str, ...] = ("",)
         if structure == "last-layer":
             named = network.named_modules()

@@ -26,9 +26,9 @@ from torch import nn
 
 from vcl_radial.curvature import LowRankQuadratic, diagonal_fisher, gauss_newton_product
 from vcl_radial.curvature.gauss_newton import layers_in_full, other_weights
-from vcl_radial.errors import UserError
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.methods.tasks import Task
+from vcl_radial.ranges import Count
 
 
 class LaplaceLowRank(LaplaceMethod):
@@ -44,10 +44,8 @@ class LaplaceLowRank(LaplaceMethod):
 
     past: LowRankQuadratic
 
-    def __init__(self, network: nn.Module, *, rank: int = 8, **settings: Any) -> None:
+    def __init__(self, network: nn.Module, *, rank: Count = 8, **settings: Any) -> None:
         super().__init__(network, **settings)
-        if rank < 1:
-            raise UserError(f"options.rank = {rank} must be at least 1")
         self.past = LowRankQuadratic(rank)
 
     def end_task(self, task: Task) -> None:

@@ -23,10 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead
+from vcl_radial.ranges import NotNegative, Positive
 
 
 class LwF(Method):
@@ -49,15 +49,11 @@ class LwF(Method):
         self,
         network: nn.Module,
         *,
-        strength: float = 1.0,
-        temperature: float = 2.0,
+        strength: NotNegative = 1.0,
+        temperature: Positive = 2.0,
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        if not strength >= 0:
-            raise UserError(f"options.strength = {strength} must be at least 0")
-        if not temperature > 0:
-            raise UserError(f"options.temperature = {temperature} must be above 0")
         self.strength, self.temperature = strength, temperature
         self.classes: dict[int, list[int]] = {}
         """The classes trained so far, by head; the one head for all tasks is 0."""

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights
+from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class MCDropout(Method):
@@ -39,11 +40,14 @@ class MCDropout(Method):
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
 
     def __init__(
-        self, network: nn.Module, *, rate: float = 0.1, prior_scale: float = 1.0, **settings: Any
+        self,
+        network: nn.Module,
+        *,
+        rate: ShareBelowOne = 0.1,
+        prior_scale: Positive = 1.0,
+        **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        if not 0 <= rate < 1:
-            raise UserError(f"options.rate = {rate} must be at least 0 and below 1")
         if any(isinstance(module, VariationalWeights) for module in network.modules()):
             raise UserError("MCDropout masks point estimates: set posterior = 'none'")
         self.keep, self.prior_scale = 1 - rate, prior_scale

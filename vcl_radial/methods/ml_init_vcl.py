@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.base import WarmUp
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights
 from vcl_radial.nn.weights import PosteriorBlock, drawn_by
+from vcl_radial.ranges import CountOrZero
 
 _NO_NOISE = -30.0
 """A rho whose scale, 1e-13, is lost in the rounding of any mean that matters."""
@@ -44,13 +44,11 @@ class MLInitVCL(VCL):
         self,
         network: nn.Module,
         *,
-        ml_epochs: int | None = None,
+        ml_epochs: CountOrZero | None = None,
         every_task: bool = False,
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        if ml_epochs is not None and ml_epochs < 0:
-            raise UserError(f"options.ml_epochs = {ml_epochs} must be at least 0")
         self.ml_epochs, self.every_task = ml_epochs, every_task
         self.started = False
 

@@ -12,10 +12,10 @@ from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import GaussianNetwork, WeightPosterior
 from vcl_radial.optimizers.natural_gradient import (
-    check_decays,
     decay_within,
     effective_sample_size,
 )
+from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class NaturalGradientMethod(Method):
@@ -49,14 +49,13 @@ class NaturalGradientMethod(Method):
         self,
         network: nn.Module,
         *,
-        prior_scale: float = 1.0,
+        prior_scale: Positive = 1.0,
         initial_noise: float = 0.03,
-        beta1: float = 0.9,
-        beta2: float | None = None,
+        beta1: ShareBelowOne = 0.9,
+        beta2: ShareBelowOne | None = None,
         predict_at_means: bool = False,
         **settings: Any,
     ) -> None:
-        check_decays(beta1=beta1, beta2=0.0 if beta2 is None else beta2)
         self.posterior = GaussianNetwork(
             network,
             prior_scale=prior_scale,

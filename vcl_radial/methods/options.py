@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from types import FunctionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from vcl_radial import outside
+from vcl_radial import outside, ranges
 from vcl_radial.errors import UserError
 from vcl_radial.signature import Constructor, Parameter, Passed, of_function, of_source
 from vcl_radial.source import ClassSource, NotReadable, bindings, find_class, lineage
@@ -36,13 +36,6 @@ _OF_AVALANCHE = {
 _NOT_FROM_RUNS = {"criterion", "eval_every", "peval_mode", "eval_seed", "likelihood", "network"}
 _PASSED_ON = {METHOD: ("network",), STRATEGY: ("model", "optimizer")}
 """What a constructor has to give to that of its base."""
-_KINDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a string",
-    None: "left out",
-}
 _FINITE = Annotated[float, Field(allow_inf_nan=False)]
 _CALL = {METHOD: "super().__init__(network, **settings)", STRATEGY: "super().__init__(**settings)"}
 _Base = tuple[str, str]
@@ -259,7 +252,7 @@ def _in_words(
             return f"{words}its only option is {next(iter(known))!r}"
         (nearest,) = get_close_matches(key, known, 1, cutoff=0.0)
         return f"{words}the nearest is {nearest!r} (its options are {', '.join(known)})"
-    wanted = "a finite number" if "finite_number" in kinds else _words_of(known[key][0].annotation)
+    wanted = ranges.wanted(options[key], known[key][0].annotation)
     return f"options.{key} = {options[key]!r} must be {wanted}"
 
 
@@ -272,18 +265,9 @@ def _belongs_above(key: str) -> str:
 
 def _finite(annotation: Any) -> Any:
     """The annotation with finite numbers only."""
-    if get_origin(annotation) is Union:
+    if ranges.is_union(annotation):
         return Union[tuple(map(_finite, get_args(annotation)))]  # noqa: UP007
     return _FINITE if annotation is float else annotation
-
-
-def _words_of(annotation: Any) -> str:
-    if get_origin(annotation) is Union:
-        parts = [each for each in get_args(annotation) if each in _KINDS or get_origin(each)]
-        return " or ".join(map(_words_of, parts))
-    if get_origin(annotation) is Literal:
-        return " or ".join(map(repr, get_args(annotation)))
-    return _KINDS[annotation]
 
 
 def _slip(signature: Signature) -> str | None:

@@ -17,7 +17,7 @@ each where targets are classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +25,7 @@ from torch import Tensor, nn
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task, columns
-
-SELECTIONS = "reservoir", "class-balanced"
+from vcl_radial.ranges import Count
 
 BUFFER_SIZE = 200
 """Points kept where nothing else is asked for."""
@@ -60,24 +59,16 @@ class Replay(Method):
         self,
         network: nn.Module,
         *,
-        buffer_size: int | None = None,
-        buffer_bytes: int | None = None,
-        selection: str = "reservoir",
+        buffer_size: Count | None = None,
+        buffer_bytes: Count | None = None,
+        selection: Literal["reservoir", "class-balanced"] = "reservoir",
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        for name, size in (("buffer_size", buffer_size), ("buffer_bytes", buffer_bytes)):
-            if size is not None and size < 1:
-                raise UserError(f"options.{name} = {size} must be at least 1")
         if buffer_size is not None and buffer_bytes is not None:
             raise UserError(
                 f"options.buffer_bytes = {buffer_bytes} and options.buffer_size = {buffer_size} "
                 "both set the buffer: leave one out"
-            )
-        if selection not in SELECTIONS:
-            raise UserError(
-                f"options.selection = {selection!r} is not known: choose from "
-                f"{', '.join(SELECTIONS)}"
             )
         if selection == "class-balanced" and self.likelihood.name == "gaussian":
             raise UserError(

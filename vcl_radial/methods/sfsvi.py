@@ -23,13 +23,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import PosteriorBlock, consolidate
 from vcl_radial.nn.linearised import Moments, output_moments, require_linear
 from vcl_radial.nn.movement import movement
 from vcl_radial.posteriors import Gaussian
+from vcl_radial.ranges import Count, Positive
 
 
 class SFSVI(VCL):
@@ -52,15 +52,11 @@ class SFSVI(VCL):
         self,
         network: nn.Module,
         *,
-        context_points: int = 40,
-        function_scale: float = 10.0,
+        context_points: Count = 40,
+        function_scale: Positive = 10.0,
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        if context_points < 1:
-            raise UserError(f"options.context_points = {context_points} must be at least 1")
-        if not function_scale > 0:
-            raise UserError(f"options.function_scale = {function_scale} must be above 0")
         require_linear(network)
         self.context_points, self.function_scale = context_points, function_scale
         self.seen: list[int] = []

@@ -32,9 +32,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.tasks import Task
+from vcl_radial.ranges import Positive
 
 
 class SI(QuadraticMethod):
@@ -48,10 +48,8 @@ class SI(QuadraticMethod):
         settings: those of `Method`.
     """
 
-    def __init__(self, network: nn.Module, *, xi: float = 0.1, **settings: Any) -> None:
+    def __init__(self, network: nn.Module, *, xi: Positive = 0.1, **settings: Any) -> None:
         super().__init__(network, **settings)
-        if not xi > 0:
-            raise UserError(f"options.xi = {xi} must be above 0")
         self.xi = xi
         self.omega: dict[str, Tensor] = {}
         """The path integral of the task at hand so far, in nats per training point."""

@@ -18,10 +18,10 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.natural_gradient import NaturalGradientMethod
 from vcl_radial.nn import WeightPosterior
 from vcl_radial.optimizers import vogn
+from vcl_radial.ranges import NotNegative
 
 
 class VOGN(NaturalGradientMethod):
@@ -35,10 +35,8 @@ class VOGN(NaturalGradientMethod):
         UserError: an option is out of its range, or the network has other layers than linear ones.
     """
 
-    def __init__(self, network: nn.Module, *, damping: float = 1e-3, **settings: Any) -> None:
+    def __init__(self, network: nn.Module, *, damping: NotNegative = 1e-3, **settings: Any) -> None:
         super().__init__(network, **settings)
-        if not damping >= 0:
-            raise UserError(f"options.damping = {damping} must be at least 0")
         vogn.linear_layers(network)
         self.damping = damping
         self._squares: vogn.GradientSquares | None = None

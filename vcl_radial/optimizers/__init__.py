@@ -2,14 +2,12 @@
 
 from vcl_radial.optimizers.natural_gradient import (
     NaturalGradient,
-    check_decays,
     decay_within,
     effective_sample_size,
 )
 
 __all__ = [
     "NaturalGradient",
-    "check_decays",
     "decay_within",
     "effective_sample_size",
 ]

@@ -112,14 +112,3 @@ def decay_within(steps: int) -> float:
     prior would be a penalty on every move, and not on those that matter to the past.
     """
     return min(0.999, float(LEFT ** (1 / max(steps, 1))))
-
-
-def check_decays(**decays: float) -> None:
-    """See that decay rates of moving averages lie in [0, 1).
-
-    Raises:
-        UserError: one does not.
-    """
-    for name, decay in decays.items():
-        if not 0 <= decay < 1:
-            raise UserError(f"options.{name} = {decay} must be at least 0 and below 1")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vcl_radial.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
 
 UNNAMED_TABLE = "recipe"
 """The table whose keys a user writes without its name."""

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from vcl_radial.errors import UserError, nearest
+from vcl_radial.ranges import Count, Positive
 from vcl_radial.runs import catalogue, planning, tracks
-from vcl_radial.runs.settings import Count, Positive, Settings, validated
+from vcl_radial.runs.settings import Settings, validated
 from vcl_radial.runs.spec import DEFAULT_TRACK, RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.space import Cases, Choices, Parameters, Range, Searchable, Space, in_order

@@ -16,7 +16,8 @@ from pydantic import (
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.ranges import Count, NotNegative, Positive, ShareBelowOne
+from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:
     from vcl_radial.methods.options import Signature
@@ -74,8 +75,8 @@ class RecipeSettings(Settings):
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0
-    prior_length: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    kl_weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    prior_length: ShareBelowOne = 0.9
+    kl_weight: NotNegative = 1.0
     network: Annotated[str, one_of(what="function")] | None = None
 
     unserved: ClassVar[dict[str, str]] = {}

@@ -27,8 +27,9 @@ from vcl_radial.papers.pruning.rdp_modes import all_log_modes, choose_cuts, scor
 from vcl_radial.papers.pruning.rdp_start import RDPStart
 from vcl_radial.papers.pruning.track import Pruning, PruningSpec, numbers_file
 from vcl_radial.predict import log_predictive, own_randomness
+from vcl_radial.ranges import Count, NotNegative, Positive
 from vcl_radial.runs.place import Place
-from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.track import Step
 
 SIDE = 28
@@ -73,7 +74,7 @@ class LeNetRecipe(Settings):
     spread: Positive = 0.03
     prior_scale: Positive = 1e-5
     prior_length: _Share = 0.9
-    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.2
+    tolerance: NotNegative = 0.2
     eval_samples: Count = 5
 
 

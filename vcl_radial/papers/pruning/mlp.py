@@ -10,12 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
-from pydantic import Field
 from torch import nn
 
 from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
@@ -24,6 +23,7 @@ from vcl_radial.papers.pruning.mlp_pruning import Layer, Trained, accuracies
 from vcl_radial.papers.pruning.track import Pruning, PruningSpec, numbers_file
 from vcl_radial.predict import own_randomness
 from vcl_radial.quiet import quiet
+from vcl_radial.ranges import CountOrZero, ShareBelowOne
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.track import Step
@@ -50,8 +50,8 @@ class MLPRecipe(Recipe):
         mask_samples: masks of a prediction; 0 predicts without dropout.
     """
 
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    mask_samples: Annotated[int, Field(ge=0)] = 0
+    dropout: ShareBelowOne = 0.0
+    mask_samples: CountOrZero = 0
 
 
 class MLPSpec(PruningSpec):

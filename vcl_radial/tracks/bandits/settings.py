@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.ranges import Count, NotNegative, Positive, ShareBelowOne
+from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
 
@@ -39,7 +40,7 @@ class DataSettings(Settings):
     rounds: Count | None = None
     pulls: Count = 3
     every: Count = 20
-    validation: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    validation: ShareBelowOne = 0.0
     checksum: str | None = None
 
 
@@ -67,7 +68,7 @@ class Recipe(StepRecipe, MethodRecipe):
     hidden: Annotated[list[Count], Field(min_length=1)] = Field(default=[100, 100])
     optimizer: Literal["adam", "rmsprop"] = "adam"
     learning_rate: Positive = 0.1
-    decay: Annotated[float, Field(ge=0)] = 0.5
+    decay: NotNegative = 0.5
     steps: Count = 50
     batch_size: Count = 512
     clip: Positive = 5.0

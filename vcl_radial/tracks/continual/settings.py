@@ -16,7 +16,8 @@ from pydantic import (
 
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
-from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.ranges import Count, CountOrZero, Positive, ShareBelowOne
+from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.recipe import EpochRecipe, RecipeSettings, one_of
 
 IMAGE_FOLDER = "image-folder"
@@ -57,11 +58,11 @@ class StreamSettings(Settings):
     first_tasks: Count | None = None
     heads: Literal["multi", "single"] = "multi"
     class_order: list[int] | None = None
-    validation: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    split_seed: Annotated[int, Field(ge=0)] = 0
+    validation: ShareBelowOne = 0.1
+    split_seed: CountOrZero = 0
     image_size: Count | None = None
     test_share: Annotated[float, Field(gt=0, lt=1)] = TEST_SHARE
-    test_seed: Annotated[int, Field(ge=0)] = 0
+    test_seed: CountOrZero = 0
     features: str | None = None
     checksum: str | None = None
     data_name: str | None = None

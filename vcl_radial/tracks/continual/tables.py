@@ -6,11 +6,10 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from vcl_radial.errors import DataError
+from vcl_radial.ranges import CountOrZero
 from vcl_radial.report.gather import checked
 from vcl_radial.runs.finished import FinishedRun, Seconds, Written
 
@@ -31,8 +30,8 @@ class _Environment(Written):
 
     tasks: list[str]
     seconds: dict[str, Seconds]
-    parameters: Annotated[int, Field(ge=0)] | None = None
-    carried_bytes: Annotated[int, Field(ge=0)] | None = None
+    parameters: CountOrZero | None = None
+    carried_bytes: CountOrZero | None = None
 
 
 def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.ranges import Count, Positive, ShareBelowOne
+from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
 from vcl_radial.tracks.regression import lanes
@@ -88,7 +89,7 @@ class Recipe(StepRecipe, MethodRecipe):
         eval_samples: weight samples of a prediction.
     """
 
-    prior_length: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    prior_length: ShareBelowOne = 0.5
     noise_shape: Positive = 1.0
     noise_rate: Positive = 1e-3
     initial_precision: Positive = 1.0

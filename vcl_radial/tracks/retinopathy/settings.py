@@ -9,14 +9,13 @@ from pydantic import Field, field_validator, model_validator
 
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
-from vcl_radial.runs.settings import Count, Positive, Settings
+from vcl_radial.ranges import Count, CountOrZero, Positive, Share, ShareBelowOne
+from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, one_of
 
 NETWORKS = ("resnet", "vgg", "convnet")
 """Networks that come with the suite."""
-
-Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class DataSettings(Settings):
@@ -49,15 +48,15 @@ class DataSettings(Settings):
     crop: bool = True
     normalise: Literal["local", "none"] = "local"
     split: Literal["random", "published"] = "random"
-    validation: Share = 0.1
-    test: Share = 0.2
-    split_seed: Annotated[int, Field(ge=0)] | None = None
+    validation: ShareBelowOne = 0.1
+    test: ShareBelowOne = 0.2
+    split_seed: CountOrZero | None = None
     shifted: list[str] = Field(default=[])
     parts: Literal["whole", "site"] = "whole"
     then: list[str] = Field(default=[])
     on_fault: Literal["stop", "skip"] = "stop"
     patients: Count = 1000
-    artefacts: Annotated[float, Field(ge=0, le=1)] = 0.15
+    artefacts: Share = 0.15
     checksum: str | None = None
 
     @field_validator("dataset", "shifted", "then")

@@ -1,0 +1,131 @@
+"""Numbers in a range, as annotations of what a constructor takes.
+
+    def __init__(self, network, *, gamma: Share = 1.0, rank: Count = 8, **settings): ...
+
+A recipe's value is held against them before anything heavy is imported, and the value that a method
+is made with as it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from operator import ge, gt, le, lt
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Interval
+from pydantic import Field
+
+from vcl_radial.errors import UserError
+
+_FINITE = Field(allow_inf_nan=False)
+
+Positive = Annotated[float, Interval(gt=0), _FINITE]
+NotNegative = Annotated[float, Interval(ge=0), _FINITE]
+Share = Annotated[float, Interval(ge=0, le=1), _FINITE]
+ShareBelowOne = Annotated[float, Interval(ge=0, lt=1), _FINITE]
+Count = Annotated[int, Interval(ge=1)]
+CountOrZero = Annotated[int, Interval(ge=0)]
+
+RANGES: Mapping[str, Any] = {
+    "Positive": Positive,
+    "NotNegative": NotNegative,
+    "Share": Share,
+    "ShareBelowOne": ShareBelowOne,
+    "Count": Count,
+    "CountOrZero": CountOrZero,
+}
+"""The annotations by their names, as source files write them."""
+
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    None: "left out",
+}
+
+
+def wanted(value: Any, annotation: Any) -> str:
+    """What a value that is refused must be: "a number from 0 to 1", "'all' or 'summed'"."""
+    words = _in_words(annotation)
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    return "a finite number" if infinite and words.startswith("a number") else words
+
+
+def _in_words(annotation: Any) -> str:
+    if is_union(annotation):
+        parts = [part for part in get_args(annotation) if part in _KINDS or get_origin(part)]
+        return " or ".join(map(_in_words, parts))
+    if get_origin(annotation) is Literal:
+        *others, last = map(repr, get_args(annotation))
+        return f"{', '.join(others)} or {last}" if others else last
+    if get_origin(annotation) is Annotated:
+        kind, interval, *_ = get_args(annotation)
+        return f"{_KINDS[kind]} {_interval_in_words(interval)}"
+    return _KINDS[annotation]
+
+
+def is_union(annotation: Any) -> bool:
+    """Whether it is a union of annotations."""
+    return get_origin(annotation) in (Union, UnionType)
+
+
+def check(cls: type[Any], values: Mapping[str, Any]) -> None:
+    """See that values are in the ranges that the constructors of a class are annotated with.
+
+    Args:
+        cls: of a method.
+        values: what it is made with, by name.
+
+    Raises:
+        UserError: one is not.
+    """
+    for owner in cls.__mro__:
+        constructor = vars(owner).get("__init__")
+        for name, annotation in _annotations(constructor).items():
+            if name in values and not _holds(annotation, value := values[name]):
+                # A recipe's own key, where the class takes it, is none of its options.
+                key = name if name in cls.recipe_keys else f"options.{name}"
+                raise UserError(f"{key} = {value!r} must be {wanted(value, annotation)}")
+
+
+@lru_cache(maxsize=256)
+def _annotations(constructor: Any) -> dict[str, Any]:
+    """The types of a constructor's parameters; none where they can't be told."""
+    try:
+        return get_type_hints(constructor, include_extras=True)
+    except Exception:  # a user's annotation may be of a name for type checkers alone
+        return {}
+
+
+def _holds(annotation: Any, value: Any) -> bool:
+    """Whether a value is in an annotation's range or among its choices; True of other types."""
+    if is_union(annotation):
+        return any(_holds(part, value) for part in get_args(annotation))
+    if annotation is NoneType:
+        return value is None
+    if get_origin(annotation) is Literal:
+        return value in get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return _is_within(value, get_args(annotation)[1])
+    return True
+
+
+def _is_within(value: Any, interval: Interval) -> bool:
+    bounds = ((gt, interval.gt), (ge, interval.ge), (lt, interval.lt), (le, interval.le))
+    try:
+        finite = math.isfinite(value)
+    except TypeError:  # not a number
+        return False
+    return finite and all(bound is None or holds(value, bound) for holds, bound in bounds)
+
+
+def _interval_in_words(interval: Interval) -> str:
+    if interval.gt is not None:
+        return f"above {interval.gt}"
+    if interval.le is not None:
+        return f"from {interval.ge} to {interval.le}"
+    return f"of at least {interval.ge}" + (f" and below {interval.lt}" if interval.lt else "")
