@@ -24,7 +24,7 @@ where its B is a constant of the method (2), whose three copies of a point share
 
 All trials are trained alike, and differ in what consolidate() is given alone. So what a method
 gathers in training, as Vadam its squared gradients, is not looked at, and neither is a memory that
-consolidate() trains the weights for.
+consolidate() changes the weights for.
 """
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ class _Consolidations:
         trials = [self._trial(points, batch, draw) for draw in range(self.draws)]
         for trial in trials:
             if not all(torch.equal(trial.weights[n], w) for n, w in self.first.weights.items()):
-                raise NotApplicable("consolidate() trains the weights: no two of it compare")
+                raise NotApplicable(
+                    "consolidate() changes the weights by its points: no two of it compare"
+                )
             if not math.isfinite(trial.rise):
                 raise NotApplicable("the penalty is no finite number far from where task 1 ended")
         return torch.tensor([trial.rise for trial in trials]).double()

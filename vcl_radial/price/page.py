@@ -114,7 +114,7 @@ def _table(lines: pd.DataFrame) -> Table:
             *([_spread(of_shape["nll"], 3), _spread(of_shape["ece"], 1)] if of_classes else []),
             _spread(of_shape["forgetting"], score.decimals),
             _rounded(of_shape["bytes"].mean()),
-            f"{of_shape['weight'].median():.3g}",
+            f"{float(f'{of_shape["weight"].median():.3g}'):,.10g}",
         ]
         rows.append(cells)
     return Table(columns, rows)

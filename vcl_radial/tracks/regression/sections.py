@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError
+from vcl_radial.report.labels import flat
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Table, Text
 from vcl_radial.tracks.regression import pictures, tables
@@ -106,20 +107,15 @@ def _setting_of_each(runs: Sequence[FinishedRun]) -> list[str]:
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     keys = [(table_name(r.spec.data), r.spec.data.get("slices"), r.method) for r in runs]
     for run, key in zip(runs, keys, strict=True):
-        alike.setdefault(key, []).append(_flat(run.spec.recipe))
+        alike.setdefault(key, []).append(flat(run.spec.recipe))
     return [
         ", ".join(
             f"{name}={_text(value)}"
-            for name, value in _flat(run.spec.recipe).items()
+            for name, value in flat(run.spec.recipe).items()
             if any(recipe.get(name) != value for recipe in alike[key])
         )
         for run, key in zip(runs, keys, strict=True)
     ]
-
-
-def _flat(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    options = {f"options.{key}": value for key, value in recipe.get("options", {}).items()}
-    return {key: value for key, value in recipe.items() if key != "options"} | options
 
 
 def _text(value: Any) -> str:
