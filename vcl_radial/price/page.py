@@ -106,6 +106,7 @@ def _table(lines: pd.DataFrame) -> Table:
     rows = []
     for shape in dict.fromkeys(two["shape"]):
         of_shape, best = two[two["shape"] == shape], oracle[oracle["shape"] == shape]
+        weight = of_shape["weight"].median()
         cells = [
             shape,
             _spread(of_shape["score"], score.decimals),
@@ -114,7 +115,7 @@ def _table(lines: pd.DataFrame) -> Table:
             *([_spread(of_shape["nll"], 3), _spread(of_shape["ece"], 1)] if of_classes else []),
             _spread(of_shape["forgetting"], score.decimals),
             _rounded(of_shape["bytes"].mean()),
-            f"{float(f'{of_shape["weight"].median():.3g}'):,.10g}",
+            f"{float(f'{weight:.3g}'):,.10g}",
         ]
         rows.append(cells)
     return Table(columns, rows)
