@@ -24,8 +24,8 @@ OUTSIDE = {
     "NotNegative": (-5e-324, math.inf, math.nan),
     "Share": (-0.1, 1.1, math.inf, math.nan),
     "ShareBelowOne": (-0.1, 1, 1.0, math.nan),
-    "Count": (0, -1),
-    "CountOrZero": (-1,),
+    "Count": (0, -1, 2.5),
+    "CountOrZero": (-1, 0.5),
 }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from numbers import Integral
 from operator import ge, gt, le, lt
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -110,7 +111,8 @@ def _holds(annotation: Any, value: Any) -> bool:
     if get_origin(annotation) is Literal:
         return value in get_args(annotation)
     if get_origin(annotation) is Annotated:
-        return _is_within(value, get_args(annotation)[1])
+        kind, interval, *_ = get_args(annotation)
+        return (kind is not int or isinstance(value, Integral)) and _is_within(value, interval)
     return True
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, relu
+from torch.nn.functional import cross_entropy, linear, relu
 
 from vcl_radial.curvature import diagonal_fisher, output_sensitivity
 from vcl_radial.errors import UserError
@@ -31,6 +31,17 @@ class Tied(nn.Module):
 
     def forward(self, x):
         return self.last(self.second(self.first(x).tanh()))
+
+
+class ByItsWeight(nn.Module):
+    """A layer that is not called, though its weights are used."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return linear(self.first(x).tanh(), self.last.weight, self.last.bias)
 
 
 class OnPatches(nn.Module):
@@ -67,6 +78,7 @@ NETWORKS = {
     "no bias": lambda: nn.Sequential(nn.Linear(6, 4, bias=False), nn.Tanh(), nn.Linear(4, 3)),
     "a layer used twice": Reused,
     "a shared weight": Tied,
+    "a layer that is not called": ByItsWeight,
     "patches": OnPatches,
     "convolution": convolutional,
     "convolutions of images": on_images,

@@ -355,3 +355,11 @@ def test_sequential_bayesian_linear_regression_ends_at_the_batch_posterior(summe
     torch.testing.assert_close(joint_weight("", past.centre), batch_mode, rtol=1e-7, atol=1e-9)
     found = dense(past.factors[""]) + by_columns(joint_weight("", past.precision)).diag()
     torch.testing.assert_close(found, torch.kron(precision, torch.eye(2)))
+
+
+def test_inputs_of_0_add_nothing_to_a_sum():
+    nothing = KroneckerFactors(torch.zeros(3, 3), spd(2))
+    total = kronecker_sum([nothing, nothing])
+    assert not dense([total]).any()
+    some = KroneckerFactors(spd(3), spd(2))
+    torch.testing.assert_close(dense([kronecker_sum([nothing, some])]), dense([some]))

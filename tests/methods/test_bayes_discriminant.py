@@ -157,3 +157,14 @@ def test_it_learns_classes_in_sequence(tmp_path):
 def test_it_serves_classes_alone():
     with pytest.raises(UserError, match="does not serve a gaussian likelihood"):
         BayesDiscriminant(torch.nn.Linear(4, 1), likelihood=Gaussian())
+
+
+def test_a_head_without_a_point_stays_as_it_is():
+    torch.manual_seed(0)
+    network = MLP(4, 3, hidden=(6,), multi_head=True, posterior=None)
+    learner = BayesDiscriminant(network)
+    x, y = problem()
+    learner.begin_task(task := Task(0, len(y), lambda: [Batch(x.float(), y, 0)], heads=(0, 1)))
+    learner.end_task(task)
+    assert learner.head(0).posterior.counts.sum() == len(y)
+    assert not learner.head(1).posterior.counts.any()

@@ -316,3 +316,15 @@ def test_features_are_fitted_to_the_first_task_and_stay(settings, tmp_path):
     again.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
     again.network.eval()
     assert torch.equal(again.predict(x), learner.predict(x))
+
+
+def test_points_whose_targets_are_all_0_are_kept():
+    x = torch.randn(60, 4)
+    y = torch.cat([torch.zeros(50), torch.randn(10)])
+    learner = method(evidence=True)
+    precisions = []
+    for rows in (torch.arange(50), torch.arange(50, 60)):
+        learn(learner, x, y, rows)
+        precisions.append(posterior(learner).precision)
+    phi = torch.cat([x[50:], torch.ones(10, 1)], 1).to(precisions[0])
+    torch.testing.assert_close(precisions[1], precisions[0] + phi.T @ phi)

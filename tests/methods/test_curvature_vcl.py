@@ -144,6 +144,8 @@ def test_options_and_layers_that_it_cannot_serve_are_refused():
         CurvatureVCL(net(), hessian_weight=0)
     with pytest.raises(UserError, match=r"options\.restart is of no use"):
         CurvatureVCL(net(), restart=True)
+    with pytest.raises(UserError, match=r"kl_weight = 0 leaves curvature_vcl no precision"):
+        CurvatureVCL(net(), penalty_weight=0.0)
     grouped = torch.nn.Sequential(BayesianConv2d(4, 4, 3, groups=2, posterior=by_units()))
     with pytest.raises(UserError, match=r"padded by zeros: 0 is BayesianConv2d$"):
         CurvatureVCL(grouped)

@@ -124,3 +124,17 @@ def test_it_goes_on_in_the_middle_of_a_task(task, tmp_path):
     whole.train(task + 1)
     again.train(task + 1)
     assert torch.equal(whole.predictions(task), again.predictions(task))
+
+
+def test_the_noise_begins_as_without_a_trainer():
+    task = Task(0, 90, list)
+    begun = Gaussian()
+    begun.begin_task(task.points)
+    method = BayesLinear(
+        MLP(3, 1, hidden=(4,), multi_head=False, posterior=None),
+        likelihood=Gaussian(),
+        features="first-task-body",
+    )
+    method.begin_task(task)
+    for name, value in begun.state_dict().items():
+        assert torch.equal(method.likelihood.state_dict()[name], value), name

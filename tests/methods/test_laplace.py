@@ -1,5 +1,6 @@
 """The Laplace methods: the first prior as a density, and the Hessians that they add up."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -8,12 +9,13 @@ from scenarios import ALL, Learner, network
 from torch import nn
 from torch.distributions import Normal
 from torch.func import hessian
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, linear
 
 from vcl_radial.curvature.gauss_newton import joint_weight
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.nn import MLP
 
+KRONECKER = "laplace_kronecker"
 both = pytest.mark.parametrize("name", ["laplace_diagonal", "laplace_kronecker"])
 every = pytest.mark.parametrize(
     "name", ["laplace_diagonal", "laplace_kronecker", "laplace_low_rank"]
@@ -209,3 +211,26 @@ def test_weights_without_factors_have_the_diagonal():
     assert kronecker.factors.keys() == {"0", "2"}
     assert kronecker.precision["0.weight"].eq(1).all()
     assert low_rank.factor.keys() == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+class Unusual(nn.Module):
+    """Two layers that share a weight, and one that is used without a call."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(64, 64), nn.Linear(64, 64)
+        self.second.weight, self.last = self.first.weight, nn.Linear(64, 10)
+
+    def forward(self, x):
+        hidden = self.second(self.first(x).tanh()).tanh()
+        return linear(hidden, self.last.weight, self.last.bias)
+
+
+def test_weights_that_have_no_factors_of_their_own_have_the_diagonal():
+    torch.manual_seed(0)
+    net = Unusual()
+    ends = [make(name, deepcopy(net), lr=0.0).train(0) for name in ("laplace_diagonal", KRONECKER)]
+    diagonal, kronecker = (end.method.past.precision for end in ends)
+    assert diagonal["last.weight"].max() > 1.01
+    for name in ("first.weight", "second.bias", "last.weight", "last.bias"):
+        torch.testing.assert_close(kronecker[name], diagonal[name])

@@ -8,6 +8,7 @@ import torch
 from scenarios import Learner, network
 from sklearn.linear_model import BayesianRidge
 
+from vcl_radial.curvature import diagonal_fisher
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods import laplace_linearised
@@ -184,3 +185,34 @@ def test_a_network_that_has_no_whole_matrix_is_refused_with_the_mend(monkeypatch
     monkeypatch.setattr(laplace_linearised, "LARGEST", 100)
     with pytest.raises(UserError, match="101 x 101 numbers: take 'diagonal', or a network of at"):
         LaplaceLinearised(torch.nn.Linear(100, 1))
+
+
+@pytest.mark.parametrize("structure", ["last-layer", "diagonal"])
+def test_the_evidence_sets_the_first_prior_of_the_heads_to_come(structure):
+    settings = {"structure": structure, "evidence": True}
+    learner = Learner(LaplaceLinearised, network(None), **settings).train(0)
+    method = learner.method
+    assert method.prior_precision != 1.0
+    again = Learner(LaplaceLinearised, network(None), **settings)
+    again.adapt(0)
+    again.method.load_state_dict(method.state_dict())
+    assert again.method.prior_precision == method.prior_precision
+    learner.train(1)
+    head = {n: p for n, p in learner.network.named_parameters() if ".heads.1." in n}
+    added = diagonal_fisher(learner.network, head, method.points(), "predictive", method.likelihood)
+    of_head = {name: method.past.precision[name] for name in head}
+    if structure == "last-layer":
+        dense = method.past.precision_of(of_head).diagonal()
+        curvature = torch.cat([added[name].flatten() for name in of_head])
+    else:
+        dense = torch.cat([of_head[name].flatten() for name in head])
+        curvature = torch.cat([added[name].flatten() for name in head])
+    first = torch.full_like(dense, method.prior_precision)
+    torch.testing.assert_close(dense - curvature.to(dense), first, rtol=1e-3, atol=1e-3)
+
+
+def test_heads_that_come_are_counted_in_the_size_of_the_matrix():
+    wide = MLP(4, 30, hidden=(200,), multi_head=True, posterior=None)
+    method = LaplaceLinearised(wide, structure="last-layer")
+    with pytest.raises(UserError, match=r"a matrix of 6,030 x 6,030 numbers: take 'diagonal'"):
+        method.begin_task(Task(0, 3, list))

@@ -10,7 +10,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import OneHot
 from vcl_radial.methods.bayes_linear import BayesLinear, NormalGamma
 from vcl_radial.methods.learning_body import LearningBody, linear_change, moved
-from vcl_radial.nn import PosteriorSettings, posterior_blocks
+from vcl_radial.nn import PosteriorSettings, WithHeads, posterior_blocks
 
 
 def learner(kind=LearningBody, multi_head=False, epochs=2, **settings):
@@ -265,3 +265,26 @@ def test_a_posterior_without_a_learner_is_refused():
 def test_a_learner_that_cannot_hold_the_first_task_is_refused():
     with pytest.raises(UserError, match=r"options\.from_start: .*'ewc' cannot .*set it to false"):
         learner(learner="ewc", from_start=True)
+
+
+def test_the_averages_of_norms_move_with_every_task():
+    body = torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU()
+    )
+    net = WithHeads(body, (64,), 10, multi_head=False, posterior=None)
+    trained = Learner(LearningBody, net, learner="l2").train(0)
+    averages = trained.method.body.body.body[2].running_mean
+    after = averages.clone()
+    trained.begin(1)
+    trained.loop.learn(trained.batches(), 0.0)
+    assert not torch.equal(averages, after)
+
+
+def test_in_the_middle_of_a_task_probabilities_are_those_of_labels_with_noise():
+    labels = OneHot(variance=0.1, scale=5.0)
+    trained = learner(learner="l2", likelihood=labels)
+    trained.begin(0)
+    trained.loop.learn(trained.batches(), 0.0)
+    x, body = trained.stream.inputs(0, "test"), trained.method.body
+    expected = labels.logits(body.outputs(x)).log_softmax(-1)
+    torch.testing.assert_close(trained.predictions(0), expected)

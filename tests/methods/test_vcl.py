@@ -53,7 +53,7 @@ def test_a_restart_gives_back_the_noise_and_leaves_means_and_prior(posterior):
     after = copied(vcl.network)
     vcl.begin(1)
     for name, value in copied(vcl.network).items():
-        noise = name.endswith((".rho", ".log_concentration"))
+        noise = name.endswith((".rho", ".factor", ".log_concentration"))
         assert torch.equal(value, (first if noise else after)[name]), name
         assert not noise or not torch.equal(first[name], after[name])
 

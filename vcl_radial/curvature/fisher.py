@@ -159,6 +159,15 @@ def is_plain_convolution(layer: nn.Module) -> TypeGuard[nn.Conv2d]:
     )
 
 
+def _reached(outputs: Tensor, weights: list[nn.Parameter]) -> bool:
+    """Whether outputs depend on one of these weights, though its layer was not called."""
+    weights = [weight for weight in weights if weight.requires_grad]
+    if not weights:
+        return False
+    slopes = torch.autograd.grad(outputs.sum(), weights, retain_graph=True, allow_unused=True)
+    return any(slope is not None for slope in slopes)
+
+
 def _add_by_layer(
     network: nn.Module,
     layers: _Layers,
@@ -171,12 +180,19 @@ def _add_by_layer(
     """Add a batch in closed form; False, and nothing added, where a layer sees no plain batch."""
     with torch.enable_grad(), recorded_calls(layers) as calls:
         logits = network(*arguments)
-    once = len({layer for layer, _, _ in calls}) == len(calls)
-    if not once or any(
-        x.shape[: 1 if isinstance(layer, nn.Conv2d) else -1] != labels.shape
-        for layer, x, _ in calls
+    called = {layer for layer, _, _ in calls}
+    silent = [part for layer in layers if layer not in called for part in layer.parameters()]
+    if (
+        len(called) < len(calls)
+        or _reached(logits, silent)
+        or any(
+            x.shape[: 1 if isinstance(layer, nn.Conv2d) else -1] != labels.shape
+            for layer, x, _ in calls
+        )
     ):
         return False
+    if not calls:
+        return True
     outputs = [output for _, _, output in calls]
     pushed_back = [
         torch.autograd.grad(logits, outputs, v, retain_graph=True)

@@ -19,6 +19,7 @@ The diagonal of H is `diagonal_fisher` with kind = "predictive".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias, cast
 
@@ -56,12 +57,17 @@ class LayerPass(NamedTuple):
 def layers_in_full(
     network: nn.Module, parameters: Mapping[str, Tensor]
 ) -> dict[str, nn.Linear | nn.Conv2d]:
-    """The linear layers and plain convolutions of which all weights are among these parameters."""
+    """The linear layers and plain convolutions of which all weights are among these parameters.
+
+    Those that share a weight are not among them.
+    """
+    places = Counter(id(part) for _, part in network.named_parameters(remove_duplicate=False))
     return {
         name: module
         for name, module in network.named_modules()
         if (isinstance(module, nn.Linear) or is_plain_convolution(module))
         and all(weight in parameters for weight in _weights_of(name, module))
+        and all(places[id(part)] == 1 for part in module.parameters(recurse=False))
     }
 
 
@@ -137,6 +143,8 @@ def layer_passes(
         for arguments, labels in points:
             with torch.enable_grad(), recorded_calls(names) as calls:
                 logits = network(*arguments)
+            if not calls:
+                continue
             seen: set[nn.Module] = set()
             forms = [point_layer(layer) for layer, _, _ in calls]
             for (layer, inputs, _), form in zip(calls, forms, strict=True):

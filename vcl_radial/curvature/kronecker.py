@@ -89,7 +89,7 @@ def kronecker_sum(summands: Sequence[KroneckerFactors]) -> KroneckerFactors:
     which is 0 where all A_t, or all G_t, are multiples of one matrix.
     """
     inputs, gradients = (torch.stack([pair[side].trace() for pair in summands]) for side in (0, 1))
-    if not gradients.any():
+    if not (inputs.any() and gradients.any()):
         return summands[0]
     A = sum(g * pair.inputs for g, pair in zip(gradients, summands, strict=True)) / gradients.sum()
     G = sum(a * pair.gradients for a, pair in zip(inputs, summands, strict=True)) / A.trace()

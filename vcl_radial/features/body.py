@@ -74,7 +74,7 @@ class FirstTaskBody(Body):
     def release(self) -> None:
         """Let the weights be trained again."""
         self.held.fill_(False)
-        self.requires_grad_(True)
+        self.train().requires_grad_(True)
 
     def train(self, mode: bool = True) -> Self:
         """Go to training, where the body is not held."""

@@ -192,6 +192,8 @@ class BayesDiscriminant(FixedFeatureMethod):
         assert isinstance(head, DiscriminantHead)
         before = head.posterior
         after = before.update(lambda: ((phi[:, :-1], y) for phi, y in points()))
+        if not after.counts.any():
+            return
         if not before.counts.any():
             after = replace(after, centre=after.sums.sum(0) / after.counts.sum())
             ridge = math.exp(most_likely(after.evidence))

@@ -258,10 +258,17 @@ class BayesLinear(FixedFeatureMethod):
 
     def make_head(self, size: int, outputs: int) -> ConjugateHead:
         """A head with the first prior."""
-        of_numbers = isinstance(self.likelihood, Gaussian)
-        noise = self.likelihood.prior if isinstance(self.likelihood, Gaussian) else NOISE
-        prior = NormalGamma.prior(size, self.prior_scale, *noise, outputs=outputs)
-        return ConjugateHead(prior, of_classes=not of_numbers)
+        prior = NormalGamma.prior(size, self.prior_scale, *self._noise, outputs=outputs)
+        return ConjugateHead(prior, of_classes=not isinstance(self.likelihood, Gaussian))
+
+    @property
+    def _noise(self) -> tuple[float, float]:
+        """Shape and rate of the first prior of the noise."""
+        return self.likelihood.prior if isinstance(self.likelihood, Gaussian) else NOISE
+
+    def is_first(self, prior: NormalGamma) -> bool:
+        """Whether a posterior is the first prior: every point raises the shape of the noise."""
+        return float(prior.shape) == self._noise[0]
 
     def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
         """Add the points to the posterior."""
@@ -272,7 +279,7 @@ class BayesLinear(FixedFeatureMethod):
             return ((phi, head.targets(y)) for phi, y in points())
 
         sums = Sums.of(with_targets(), prior.mean)
-        if self.evidence and not prior.mean.any():
+        if self.evidence and self.is_first(prior):
             alpha = prior_precision(sums, prior)
             start = alpha * torch.eye(len(prior.precision)).to(prior.precision)
             prior = replace(prior, precision=start)

@@ -66,6 +66,8 @@ class CurvatureVCL(VCL):
                 "options.restart is of no use to curvature_vcl: the noise that a task begins with "
                 "follows from its points"
             )
+        if not self.penalty_weight > 0:
+            raise UserError("kl_weight = 0 leaves curvature_vcl no precision: set it above 0")
         self.hessian_weight = hessian_weight
         for name, module in network.named_modules():
             if isinstance(module, VariationalWeights):

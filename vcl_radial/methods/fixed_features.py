@@ -204,7 +204,10 @@ class FixedFeatureMethod(Method):
             model.fitted.fill_(True)
         if (trainer := self.trainer) is not None:
             trainer.gradients_are_read = self.gradients_are_read
+            # The trainer shares the likelihood, which has begun the task already.
+            begun = self.likelihood.state_dict()
             trainer.begin_task(replace(task, heads=(0,)))
+            self.likelihood.load_state_dict(begun)
 
     # Where no features are trained, a task is learned where it ends; else a step is the trainer's.
 

@@ -67,7 +67,9 @@ class LaplaceKronecker(LaplaceMethod):
         factors = kronecker_factors(
             self.network, layers, self.points(), self.likelihood.hessian_root
         )
-        rest = {name: weights[name] for name in other_weights(layers, weights)}
+        # A layer that no call went through has no factors, but its weights may be in use.
+        known = {name: layers[name] for name in factors}
+        rest = {name: weights[name] for name in other_weights(known, weights)}
         self.carry(
             weights,
             diagonal_fisher(self.network, rest, self.points(), "predictive", self.likelihood)

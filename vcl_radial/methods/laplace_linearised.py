@@ -94,13 +94,32 @@ class LaplaceLinearised(LaplaceMethod):
             self.memoryless = self.with_task  # type: ignore[misc]
         if structure != "diagonal":
             self.past = DenseQuadratic()
-            weights = self._parameters_in_use([])
-            linear_layers(network, weights)
-            if (count := sum(weight.numel() for weight in weights.values())) > LARGEST:
-                raise UserError(
-                    f"options.structure = {structure!r} holds a matrix of {count:,} x {count:,} "
-                    f"numbers: take 'diagonal', or a network of at most {LARGEST:,} weights"
-                )
+            linear_layers(network, self._parameters_in_use([]))
+            self._check_size()
+
+    def begin_task(self, task: Task) -> None:
+        """See that the matrix has room for the heads of the task."""
+        super().begin_task(task)
+        if isinstance(self.past, DenseQuadratic):
+            self._check_size()
+
+    def _check_size(self) -> None:
+        heads = (m.heads for m in self.network.modules() if isinstance(m, MultiHead))
+        weights = self._parameters_in_use({int(label) for each in heads for label in each})
+        if (count := sum(weight.numel() for weight in weights.values())) > LARGEST:
+            raise UserError(
+                f"options.structure holds a matrix of {count:,} x {count:,} numbers: take "
+                f"'diagonal', or a network of at most {LARGEST:,} weights"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """As of every Laplace method, and the first prior, which the evidence may have set."""
+        return super().state_dict() | {"prior_precision": self.prior_precision}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        super().load_state_dict(state)
+        self.prior_precision = state["prior_precision"]
 
     def parameters_in_use(self) -> dict[str, nn.Parameter]:
         """Those with a posterior: of the body and the task's heads, or of the heads alone."""
@@ -151,6 +170,8 @@ class LaplaceLinearised(LaplaceMethod):
             alpha, beta = self._factors(curvature, flat(prior.values()), moved, first)
             added = {name: beta * self.hessian_weight * H for name, H in diagonal.items()}
             past.replace(weights, {name: alpha * P + added[name] for name, P in prior.items()})
+        # It is that of the heads to come, too.
+        self.prior_precision *= alpha
 
     def _factors(
         self, curvature: Tensor, prior: Tensor, moved: Tensor, first: bool

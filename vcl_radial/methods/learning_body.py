@@ -135,6 +135,11 @@ class LearningBody(BayesLinear):
             "'vcl', 'laplace_kronecker', 'ewc' or another that does"
         )
 
+    def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+        """As of the heads; while the body is trained, the logits of the learner's likelihood."""
+        outputs = super().draws(x, task, **of_draws)
+        return outputs if self.trainer is None else self.trainer.likelihood.logits(outputs)
+
     @property
     def body(self) -> FirstTaskBody:
         """The features, which a task trains unless they are held."""
@@ -160,7 +165,7 @@ class LearningBody(BayesLinear):
             change = self._change(self.anchor)
             heads = [m for m in self.network.modules() if isinstance(m, ConjugateHead)]
             for head in heads:
-                if head.mean.any():  # others have learned nothing yet
+                if not self.is_first(head.posterior):
                     head.take(moved(head.posterior, change))
         super().learn_heads(task)
         if self.anchor is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -42,10 +43,15 @@ class LowRankBlock(PosteriorBlock):
         super().__init__(mean, settings)
         groups, D = mean.shape
         shape = groups, min(settings.rank, D), D
-        normal = torch.randn(shape, generator=torch.Generator().manual_seed(_SEED))
-        self.factor = nn.Parameter(normal.mul_(START).to(mean))
+        self.factor = nn.Parameter(_start(shape).to(mean))
         self.register_buffer("prior_factor", torch.zeros_like(self.factor))
         self._held: Correlated | None = None
+
+    @torch.no_grad()
+    def restart_noise(self) -> None:
+        """Give scales and factor the values that they had before the first task."""
+        super().restart_noise()
+        self.factor.copy_(_start(self.factor.shape))
 
     @property
     def posterior(self) -> Correlated:
@@ -95,3 +101,9 @@ class LowRankBlock(PosteriorBlock):
     def _of(self, mean: Tensor, scale: Tensor, factor: Tensor) -> Correlated:
         of_group = factor * factor.shape[-1] ** -0.5
         return cast(type[Correlated], self.family)(mean, scale, of_group)
+
+
+def _start(shape: Sequence[int]) -> Tensor:
+    """A factor as it is before the first task."""
+    normal = torch.randn(*shape, generator=torch.Generator().manual_seed(_SEED))
+    return normal.mul_(START)
