@@ -90,8 +90,8 @@ class LaplaceLinearised(LaplaceMethod):
             )
             if not self._layers:
                 raise UserError("options.structure = 'last-layer' needs a MultiHead or SingleHead")
-            # Nothing of one head is in the way of another.
-            self.memoryless = self.with_task  # type: ignore[misc]
+            # Nothing of one head is in the way of another, but the evidence sets the prior of all.
+            self.memoryless = self.with_task and not evidence  # type: ignore[misc]
         if structure != "diagonal":
             self.past = DenseQuadratic()
             linear_layers(network, self._parameters_in_use([]))
