@@ -222,3 +222,11 @@ def test_two_files_of_one_name_are_refused(tmp_path):
     (tmp_path / "gaussian-vcl.toml").write_text('method = "badam"')
     with pytest.raises(UserError, match="two methods of one name; rename one of the files"):
         plan("uci", ["gaussian-vcl", str(tmp_path / "gaussian-vcl.toml")], [0])
+
+
+def test_every_method_of_tables_can_be_made_before_any_trains():
+    """Those of a benchmark's command without --method among them."""
+    folder = Path(__file__).parents[2] / "baselines/regression"
+    names = [path.stem for path in folder.glob("*.toml")]
+    assert "rdp-vcl" in names
+    Regression().check_data(planning.plan("diabetes", names, [0]), None)
