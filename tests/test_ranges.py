@@ -56,7 +56,7 @@ def test_a_method_is_made_with_what_its_annotation_holds_and_a_recipe_may_have_i
 
 
 @pytest.mark.parametrize(
-    ("annotation", "value", "words"),
+    ("annotation", "value", "message"),
     [
         (Share, 2, "2 must be a number from 0 to 1"),
         (Share | None, -1, "-1 must be a number from 0 to 1"),
@@ -65,8 +65,8 @@ def test_a_method_is_made_with_what_its_annotation_holds_and_a_recipe_may_have_i
         (Literal["near", "far"], "here", "'here' must be 'near' or 'far'"),
     ],
 )
-def test_what_is_refused_is_said_with_what_it_must_be(annotation, value, words):
-    with pytest.raises(UserError, match=f"^options.value = {words}$"):
+def test_what_is_refused_is_said_with_what_it_must_be(annotation, value, message):
+    with pytest.raises(UserError, match=f"^options.value = {message}$"):
         method_with(annotation)(nn.Linear(1, 1), value=value)
 
 

@@ -23,6 +23,7 @@ from vcl_radial.errors import UserError
 
 _FINITE = Field(allow_inf_nan=False)
 
+Finite = Annotated[float, _FINITE]
 Positive = Annotated[float, Interval(gt=0), _FINITE]
 NotNegative = Annotated[float, Interval(ge=0), _FINITE]
 Share = Annotated[float, Interval(ge=0, le=1), _FINITE]
@@ -51,9 +52,9 @@ _KINDS = {
 
 def wanted(value: Any, annotation: Any) -> str:
     """What a value that is refused must be: "a number from 0 to 1", "'all' or 'summed'"."""
-    words = _in_words(annotation)
+    text = _in_words(annotation)
     infinite = isinstance(value, float) and not math.isfinite(value)
-    return "a finite number" if infinite and words.startswith("a number") else words
+    return "a finite number" if infinite and text.startswith("a number") else text
 
 
 def _in_words(annotation: Any) -> str:

@@ -104,8 +104,8 @@ class LaplaceLinearised(LaplaceMethod):
             self._check_size()
 
     def _check_size(self) -> None:
-        heads = (m.heads for m in self.network.modules() if isinstance(m, MultiHead))
-        weights = self._parameters_in_use({int(label) for each in heads for label in each})
+        multi_heads = (m for m in self.network.modules() if isinstance(m, MultiHead))
+        weights = self._parameters_in_use({int(task) for m in multi_heads for task in m.heads})
         if (count := sum(weight.numel() for weight in weights.values())) > LARGEST:
             raise UserError(
                 f"options.structure holds a matrix of {count:,} x {count:,} numbers: take "

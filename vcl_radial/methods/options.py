@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from types import FunctionType
-from typing import Annotated, Any, Union, get_args
+from typing import Any, Union, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
@@ -36,7 +36,6 @@ _OF_AVALANCHE = {
 _NOT_FROM_RUNS = {"criterion", "eval_every", "peval_mode", "eval_seed", "likelihood", "network"}
 _PASSED_ON = {METHOD: ("network",), STRATEGY: ("model", "optimizer")}
 """What a constructor has to give to that of its base."""
-_FINITE = Annotated[float, Field(allow_inf_nan=False)]
 _CALL = {METHOD: "super().__init__(network, **settings)", STRATEGY: "super().__init__(**settings)"}
 _Base = tuple[str, str]
 
@@ -267,7 +266,7 @@ def _finite(annotation: Any) -> Any:
     """The annotation with finite numbers only."""
     if ranges.is_union(annotation):
         return Union[tuple(map(_finite, get_args(annotation)))]  # noqa: UP007
-    return _FINITE if annotation is float else annotation
+    return ranges.Finite if annotation is float else annotation
 
 
 def _slip(signature: Signature) -> str | None:

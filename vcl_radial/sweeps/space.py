@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
+from vcl_radial.ranges import Finite
 from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ _EXACT = 2**53  # beyond it a float is no longer every whole number
 Scalar: TypeAlias = str | bool | int | float
 Value: TypeAlias = Scalar | list[Scalar]
 Whole = Annotated[int, Field(ge=-_EXACT, le=_EXACT)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 Parameters: TypeAlias = dict[str, Any]
 """A configuration: the keys that were searched, with their values."""
 
