@@ -68,7 +68,6 @@ class MLPPruning(Pruning[MLPSpec]):
 
     spec = MLPSpec
     worker_modules = (*Pruning.worker_modules, __name__)
-    devices = ("cpu",)
 
     def check_data(self, runs: Sequence[MLPSpec], data_dir: Path | None) -> None:
         """Load the images."""
@@ -77,7 +76,7 @@ class MLPPruning(Pruning[MLPSpec]):
     def open(self, run: MLPSpec, place: Place, report: Callable[[Step], None]) -> MLPTraining:
         """A network at its start."""
         stream = load_stream(run.data.dataset, place.data_dir)
-        return MLPTraining(run, stream, report)
+        return MLPTraining(run, stream.to(place.device), report)
 
 
 class MLPTraining(InOnePiece):
@@ -133,14 +132,18 @@ def train(
 ) -> Trained:
     """Train a network by the suite's own strategy and read its posterior off.
 
+    Everything is on the device of the stream.
+
     Raises:
         Diverged: the loss is no longer a finite number.
     """
-    with own_randomness(seed, torch.device("cpu")), quiet():
+    device = stream.x.device
+    with own_randomness(seed, device), quiet():
         strategy = make_strategy(
             recipe,
             make_network(recipe, stream),
             tensor_stream=stream,
+            device=device,
             evaluator=EvaluationPlugin(loggers=[]),
             plugins=[_EachEpoch(on_epoch)],
         )
