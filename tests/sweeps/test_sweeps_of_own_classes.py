@@ -8,11 +8,14 @@ from made_up import made_up
 from tiny_sweeps import DIGITS, trials_bytes
 
 from vcl_radial.errors import UserError
+from vcl_radial.sweeps.folder import described
 from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.sweeps.results import read_results
+from vcl_radial.sweeps.specification import read
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
+SWEEPS = Path(__file__).parents[2] / "benchmarks" / "sweeps"
 CODE = {
     "own_methods": "from vcl_radial.strategies.l2 import L2\n\n\nclass Mine(L2):\n    pass\n",
     "own_posteriors": """
@@ -92,3 +95,10 @@ def test_code_that_was_edited_meanwhile_is_refused(
     with pytest.raises(UserError, match=f"{words}; choose another folder with --out, or delete"):
         made_up(tmp_path, **GRID, **changes)
     assert trials_bytes(tmp_path) == before
+
+
+@pytest.mark.parametrize("sweep", sorted(path.stem for path in SWEEPS.glob("*.toml")))
+def test_every_sweep_of_the_suite_can_be_written_down(sweep: str) -> None:
+    plans = read(sweep)
+    searched = described(plans)["search"]
+    assert searched.keys() == plans[0].sweep.search.keys()

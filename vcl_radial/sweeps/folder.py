@@ -154,14 +154,24 @@ def _own_choices(plan: Plan) -> dict[str, str]:
     What is there from the start on stands with that.
     """
     base = _checksums(plan.base)
+    examples = plan.space.examples()
     found = {}
     for key, what in plan.sweep.search.items():
         for value in what.extremes():
-            if isinstance(value, str):
-                sums = _checksums(plan.run({key: value}, plan.base.seed))
+            example = next((each for each in examples if each.get(key) == value), None)
+            if isinstance(value, str) and example is not None:
+                sums = _checksums(_run_with(plan, key, value, example))
                 if sums != base:
                     found[f"{key} = {value!r}"] = " ".join(sums)
     return found
+
+
+def _run_with(plan: Plan, key: str, value: str, example: Parameters) -> RunSpec:
+    """A run whose key has a value; the rest is the plan's, or that of an example if it must be."""
+    try:
+        return plan.run({key: value}, plan.base.seed)
+    except UserError:
+        return plan.run(example, plan.base.seed)
 
 
 def _checksums(run: RunSpec) -> list[str]:
