@@ -105,6 +105,15 @@ def test_a_folder_that_cannot_be_made_is_said_before_anything_is_measured(
     assert "file: cannot be written" in line
 
 
+def test_a_page_that_no_bench_wrote_stays(tiny, monkeypatch, capsys):
+    monkeypatch.setattr(kl, "measure", pytest.fail)
+    (tiny.scratch / "README.md").write_text("mine")
+    assert main(["bench", "kl", "--quick", "--to", str(tiny.scratch)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "README.md: is there, and no page of this command" in line
+    assert (tiny.scratch / "README.md").read_text() == "mine"
+
+
 def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
     with pytest.raises(SystemExit) as end:
         main(["bench", "steps"])

@@ -252,6 +252,14 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_work(drawn, tmp_path
     assert not drawn
 
 
+def test_a_page_that_no_figure_wrote_stays(drawn, tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(UserError, match=r"README\.md: is there, and no page of this command"):
+        call("cost", "--to", tmp_path)
+    assert not drawn
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_picture_that_cannot_be_written_is_said(drawn, tmp_path):
     tmp_path.chmod(0o500)

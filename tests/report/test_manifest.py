@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_runs import MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
+from vcl_radial.errors import UserError
 from vcl_radial.report.write import write_report
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -47,6 +48,19 @@ def test_a_users_file_in_it_stays_and_so_does_one_that_was_edited(tmp_path: Path
     assert folders(report) == {MULTI_HEAD, *BOTH}
     left = {path.name: path.read_text() for path in (report / MULTI_HEAD).iterdir()}
     assert left == {"notes.txt": "mine", "summary.md": "mine too"}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "page"), [(None, "index.html"), (MULTI_HEAD, f"{MULTI_HEAD}.html")]
+)
+def test_a_page_that_no_report_wrote_stays(tmp_path: Path, report, benchmark, page):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / page).write_text("mine")
+    with pytest.raises(UserError, match=f"{page}: is there, and no page of this command"):
+        write_report(tmp_path, own, benchmark)
+    assert [path.name for path in own.iterdir()] == [page]
+    assert (own / page).read_text() == "mine"
 
 
 def test_a_folder_without_a_manifest_is_left_alone(tmp_path: Path, report):

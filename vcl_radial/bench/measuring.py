@@ -22,7 +22,7 @@ from vcl_radial.quiet import quiet
 from vcl_radial.report import record
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
-from vcl_radial.runs.folder import make_folder, write_atomically
+from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 
 _PEERS = ("bayesian-torch", "torch-uncertainty", "tyxe", "pyro-ppl", "py-spy")
 
@@ -65,6 +65,7 @@ def measure_all(
         images = fashion_or_noise(data_dir, Path(scratch), sizes.train_images, sizes.test_images)
         shared = Setting(sizes, repeats or sizes.repeats, images, Path(scratch), device)
         make_folder(to)  # now, not when minutes have been measured
+        check_page(to / "README.md", [f"{name}.json" for name in sections()])
         print(f"data: {images.description}")
         for name in names:
             print(f"\n{name}: {sections()[name]}", flush=True)

@@ -19,7 +19,7 @@ from vcl_radial.report import record
 from vcl_radial.report.figures import save
 from vcl_radial.report.figures.drawing import to_csv
 from vcl_radial.runs import environment
-from vcl_radial.runs.folder import make_folder, not_written, write_atomically
+from vcl_radial.runs.folder import check_page, make_folder, not_written, write_atomically
 
 
 def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None:
@@ -43,6 +43,7 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
     folders = {name: to or pages[name].folder for name in names}
     for folder in dict.fromkeys(folders.values()):
         make_folder(folder)
+        check_page(folder / "README.md", [f"{figure}.json" for figure in pages])
     for name, folder in folders.items():
         print(f"{name}: {pages[name].figures[name]}", flush=True)
         started = process_time()

@@ -21,10 +21,12 @@ from vcl_radial.price.page import FIGURE, draw, page
 from vcl_radial.price.streams import FEATURES, name_of, stream_of
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
-from vcl_radial.runs.folder import make_folder, write_atomically
+from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 
 RESULTS = "results.csv.gz"
 """The table of a folder, `COLUMNS` and where every line comes from."""
+
+PAGE = "README.md"
 
 ORIGIN = ("command", "settings", "commit", "processor", "seconds")
 
@@ -46,6 +48,7 @@ def price_all(
     """
     processor.prepare(threads=1)
     make_folder(to)
+    check_page(to / PAGE, [RESULTS])
     for spec in planned:
         stream, seed, of_stream = name_of(spec), spec.seed, _settings(spec, settings)
         if _is_there(read(to), stream, seed, of_stream, to):
@@ -64,8 +67,8 @@ def write_page(to: Path) -> None:
     """The page and the picture of a folder's table."""
     results = read(to)
     save(draw(results), to / FIGURE)
-    write_atomically(to / "README.md", page(results))
-    print(f"{to / 'README.md'}, {RESULTS}, {FIGURE}.png")
+    write_atomically(to / PAGE, page(results))
+    print(f"{to / PAGE}, {RESULTS}, {FIGURE}.png")
 
 
 def read(to: Path) -> pd.DataFrame:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _PAGE = Path(__file__).parent / "page"
 
+MARK = '<meta name="generator" content="vcl-radial">'
+"""By which a page of the suite is known."""
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -52,7 +55,10 @@ def html_page(
     Returns:
         The page. All names are escaped; it may load nothing from anywhere.
     """
+    from markupsafe import Markup
+
     return _template().render(
+        mark=Markup(MARK),
         title=title,
         facts=facts,
         passed_over=passed_over,

@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from vcl_radial.runs.folder import write_atomically
 
 FILE = "manifest.json"
+OF_ALL = f"*/{FILE}"
+"""From the folder that holds the reports."""
 
 
 class Manifest(BaseModel):

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.report import evidence, manifest, provenance
 from vcl_radial.report.gather import gather, notices
+from vcl_radial.report.html import MARK
 from vcl_radial.report.labels import file_name, unused
 from vcl_radial.runs.finished import FinishedRun
-from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.folder import RunFolder, check_page
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.sections import Report
 from vcl_radial.runs.spec import RunSpec
@@ -98,6 +99,8 @@ def write_report(
     Raises:
         UserError: there is nothing to show, no run of a named method, or a file cannot be written.
     """
+    page = to / ("index.html" if benchmark is None else f"{file_name(benchmark)}.html")
+    check_page(page, [manifest.OF_ALL], MARK)
     runs, passed_over = gather(folder if benchmark is None else folder / benchmark)
     from vcl_radial import __version__
     from vcl_radial.report.files import write_files, write_page
@@ -141,7 +144,7 @@ def write_report(
     title = f"Results in {folder.resolve().name or folder}"
     facts = [("folder", [str(folder)]), ("made by", [f"vcl-radial {__version__}"])]
     write_page(
-        to / ("index.html" if benchmark is None else f"{file_name(benchmark)}.html"),
+        page,
         drawn,
         title=drawn[0].report.title if len(drawn) == 1 else title,
         facts=facts if command is None else [("command", [command]), *facts],

@@ -66,6 +66,25 @@ def make_folder(path: Path) -> None:
         raise not_written(path, error) from None
 
 
+def check_page(page: Path, comes_with: Iterable[str], mark: str | None = None) -> None:
+    """See that a page which is to be written takes the place of none that someone else wrote.
+
+    Args:
+        page: of a command.
+        comes_with: names or patterns of files beside it, of which the command writes one at least.
+        mark: what stands in the command's page.
+
+    Raises:
+        UserError: the page is there without its mark, and without these files.
+    """
+    if not page.exists() or any(any(page.parent.glob(pattern)) for pattern in comes_with):
+        return
+    if mark is None or mark not in page.read_text(encoding="utf-8", errors="replace"):
+        raise UserError(
+            f"{page}: is there, and no page of this command; choose another folder with --to"
+        )
+
+
 def check_output(out: Path) -> None:
     """See that a folder can be written to, or made; one that is not there is not left behind.
 

@@ -16,10 +16,12 @@ import tomli_w
 
 from vcl_radial.command_lines import command_line, settings_in_words
 from vcl_radial.errors import UserError
+from vcl_radial.report import manifest
 from vcl_radial.report.files import write_files, write_page
+from vcl_radial.report.html import MARK
 from vcl_radial.report.provenance import behind
 from vcl_radial.runs import planning
-from vcl_radial.runs.folder import write_atomically
+from vcl_radial.runs.folder import check_page, write_atomically
 from vcl_radial.runs.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps import figures
@@ -49,6 +51,8 @@ def write_sweep_report(
     Raises:
         UserError: there is nothing to report or no such score, or a file cannot be written.
     """
+    page = to / "index.html"
+    check_page(page, [manifest.OF_ALL], MARK)
     results = read_results(path, by)
     of_benchmarks: dict[str, list[Searched]] = {}
     for one in results.searched:
@@ -71,7 +75,7 @@ def write_sweep_report(
                 print(f"  {block.words}")
     facts = [("command", [command])] if command is not None else []
     facts += [("folder", [str(path)])]
-    write_page(to / "index.html", drawn, title=results.name, facts=facts, passed_over=[])
+    write_page(page, drawn, title=results.name, facts=facts, passed_over=[])
 
 
 def _recipes(results: SweepResults, searched: Sequence[Searched], top: int) -> dict[str, str]:
