@@ -1,5 +1,8 @@
 """Photographs are trained by every method that learns task by task, a user's own among them."""
 
+import tomllib
+from pathlib import Path
+
 import pandas as pd
 import pytest
 import torch
@@ -253,3 +256,22 @@ def test_the_strategy_follows_from_the_posterior_where_none_is_named():
         for name in ("radial-vcl", "naive", "ewc")
     }
     assert [r.strategy for r in by_name.values()] == ["vcl", "naive", "ewc"]
+
+
+@pytest.mark.parametrize(
+    ("method", "posterior", "fault"),
+    [
+        ("radial-vcl", "none", "radial-vcl: VCL carries a posterior forward"),
+        ("naive", "radial", "naive: Naive trains a network with a posterior"),
+    ],
+)
+def test_a_posterior_that_is_not_the_methods_makes_no_other_method_of_it(method, posterior, fault):
+    runs = planning.plan("retinopathy-synthetic", [method], [0], {"posterior": posterior})
+    with pytest.raises(UserError, match=fault):
+        Retinopathy().check_data(runs, None)
+
+
+def test_every_recipe_of_the_suite_names_its_method():
+    recipes = [*(Path(__file__).parents[2] / "baselines").rglob("*.toml")]
+    assert len(recipes) > 50
+    assert all("strategy" in tomllib.loads(path.read_text()) for path in recipes)
