@@ -323,6 +323,8 @@ def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: 
         (run("--seeds", "x"), "--seeds: 'x' is not a whole number of at least 1"),
         (run("--seeds", "9-7"), "--seeds: '9-7' is no range of seeds: write the first and the"),
         (run("--seeds", "1.5"), "--seeds: '1.5' is not a whole number of at least 1"),
+        (run("--seeds", "99999999999"), "--seeds: 99999999999 is more than 100000"),
+        (["price", "diabetes-sequence", "--seeds", "100001"], "--seeds: 100001 is more than 1"),
         (run("--seeds", "20240601"), "20240601 is the number of seeds; write 20240601-20240601"),
         (run("--seed", "7"), "unrecognized arguments: --seed 7"),
         (run(jobs="0"), "--jobs: '0' is not a whole number of at least 1"),

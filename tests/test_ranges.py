@@ -24,7 +24,7 @@ OUTSIDE = {
     "NotNegative": (-5e-324, math.inf, math.nan),
     "Share": (-0.1, 1.1, math.inf, math.nan),
     "ShareBelowOne": (-0.1, 1, 1.0, math.nan),
-    "Count": (0, -1, 2.5),
+    "Count": (0, -1, 2.5, 10**12 + 1),
     "CountOrZero": (-1, 0.5),
 }
 
@@ -61,6 +61,7 @@ def test_a_method_is_made_with_what_its_annotation_holds_and_a_recipe_may_have_i
         (Share, 2, "2 must be a number from 0 to 1"),
         (Share | None, -1, "-1 must be a number from 0 to 1"),
         (Share, math.nan, "nan must be a finite number"),
+        (Count, 10**24, f"{10**24} must be a whole number of at most {10**12}"),
         (Count | Literal["all"], 0, "0 must be a whole number of at least 1 or 'all'"),
         (Literal["near", "far"], "here", "'here' must be 'near' or 'far'"),
     ],

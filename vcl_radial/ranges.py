@@ -28,8 +28,11 @@ Positive = Annotated[float, Interval(gt=0), _FINITE]
 NotNegative = Annotated[float, Interval(ge=0), _FINITE]
 Share = Annotated[float, Interval(ge=0, le=1), _FINITE]
 ShareBelowOne = Annotated[float, Interval(ge=0, lt=1), _FINITE]
-Count = Annotated[int, Interval(ge=1)]
-CountOrZero = Annotated[int, Interval(ge=0)]
+MOST = 10**12
+"""Of anything that is counted: units, epochs, bytes; beyond it PyTorch's numbers may overflow."""
+
+Count = Annotated[int, Interval(ge=1, le=MOST)]
+CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
 
 RANGES: Mapping[str, Any] = {
     "Positive": Positive,
@@ -53,6 +56,8 @@ _KINDS = {
 def wanted(value: Any, annotation: Any) -> str:
     """What a value that is refused must be: "a number from 0 to 1", "'all' or 'summed'"."""
     text = _in_words(annotation)
+    if isinstance(value, int) and value > MOST and text.startswith("a whole number"):
+        return f"a whole number of at most {MOST}"
     infinite = isinstance(value, float) and not math.isfinite(value)
     return "a finite number" if infinite and text.startswith("a number") else text
 
@@ -129,6 +134,6 @@ def _is_within(value: Any, interval: Interval) -> bool:
 def _interval_in_words(interval: Interval) -> str:
     if interval.gt is not None:
         return f"above {interval.gt}"
-    if interval.le is not None:
+    if interval.le not in (None, MOST):
         return f"from {interval.ge} to {interval.le}"
     return f"of at least {interval.ge}" + (f" and below {interval.lt}" if interval.lt else "")

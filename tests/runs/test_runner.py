@@ -75,6 +75,11 @@ def test_a_fault_inside_a_users_strategy_shows_where_it_is(tmp_path: Path, user_
     assert "ZeroDivisionError: mine" in outcome.fault
 
 
+def test_a_network_that_does_not_fit_into_memory_is_named_with_the_mend(tmp_path: Path):
+    (outcome,) = perform([tiny_run(hidden=[10**12])], Place(tmp_path), 1)
+    assert "needs more memory than there is: choose a smaller network" in outcome.fault
+
+
 def test_batches_larger_than_a_task_are_refused_where_the_last_is_dropped(tmp_path: Path):
     with pytest.raises(UserError, match=r"^naive: batch_size = 5000 is more than the"):
         perform([tiny_run(batch_size=5000)], Place(tmp_path), 1)

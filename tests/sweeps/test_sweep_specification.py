@@ -58,6 +58,16 @@ def refused(**changes) -> str:
         ({"search__epochs": [1, 2]}, "is under [fixed] and under [search]"),
         ({"search__method": ["naive"]}, "write method = [...] at the top"),
         ({"kind": "grid"}, "a grid needs a list of choices"),
+        (
+            {
+                "kind": "grid",
+                "trials": None,
+                "search": {
+                    f"options.{name}": [*range(1, 200)] for name in ("a", "b", "c", "d", "e")
+                },
+            },
+            "a grid of more than 100000 configurations",
+        ),
         ({"trials": None}, "needs an end"),
         ({"trials": 0}, "trials = 0"),
         ({"hours": -1.0}, "hours = -1.0"),

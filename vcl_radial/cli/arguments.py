@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
 """What a report shows first where nobody says which."""
 
-MOST_SEEDS = 100_000
+MOST = 100_000
 """Of a command."""
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
@@ -55,6 +55,8 @@ def count(text: str) -> int:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    if number > MOST:
+        raise argparse.ArgumentTypeError(f"{text} is more than {MOST}")
     return number
 
 
@@ -62,11 +64,11 @@ def seed_range(text: str) -> range:
     """The seeds 0 to N-1 of `N`, or A to B of `A-B`."""
     first, dash, last = text.partition("-")
     if not (dash and first.isdecimal() and last.isdecimal()):
-        if (number := count(text)) > MOST_SEEDS:
+        if text.isdecimal() and MOST < int(text) < 2**31:
             raise argparse.ArgumentTypeError(
                 f"{text} is the number of seeds; write {text}-{text} for the one seed"
             )
-        return range(number)
+        return range(count(text))
     if not int(first) <= int(last) < 2**31:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no range of seeds: write the first and the last, as in 100-111"

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from vcl_radial.errors import Diverged, UserError, VclRadialError
+from vcl_radial.errors import Diverged, UserError, VclRadialError, is_out_of_memory
 from vcl_radial.outside import in_words
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.execute import execute, execute_together
@@ -186,5 +186,11 @@ def _unexpected(error: BaseException, folder: RunFolder[Any]) -> str:
     of_the_user: list[Callable[..., Any]] = []
     with suppress(UserError):
         of_the_user = folder.run.from_outside()
-    words = f"{in_words(error, *of_the_user)}; the traceback is in {TRACEBACK} of the run's folder"
+    fault = in_words(error, *of_the_user)
+    if is_out_of_memory(error):
+        fault = (
+            "needs more memory than there is: choose a smaller network or batch, or fewer samples "
+            f"of weights ({fault[:150]})"
+        )
+    words = f"{fault}; the traceback is in {TRACEBACK} of the run's folder"
     return f"{words}, and `vcl-radial check` looks closer at the method" if of_the_user else words

@@ -6,10 +6,12 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
+from vcl_radial.errors import UserError
 from vcl_radial.ranges import Finite
 from vcl_radial.runs.settings import Settings
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from optuna import Trial
     from optuna.distributions import BaseDistribution
 
+_MOST = 100_000  # configurations of a grid
 _EXACT = 2**53  # beyond it a float is no longer every whole number
 Scalar: TypeAlias = str | bool | int | float
 Value: TypeAlias = Scalar | list[Scalar]
@@ -188,8 +191,18 @@ class Space:
         return drawn
 
     def grid(self) -> list[Parameters]:
-        """All configurations of a space of choices; the last key goes fastest."""
-        return list(self._combinations(list(self.keys), {}))
+        """All configurations of a space of choices; the last key goes fastest.
+
+        Raises:
+            UserError: there are too many of them.
+        """
+        first = list(islice(self._combinations(list(self.keys), {}), _MOST + 1))
+        if len(first) > _MOST:
+            raise UserError(
+                f"[search] has a grid of more than {_MOST} configurations: leave choices out, or "
+                "search with kind = 'random' or 'tpe'"
+            )
+        return first
 
     def examples(self) -> list[Parameters]:
         """Configurations that together have all extremes of every key, wherever it is searched.
