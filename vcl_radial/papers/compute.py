@@ -15,6 +15,7 @@ from vcl_radial.papers import page
 from vcl_radial.papers.analysis import Analysis, Record, Setting
 from vcl_radial.papers.catalogue import figures
 from vcl_radial.predict import own_randomness
+from vcl_radial.quiet import quiet
 from vcl_radial.report import record
 from vcl_radial.report.figures import save
 from vcl_radial.report.figures.drawing import to_csv
@@ -63,8 +64,8 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
 
 def compute(name: str, setting: Setting) -> Analysis:
     """One figure, on randomness of its own: the same whatever came before it."""
-    module = import_module(figures()[name].module_of(name))
-    with own_randomness(setting.seed, torch.device("cpu")):
+    with quiet(), own_randomness(setting.seed, torch.device("cpu")):
+        module = import_module(figures()[name].module_of(name))
         done: Analysis = module.analyse(setting)
     return done
 
