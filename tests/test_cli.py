@@ -201,6 +201,23 @@ AT_ONCE = [
     (run("--set", "epochs=0"), "epochs = 0: input should be greater than or equal to 1"),
     (run("--set", "learning_rate=nan"), "learning_rate = nan: input should be a finite"),
     (run("--set", "posterior=foo"), "posterior = 'foo': choose from gaussian, radial"),
+    (
+        run("--set", "posterior=gaussian", "--method", "ewc"),
+        "strategy = 'ewc' is for posterior = 'none': set that",
+    ),
+    (
+        run("--set", "posterior=none", "--method", "radial-vcl"),
+        "strategy = 'vcl' is for posterior = 'gaussian', 'low-rank', 'radial', 'radial-eq44', "
+        "'radial-low-rank' or 'rdp': set one of them",
+    ),
+    (
+        ["run", "diabetes", "--set", "posterior=none", "--method", "radial-vcl"],
+        "strategy = 'vcl' is for posterior = 'gaussian'",
+    ),
+    (
+        ["run", "retinopathy-synthetic", "--set", "posterior=radial", "--method", "curvature-vcl"],
+        "strategy = 'curvature_vcl' is for posterior = 'low-rank': set that",
+    ),
     (run("--set", "stream.validation=1.5"), "stream.validation = 1.5: input should be less"),
     (run("--set", "stream.tasks=7"), "tasks = 7 does not divide the 10 classes: use one of"),
     (run("--set", "stream.class_order=[0, 0]"), "class_order = [0, 0] must hold each class"),

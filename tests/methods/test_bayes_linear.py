@@ -171,7 +171,7 @@ def test_its_state_is_all_of_it(tmp_path):
 @pytest.mark.parametrize(
     ("network", "settings", "words"),
     [
-        (MLP(4, 1, multi_head=False), {}, "set posterior = 'none'"),
+        (MLP(4, 1, multi_head=False), {}, "is for posterior = 'none'"),
         (torch.nn.Conv2d(1, 1, 3), {}, r"how many inputs the network has is not known"),
         (torch.nn.Linear(4, 1), {"features": "body"}, r"options.features: the network has no body"),
         (

@@ -189,7 +189,7 @@ def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, poste
     assert words is None or re.fullmatch(".*(posterior = '|network = 'mlp').*", words)
     kind = built_in_class(name)
     if issubclass(kind, VCL) and posterior == "none":
-        assert bool(words) is kind.needs_posterior
+        assert bool(words) is bool(kind.posteriors)
     if issubclass(kind, QuadraticMethod) or hasattr(kind, "decays"):
         assert bool(words) is (posterior != "none")
 

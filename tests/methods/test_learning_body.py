@@ -258,7 +258,7 @@ def test_a_learner_that_is_not_there_is_said_with_the_nearest():
 
 
 def test_a_posterior_without_a_learner_is_refused():
-    with pytest.raises(UserError, match="set posterior = 'none'"):
+    with pytest.raises(UserError, match="is for posterior = 'none'"):
         LearningBody(network("radial", False, hidden=(12,)))
 
 

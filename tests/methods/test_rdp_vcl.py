@@ -63,7 +63,7 @@ def test_heads_of_other_tasks_keep_their_posterior_and_their_prior():
 
 
 def test_a_network_without_an_rdp_is_refused():
-    with pytest.raises(UserError, match="needs posterior = 'rdp'"):
+    with pytest.raises(UserError, match="RDPVCL is for posterior = 'rdp': set that"):
         Learner("rdp_vcl", network("gaussian"))
 
 

@@ -64,7 +64,9 @@ def test_a_track_refuses_what_it_cannot_serve_before_an_import(
     track, strategy, reason, refused, user_module
 ):
     user_module("own_unserved", OWN)
-    runs = planning.plan(TRACKS[track], ["naive"], [0], {"strategy": strategy})
+    posterior = "gaussian" if strategy == "coreset_vcl" else "none"
+    settings = {"strategy": strategy, "posterior": posterior}
+    runs = planning.plan(TRACKS[track], ["naive"], [0], settings)
     if track in refused:
         with pytest.raises(UserError, match=f"^naive: strategy = '{strategy}' {reason}"):
             tracks.find(track).check_runs(runs)

@@ -115,7 +115,7 @@ def test_point_estimates_are_predicted_with_once():
 
 @pytest.mark.parametrize("strategy", OWN)
 def test_a_network_with_a_posterior_is_refused(strategy):
-    with pytest.raises(UserError, match="set posterior = 'none'"):
+    with pytest.raises(UserError, match="is for posterior = 'none'"):
         made(strategy, posterior="gaussian")
 
 

@@ -65,6 +65,7 @@ class BAdam(Method):
             or the weights have a posterior already.
     """
 
+    posteriors = frozenset({"none"})
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
 
     def __init__(

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from vcl_radial import ranges
-from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
+from vcl_radial.methods.serves import check_network
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead, parameters_in_use
 from vcl_radial.nn.movement import LayerMovement
@@ -72,14 +72,17 @@ class Method:
             method may give only the penalty's gradient, which can be cheaper.
 
     Raises:
-        UserError: the method does not serve the likelihood, or a setting is out of the range that
-            its constructor is annotated with (`vcl_radial.ranges`).
+        UserError: the method does not serve the likelihood or the posterior, or a setting is out of
+            the range that its constructor is annotated with (`vcl_radial.ranges`).
     """
 
     likelihoods: ClassVar[frozenset[str]] = frozenset(
         {"categorical", "one-hot", "bernoulli", "gaussian"}
     )
     """The names of the likelihoods that it serves."""
+    posteriors: ClassVar[frozenset[str]] = frozenset()
+    """Those that its network may have, "none" among them for point estimates; empty for any. A
+    family of the user's own counts as any of them but "none"."""
     needs_whole_stream: ClassVar[bool] = False
     """Whether the method trains once on all tasks together."""
     memoryless: ClassVar[bool] = False
@@ -127,11 +130,7 @@ class Method:
     ) -> None:
         self.network = network
         self.likelihood = Categorical() if likelihood is None else likelihood
-        if self.likelihood.name not in self.likelihoods:
-            raise UserError(
-                f"{type(self).__name__} does not serve a {self.likelihood.name} likelihood: it "
-                f"serves {' and '.join(sorted(self.likelihoods))}"
-            )
+        check_network(self, network, self.likelihood)
         self.penalty_weight = penalty_weight
         self.train_samples = train_samples
         self.eval_samples, self.eval_seed = eval_samples, eval_seed

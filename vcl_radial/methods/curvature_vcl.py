@@ -57,6 +57,8 @@ class CurvatureVCL(VCL):
             is neither linear nor a plain convolution of images.
     """
 
+    posteriors = frozenset({"low-rank"})
+
     def __init__(
         self, network: nn.Module, *, hessian_weight: Positive = 1.0, **settings: Any
     ) -> None:

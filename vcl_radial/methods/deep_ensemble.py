@@ -42,7 +42,7 @@ class DeepEnsemble(VCL):
         UserError: there is no member.
     """
 
-    needs_posterior = False
+    posteriors = frozenset()
 
     def __init__(
         self, network: nn.Module, *, members: Count = 5, eval_samples: int = 100, **settings: Any

@@ -31,7 +31,7 @@ from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import MakeOptimizer, Method, WarmUp
 from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights, WithHeads
+from vcl_radial.nn import MultiHead, SingleHead, WithHeads
 from vcl_radial.nn.heads import first_head
 from vcl_radial.ranges import Count
 
@@ -126,8 +126,7 @@ class FixedFeatureMethod(Method):
     """
 
     closed_form = True
-    takes_posterior = False
-    """Whether the network's weights may have a posterior."""
+    posteriors = frozenset({"none"})
     network: FeatureModel
 
     def __init__(
@@ -146,12 +145,6 @@ class FixedFeatureMethod(Method):
         directions: Count = 1500,
         **settings: Any,
     ) -> None:
-        posterior = any(isinstance(module, VariationalWeights) for module in network.modules())
-        if posterior and not self.takes_posterior:
-            raise UserError(
-                f"{type(self).__name__} has a posterior of its own over a linear model: set "
-                "posterior = 'none'"
-            )
         super().__init__(network, **settings)
         self.closed_form = features != "first-task-body"  # type: ignore[misc]
         self._width = outputs = _outputs(network)

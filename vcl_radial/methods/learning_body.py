@@ -87,6 +87,7 @@ class LearningBody(BayesLinear):
     """
 
     likelihoods = frozenset({"gaussian", "categorical", "one-hot"})
+    posteriors = frozenset()
     trains_old_heads = True
 
     def __init__(
@@ -109,7 +110,8 @@ class LearningBody(BayesLinear):
                 'to false, or take learner = "l2" or "vcl"'
             )
         self.learner, self.from_start = learner, from_start
-        self.takes_posterior = learner is not None
+        if learner is None:
+            self.posteriors = frozenset({"none"})  # type: ignore[misc]
         self.likelihood_of_learner = likelihood
         of_heads = None if isinstance(likelihood, OneHot) else likelihood
         super().__init__(network, features="first-task-body", likelihood=of_heads, **settings)

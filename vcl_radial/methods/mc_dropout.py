@@ -18,9 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.nn import MultiHead, SingleHead, VariationalWeights
+from vcl_radial.nn import MultiHead, SingleHead
 from vcl_radial.ranges import Positive, ShareBelowOne
 
 
@@ -37,6 +36,7 @@ class MCDropout(Method):
     """
 
     memoryless = True
+    posteriors = frozenset({"none"})
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
 
     def __init__(
@@ -48,8 +48,6 @@ class MCDropout(Method):
         **settings: Any,
     ) -> None:
         super().__init__(network, **settings)
-        if any(isinstance(module, VariationalWeights) for module in network.modules()):
-            raise UserError("MCDropout masks point estimates: set posterior = 'none'")
         self.keep, self.prior_scale = 1 - rate, prior_scale
         heads = [m for m in network.modules() if isinstance(m, MultiHead | SingleHead)]
         in_heads = {id(module) for head in heads for module in head.modules()}

@@ -41,6 +41,7 @@ class NaturalGradientMethod(Method):
         UserError: an option is out of its range, or the weights have a posterior already.
     """
 
+    posteriors = frozenset({"none"})
     recipe_keys = frozenset({"eval_samples", "prior_scale", "initial_noise"})
     draws_in_training: ClassVar[bool] = True
     """Whether a forward pass in training draws the weights; if not, the optimiser does."""

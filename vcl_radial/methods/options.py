@@ -49,6 +49,7 @@ class Signature:
         recipe_keys: those of the class.
         base: the common base.
         likelihoods: those of the class, where it says which it serves.
+        posteriors: likewise.
         overrides: the names of `Method` that a plain method, or that of a strategy, defines
             differently.
     """
@@ -57,6 +58,7 @@ class Signature:
     recipe_keys: frozenset[str]
     base: _Base = STRATEGY
     likelihoods: frozenset[str] | None = None
+    posteriors: frozenset[str] | None = None
     overrides: frozenset[str] = frozenset()
 
     @property
@@ -109,7 +111,8 @@ def read(source: ClassSource) -> Signature | None:
     constructors = tuple(filter(None, map(of_source, classes)))
     keys = _names(classes, "recipe_keys") or frozenset()
     overrides = _overrides(classes, base)
-    return Signature(constructors, keys, base, _names(classes, "likelihoods"), overrides)
+    likelihoods, posteriors = (_names(classes, name) for name in ("likelihoods", "posteriors"))
+    return Signature(constructors, keys, base, likelihoods, posteriors, overrides)
 
 
 def _overrides(classes: Sequence[ClassSource], base: _Base) -> frozenset[str]:
@@ -175,8 +178,11 @@ def signature_of(cls: type[Any]) -> Signature:
         static = inspect.getattr_static
         changed = (n for n, value in of_base if n[:2] != "__" and static(cls, n) != value)
         overrides = frozenset(changed)
-    named = (vars(each)["likelihoods"] for each in classes if "likelihoods" in vars(each))
-    return Signature(constructors, cls.recipe_keys, base, next(named, None), overrides)
+    likelihoods, posteriors = (
+        next((vars(each)[name] for each in classes if name in vars(each)), None)
+        for name in ("likelihoods", "posteriors")
+    )
+    return Signature(constructors, cls.recipe_keys, base, likelihoods, posteriors, overrides)
 
 
 def check_options(

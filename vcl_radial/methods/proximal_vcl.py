@@ -121,6 +121,7 @@ class ProximalVCL(VCL):
             Adam nor SGD.
     """
 
+    posteriors = frozenset({"radial", "radial-eq44", "gaussian"})
     lane_step = ProximalLaneStep
 
     def __init__(self, network: nn.Module, **settings: Any) -> None:

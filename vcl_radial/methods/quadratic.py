@@ -7,9 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vcl_radial.curvature import Quadratic
-from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.nn import VariationalWeights
 
 
 class QuadraticMethod(Method):
@@ -24,12 +22,10 @@ class QuadraticMethod(Method):
         UserError: the network has a posterior: this family of methods holds point estimates.
     """
 
+    posteriors = frozenset({"none"})
+
     def __init__(self, network: nn.Module, **settings: Any) -> None:
         super().__init__(network, **settings)
-        if any(isinstance(module, VariationalWeights) for module in network.modules()):
-            raise UserError(
-                f"{type(self).__name__} anchors point estimates: set posterior = 'none'"
-            )
         self.past = Quadratic()
 
     def penalty(self) -> Tensor | float:

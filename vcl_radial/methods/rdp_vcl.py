@@ -19,7 +19,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vcl_radial.errors import UserError
+from vcl_radial.methods.serves import not_for
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.rdp import RDPWeights
@@ -32,10 +32,12 @@ class RDPVCL(VCL):
         UserError: no layer of the network has an RDP.
     """
 
+    posteriors = frozenset({"rdp"})
+
     def __init__(self, network: nn.Module, **settings: Any) -> None:
         super().__init__(network, **settings)
         if not any(isinstance(module, RDPWeights) for module in network.modules()):
-            raise UserError("strategy = 'rdp_vcl' needs posterior = 'rdp': its network has none")
+            raise not_for(type(self).__name__, self.posteriors)
 
     def penalty(self) -> Tensor:
         """KL(q || p) of the body and the heads in use, in nats."""

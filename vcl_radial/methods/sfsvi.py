@@ -44,6 +44,7 @@ class SFSVI(VCL):
         UserError: an option is not above 0, or a layer with a posterior is not linear.
     """
 
+    posteriors = frozenset({"radial", "radial-eq44", "gaussian"})
     trains_old_heads = True
     asks_heads = True
     penalty_grows_with_points = True

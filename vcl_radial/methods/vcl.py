@@ -22,7 +22,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from vcl_radial.errors import UserError
 from vcl_radial.methods.base import STEP, Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import (
@@ -35,7 +34,6 @@ from vcl_radial.nn import (
 )
 from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.nn.movement import movement
-from vcl_radial.nn.weights import VariationalWeights
 
 
 class VCL(Method):
@@ -59,8 +57,9 @@ class VCL(Method):
         UserError: the network has no posterior.
     """
 
-    needs_posterior: ClassVar[bool] = True
-    """Whether point estimates are refused."""
+    posteriors = frozenset(
+        {"gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp"}
+    )
     lane_step = LaneStep
     lane_options: ClassVar[frozenset[str]] = frozenset({"restart"})
 
@@ -70,12 +69,6 @@ class VCL(Method):
     def __init__(self, network: nn.Module, *, restart: bool = False, **settings: Any) -> None:
         super().__init__(network, **settings)
         self.restart = restart
-        posteriors = (m for m in network.modules() if isinstance(m, VariationalWeights))
-        if self.needs_posterior and next(posteriors, None) is None:
-            raise UserError(
-                f"{type(self).__name__} carries a posterior forward, and the network has none: set "
-                "posterior = 'radial', 'gaussian', 'low-rank', 'radial-low-rank' or 'rdp'"
-            )
 
     def begin_task(self, task: Task) -> None:
         """Take the gradients over where they have a closed form."""

@@ -170,7 +170,7 @@ def look_up_method(recipe: Any, likelihood: str | None = None) -> Signature | No
 
 
 def check_signature(recipe: Any, signature: Signature) -> None:
-    """See that a method takes its options, and asks nothing that the track has not.
+    """See that a method takes its options and the posterior, and asks nothing that is not there.
 
     Args:
         recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
@@ -180,14 +180,17 @@ def check_signature(recipe: Any, signature: Signature) -> None:
         UserError: it does not, or does; names the strategy.
     """
     from vcl_radial.methods.options import check_options
+    from vcl_radial.methods.serves import check_posterior
 
     check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+    strategy = f"strategy = {recipe.strategy!r}"
     for name, reason in recipe.unserved.items():
         if name in signature.overrides:
             raise UserError(
-                f"strategy = {recipe.strategy!r} {reason}: choose another one, such as 'vcl', "
-                "'ewc' or 'replay'"
+                f"{strategy} {reason}: choose another one, such as 'vcl', 'ewc' or 'replay'"
             )
+    own = outside.is_named(recipe.posterior)
+    check_posterior(strategy, signature.posteriors or (), recipe.posterior, own=own)
 
 
 _FORMER_KEYS = {
