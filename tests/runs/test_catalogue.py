@@ -202,6 +202,9 @@ def test_any_text_after_set_gives_a_spec_or_one_line(text):
     ("content", "words"),
     [
         ("epoch = 5\n", "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        ("[recipe]\nepochs = 5\n", r"stand at the top of its file: take the line \[recipe\] away"),
+        ("description = 'mine'\n", "has no keys: name a method at least"),
+        ("", "has no keys: name a method at least"),
         ("options = 1\n", r"'options' must be a table"),
         ("epochs\n", "not valid TOML"),
         ("[stream]\ndataset = 'digits'\n[recipes]\n", "unknown key 'recipes'.*nearest.*'recipe'"),

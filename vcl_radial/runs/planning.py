@@ -127,11 +127,20 @@ def _methods(names: Sequence[str], track: AnyTrack) -> list[Entry]:
     """The TOMLs of methods, each of them once.
 
     Raises:
-        UserError: one is not there, or two share a name.
+        UserError: one is not there, is empty or a benchmark's, or two share a name.
     """
     entries: dict[str, Entry] = {}
     for name in names:
         method = load("method", name, track.name)
+        if isinstance(method.table.get("recipe"), dict):
+            raise UserError(
+                f"{method.path}: the keys of a method stand at the top of its file: take the line "
+                "[recipe] away"
+            )
+        if not method.table.keys() - {"description"}:
+            raise UserError(
+                f'{method.path}: has no keys: name a method at least, as in strategy = "vcl"'
+            )
         other = entries.setdefault(method.name, method)
         if other.path.resolve() != method.path.resolve():  # results are filed under the name
             raise UserError(
