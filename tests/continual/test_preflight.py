@@ -46,7 +46,7 @@ def test_the_counts_of_the_digits_are_those_of_scikit_learn():
         ({"stream.validation": 0.001}, "stream.validation = 0.001 leaves 289 training and 0"),
         (
             {"stream.kind": "permuted", "stream.class_order": [1, 0]},
-            'key of the stream\'s settings = "class_order" is unknown',
+            'class_order is of kind = "split": a permuted task has all classes',
         ),
         ({"hidden": []}, r"^naive: hidden = \[\]: heads of several tasks share a layer"),
         ({"batch_size": 257}, "^naive: batch_size = 257 is more than the 256 training points"),

@@ -80,7 +80,10 @@ def test_data_are_those_that_the_settings_are_of(idx_folder: Path) -> None:
         ({"kind": "spilt", "dataset": "digits"}, 'kind = "spilt" is unknown: .*"split"'),
         ({"kind": "split", "dataset": "digit"}, 'dataset = "digit" is unknown: .*"digits"'),
         ({"kind": "split", "dataset": "digits", "task": 5}, '"task" is unknown: .*"tasks"'),
-        ({"kind": "permuted", "dataset": "digits", "class_order": []}, '"class_order" is unknown'),
+        (
+            {"kind": "permuted", "dataset": "digits", "class_order": []},
+            'class_order is of kind = "split"',
+        ),
         ({"kind": ["split"], "dataset": "digits"}, "kind = "),
     ],
 )

@@ -52,6 +52,10 @@ def check_keys(settings: Mapping[str, Any]) -> None:
     own = outside.is_named(kind)
     if not own:
         check_choice("kind", kind, _KEYS)
+    if kind == "permuted" and "class_order" in settings:
+        raise UserError(
+            'class_order is of kind = "split": a permuted task has all classes, so leave it out'
+        )
     for key in settings:
         check_choice("key of the stream's settings", key, _KEYS["split" if own else kind])
 
