@@ -77,7 +77,7 @@ def check_page(page: Path, comes_with: Iterable[str], mark: str | None = None) -
     Raises:
         UserError: the page is there without its mark, and without these files.
     """
-    if not page.exists() or any(any(page.parent.glob(pattern)) for pattern in comes_with):
+    if not page.is_file() or any(any(page.parent.glob(pattern)) for pattern in comes_with):
         return
     if mark is None or mark not in page.read_text(encoding="utf-8", errors="replace"):
         raise UserError(
