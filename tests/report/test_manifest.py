@@ -54,13 +54,13 @@ def test_a_users_file_in_it_stays_and_so_does_one_that_was_edited(tmp_path: Path
     ("benchmark", "page"), [(None, "index.html"), (MULTI_HEAD, f"{MULTI_HEAD}.html")]
 )
 def test_a_page_that_no_report_wrote_stays(tmp_path: Path, report, benchmark, page):
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / page).write_text("mine")
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / page).write_text("mine")
     with pytest.raises(UserError, match=f"{page}: is there, and no page of this command"):
-        write_report(tmp_path, own, benchmark)
-    assert [path.name for path in own.iterdir()] == [page]
-    assert (own / page).read_text() == "mine"
+        write_report(tmp_path, folder, benchmark)
+    assert [path.name for path in folder.iterdir()] == [page]
+    assert (folder / page).read_text() == "mine"
 
 
 def test_a_folder_without_a_manifest_is_left_alone(tmp_path: Path, report):

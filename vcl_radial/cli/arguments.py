@@ -18,7 +18,7 @@ MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
 """What a report shows first where nobody says which."""
 
 MOST = 100_000
-"""Of a command."""
+"""Of anything that an option counts: seeds, trials, jobs."""
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 

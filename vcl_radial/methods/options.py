@@ -179,7 +179,7 @@ def signature_of(cls: type[Any]) -> Signature:
         changed = (n for n, value in of_base if n[:2] != "__" and static(cls, n) != value)
         overrides = frozenset(changed)
     likelihoods, posteriors = (
-        next((vars(each)[name] for each in classes if name in vars(each)), None)
+        next((vars(kind)[name] for kind in classes if name in vars(kind)), None)
         for name in ("likelihoods", "posteriors")
     )
     return Signature(constructors, cls.recipe_keys, base, likelihoods, posteriors, overrides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,19 +18,19 @@ POINTS = "none"
 """The posterior of a network of point estimates."""
 
 
-def check_posterior(who: str, posteriors: Collection[str], posterior: str, *, own: bool) -> None:
+def check_posterior(who: str, posteriors: Collection[str], posterior: str) -> None:
     """See that a method is for the posterior that a recipe names; nothing is imported.
 
     Args:
         who: the method, as it is named in what is said.
-        posteriors: those that it is for; none of them stands for any.
-        posterior: of the recipe.
-        own: whether the user has written it.
+        posteriors: those that it is for; an empty set stands for any.
+        posterior: of the recipe, or `package.module:Class` of a user's own.
 
     Raises:
         UserError: it is not.
     """
-    if posteriors and posterior not in posteriors and not (own and {*posteriors} != {POINTS}):
+    by_the_user = outside.is_named(posterior) and {*posteriors} != {POINTS}
+    if posteriors and posterior not in posteriors and not by_the_user:
         raise not_for(who, posteriors)
 
 

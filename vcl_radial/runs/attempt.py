@@ -192,5 +192,5 @@ def _unexpected(error: BaseException, folder: RunFolder[Any]) -> str:
             "needs more memory than there is: choose a smaller network or batch, or fewer samples "
             f"of weights ({fault[:150]})"
         )
-    words = f"{fault}; the traceback is in {TRACEBACK} of the run's folder"
-    return f"{words}, and `vcl-radial check` looks closer at the method" if of_the_user else words
+    fault += f"; the traceback is in {TRACEBACK} of the run's folder"
+    return f"{fault}, and `vcl-radial check` looks closer at the method" if of_the_user else fault

@@ -158,7 +158,7 @@ def _own_choices(plan: Plan) -> dict[str, str]:
     found = {}
     for key, what in plan.sweep.search.items():
         for value in what.extremes():
-            example = next((each for each in examples if each.get(key) == value), None)
+            example = next((held for held in examples if held.get(key) == value), None)
             if isinstance(value, str) and example is not None:
                 sums = _checksums(_run_with(plan, key, value, example))
                 if sums != base:

@@ -189,8 +189,7 @@ def check_signature(recipe: Any, signature: Signature) -> None:
             raise UserError(
                 f"{strategy} {reason}: choose another one, such as 'vcl', 'ewc' or 'replay'"
             )
-    own = outside.is_named(recipe.posterior)
-    check_posterior(strategy, signature.posteriors or (), recipe.posterior, own=own)
+    check_posterior(strategy, signature.posteriors or (), recipe.posterior)
 
 
 _FORMER_KEYS = {
