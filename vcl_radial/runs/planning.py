@@ -127,9 +127,10 @@ def _methods(names: Sequence[str], track: AnyTrack) -> list[Entry]:
     """The TOMLs of methods, each of them once.
 
     Raises:
-        UserError: one is not there, is empty or a benchmark's, or two share a name.
+        UserError: one is not there, names no method or is a benchmark's, or two share a name.
     """
     entries: dict[str, Entry] = {}
+    named = "strategy" in keys_of(track)["recipe"]  # not where a track has one method alone
     for name in names:
         method = load("method", name, track.name)
         if isinstance(method.table.get("recipe"), dict):
@@ -137,7 +138,7 @@ def _methods(names: Sequence[str], track: AnyTrack) -> list[Entry]:
                 f"{method.path}: the keys of a method stand at the top of its file: take the line "
                 "[recipe] away"
             )
-        if not method.table.keys() - {"description"}:
+        if named and not method.table.keys() - {"description"}:
             raise UserError(
                 f'{method.path}: has no keys: name a method at least, as in strategy = "vcl"'
             )
