@@ -343,7 +343,12 @@ def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: 
         (run("--seeds", "99999999999"), "--seeds: 99999999999 is more than 100000"),
         (["price", "diabetes-sequence", "--seeds", "100001"], "--seeds: 100001 is more than 1"),
         (run("--seeds", "20240601"), "20240601 is the number of seeds; write 20240601-20240601"),
-        (run("--seed", "7"), "unrecognized arguments: --seed 7"),
+        (
+            run("--seed", "7"),
+            "arguments: --seed 7; the nearest known one is --seeds (see vcl-radial run",
+        ),
+        (run("--data-dir", ""), "--data-dir: is empty: name a folder, `.` for this one"),
+        (["report", ""], "FOLDER: is empty: name a folder"),
         (run(jobs="0"), "--jobs: '0' is not a whole number of at least 1"),
         (run(jobs="-1"), "--jobs: '-1' is not a whole number of at least 1"),
         (run("--device", "tpu"), "--device: invalid choice: 'tpu'"),

@@ -156,6 +156,12 @@ def test_a_condition_names_a_key_that_there_is() -> None:
     assert "unknown key 'posteriors'; the nearest known one is 'posterior'" in message
 
 
+def test_a_condition_that_holds_nowhere_is_refused() -> None:
+    what = {"choices": ["unit"], "when": {"posterior": "radail"}}
+    message = refused(search__grouping=what)
+    assert "search.grouping: its `when` holds in no trial" in message
+
+
 def test_conditions_in_a_circle_are_refused() -> None:
     message = refused(
         search__kl_weight={"choices": [1.0], "when": {"prior_scale": 1.0}},

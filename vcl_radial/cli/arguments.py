@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import sys
+from difflib import get_close_matches
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -31,9 +32,19 @@ class Parser(argparse.ArgumentParser):
         self._words: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As in every parser; the words are kept for what is said of them."""
+        """As in every parser, but that the parser of a command answers for its words itself."""
         self._words = list(sys.argv[1:] if args is None else args)
-        return super().parse_known_args(args, namespace)
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown and self._subparsers is None:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
+        return namespace, unknown
+
+    def _meant(self, unknown: list[str]) -> str:
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        for word in unknown:
+            if near := get_close_matches(word.partition("=")[0], options, 1):
+                return f"; the nearest known one is {near[0]}"
+        return ""
 
     def error(self, message: str) -> NoReturn:
         """Name the fault and leave with exit code 2."""
@@ -83,6 +94,13 @@ def seed_number(text: str) -> int:
     return int(text)
 
 
+def folder(text: str) -> Path:
+    """The path of a folder; an empty text, as of a variable that is not set, is none."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty: name a folder, `.` for this one")
+    return Path(text)
+
+
 def add_methods(parser: argparse.ArgumentParser, help: str) -> None:
     """The argument `--method NAME|FILE ...`, into `options.methods`."""
     parser.add_argument(
@@ -101,7 +119,7 @@ def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        type=Path,
+        type=folder,
         help=f"the folder of the data (default: $VCL_RADIAL_DATA{otherwise})",
     )
 
@@ -113,7 +131,7 @@ def add_out(
     parser.add_argument(
         "--out",
         metavar="DIR",
-        type=Path,
+        type=folder,
         default=Path(default),
         help=f"{help} (default: %(default)s)",
     )

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, INTERRUPTED, count, usable_device
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, count, folder, usable_device
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -36,14 +36,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--to",
         metavar="DIR",
-        type=Path,
+        type=folder,
         default=Path("reports/speed"),
         help="where to write (default: reports/speed)",
     )
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        type=Path,
+        type=folder,
         help="the folder of Fashion-MNIST (default: $VCL_RADIAL_DATA; else the downloaded data, "
         "else random images)",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import (
@@ -15,6 +14,7 @@ from vcl_radial.cli.arguments import (
     add_out,
     add_settings,
     count,
+    folder,
     seed_number,
     usable_device,
 )
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
         "--quick", action="store_true", help="a coarse look, half a minute for each figure"
     )
     parser.add_argument(
-        "--to", metavar="DIR", type=Path, help="where to write (default: the folder of the page)"
+        "--to", metavar="DIR", type=folder, help="where to write (default: the folder of the page)"
     )
     add_data_dir(parser, "; else scikit-learn's digits, for pruning the downloaded data")
     runs = parser.add_argument_group("options for pruning, whose networks are runs")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, INTERRUPTED, add_data_dir, add_settings, count
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, add_data_dir, add_settings, count, folder
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--to",
         metavar="DIR",
-        type=Path,
+        type=folder,
         default=Path("runs/price"),
         help="where to write (default: runs/price)",
     )

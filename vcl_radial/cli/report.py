@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, count
+from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, count, folder
 from vcl_radial.command_lines import command_line
 from vcl_radial.errors import UserError
 
@@ -26,10 +25,13 @@ def add(commands: Commands) -> None:
         "best recipes for `run --method`, all trials, which keys matter, and what a score costs.",
     )
     parser.add_argument(
-        "folder", metavar="FOLDER", type=Path, help="what --out of `run` named, or a sweep's folder"
+        "folder",
+        metavar="FOLDER",
+        type=folder,
+        help="what --out of `run` named, or a sweep's folder",
     )
     parser.add_argument(
-        "--to", metavar="DIR", type=Path, help="where to write (default: FOLDER/report)"
+        "--to", metavar="DIR", type=folder, help="where to write (default: FOLDER/report)"
     )
     parser.add_argument(
         "--first",

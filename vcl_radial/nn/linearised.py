@@ -108,7 +108,8 @@ def require_linear(network: nn.Module) -> list[BayesianLinear]:
         if isinstance(module, VariationalWeights) and id(module) not in known:
             raise UserError(
                 f"a network is linearised in the weights of linear layers with a Gaussian or "
-                f"radial posterior, and {name!r} is not of one: take network = 'mlp'"
+                f"radial posterior, and {name!r} is not of one: such a method serves "
+                "network = 'mlp'"
             )
     return layers
 

@@ -56,7 +56,7 @@ def sweep(
     folder = SweepFolder(place.out / plans[0].name)
     with folder.locked():
         # Once before all runs: one message for all. An option is checked where a method is made.
-        examples = [(plan, parameters) for plan in plans for parameters in plan.space.examples()]
+        examples = [(plan, parameters) for plan in plans for parameters in plan.space.examples]
         runs = [plan.run(parameters, plan.base.seed) for plan, parameters in examples]
         track.check_data(runs, place.data_dir)
         owner = folder.claim(plans)

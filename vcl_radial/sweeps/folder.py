@@ -154,7 +154,7 @@ def _own_choices(plan: Plan) -> dict[str, str]:
     What is there from the start on stands with that.
     """
     base = _checksums(plan.base)
-    examples = plan.space.examples()
+    examples = plan.space.examples
     found = {}
     for key, what in plan.sweep.search.items():
         for value in what.extremes():

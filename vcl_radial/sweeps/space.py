@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -204,7 +205,8 @@ class Space:
             )
         return first
 
-    def examples(self) -> list[Parameters]:
+    @cached_property
+    def examples(self) -> tuple[Parameters, ...]:
         """Configurations that together have all extremes of every key, wherever it is searched.
 
         All combinations of the keys that conditions name, with one extreme after another of the
@@ -213,7 +215,7 @@ class Space:
         extremes = max((len(what.extremes()) for what in self.keys.values()), default=1)
         of_all = (self._combinations([*self.keys], {}, index) for index in range(extremes))
         distinct = {json.dumps(encoded(each)): each for of_one in of_all for each in of_one}
-        return [*distinct.values()]
+        return tuple(distinct.values())
 
     def _combinations(
         self, keys: Sequence[str], chosen: Parameters, index: int | None = None

@@ -201,7 +201,25 @@ def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
     for label in labels:
         if labels.count(label) > 1:
             raise UserError(f"{path}: {label} is there twice; name it once")
+    _check_reached(sweep, made, path)
     return made
+
+
+def _check_reached(sweep: Sweep, made: Sequence[Plan], path: Path) -> None:
+    """See that every key is searched somewhere; examples have no values inside a range.
+
+    Raises:
+        UserError: the condition of one holds nowhere.
+    """
+    reached = {key for plan in made for parameters in plan.space.examples for key in parameters}
+    for key, what in sweep.search.items():
+        if key not in reached and not any(
+            isinstance(sweep.search.get(condition), Range) for condition in what.when
+        ):
+            raise UserError(
+                f"{path}: search.{key}: its `when` holds in no trial: mend its values, or leave "
+                "the key out"
+            )
 
 
 def shared(recipe: Mapping[str, Any], shares: Mapping[str, float]) -> dict[str, int]:
@@ -283,7 +301,7 @@ def _check_values(plan: Plan) -> None:
                     f"search.{key}: `when` names the unknown key {condition!r}; the nearest "
                     f"known one is {nearest(condition, known)!r}"
                 )
-    track.check_runs([run(parameters) for parameters in plan.space.examples()])
+    track.check_runs([run(parameters) for parameters in plan.space.examples])
 
 
 def _run(
