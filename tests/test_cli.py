@@ -195,6 +195,8 @@ AT_ONCE = [
     ),
     (run("--address", "1.2.3.4:5"), "are of a Ray cluster: add --executor ray"),
     (run("--set", "strategy=vlc"), "strategy = 'vlc' is not known: the nearest is 'vcl'"),
+    (run("--set", "seed=3"), "--set seed: is no key of a recipe; use --seeds"),
+    (run("--set", "methods=ewc"), "--set methods: is no key of a recipe; use --method"),
     (run("--set", "epoch=5"), "unknown key 'epoch'; the nearest known one is 'epochs'"),
     (run("--set", "stream=3"), "--set stream: is a table; name one key of it, --set stream.KEY="),
     (run("--set", "epochs"), "--set 'epochs': write key=value"),

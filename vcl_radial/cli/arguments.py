@@ -21,6 +21,16 @@ MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
 MOST = 100_000
 """Of anything that an option counts: seeds, trials, jobs."""
 
+_OPTIONS = {
+    "seeds": "--seeds",
+    "methods": "--method",
+    "jobs": "--jobs",
+    "device": "--device",
+    "out": "--out",
+    "data_dir": "--data-dir",
+}
+"""Options that may be taken for keys of a recipe, by their names in the parsed arguments."""
+
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -158,6 +168,21 @@ def add_settings(parser: argparse._ActionsContainer, help: str) -> None:
         default=[],
         help=help,
     )
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The keys and values of `--set`.
+
+    Raises:
+        UserError: one is none, or an option by another name, as `seed` and `methods` are.
+    """
+    from vcl_radial.runs.planning import parse_settings
+
+    settings = parse_settings(options.settings)
+    for key in settings:
+        for name in {key, f"{key}s"} & _OPTIONS.keys() & vars(options).keys():
+            raise UserError(f"--set {key}: is no key of a recipe; use {_OPTIONS[name]}")
+    return settings
 
 
 def add_tuned(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, FAILED, INTERRUPTED, add_settings
+from vcl_radial.cli.arguments import DONE, FAILED, INTERRUPTED, add_settings, settings_of
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -37,10 +37,9 @@ def add(commands: Commands) -> None:
 def _check(options: argparse.Namespace) -> int:
     from vcl_radial.conformance import recipe_for
     from vcl_radial.quiet import quiet
-    from vcl_radial.runs.planning import parse_settings
     from vcl_radial.tracks.continual.preflight import check_recipe
 
-    recipe = recipe_for(options.method, parse_settings(options.settings))
+    recipe = recipe_for(options.method, settings_of(options))
     check_recipe(recipe)
     with quiet():
         import torch

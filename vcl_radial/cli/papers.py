@@ -16,6 +16,7 @@ from vcl_radial.cli.arguments import (
     count,
     folder,
     seed_number,
+    settings_of,
     usable_device,
 )
 from vcl_radial.command_lines import command_line
@@ -92,9 +93,8 @@ def _papers(options: argparse.Namespace) -> int:
     if options.list or not options.names:
         return _list()
     from vcl_radial.papers.catalogue import check_options
-    from vcl_radial.runs.planning import parse_settings
 
-    settings = parse_settings(options.settings)
+    settings = settings_of(options)
     names = list(dict.fromkeys(name for _, names in options.names for name in names))
     check_options(names, options.methods, list(settings))
 

@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, INTERRUPTED, add_data_dir, add_settings, count, folder
+from vcl_radial.cli.arguments import (
+    DONE,
+    INTERRUPTED,
+    add_data_dir,
+    add_settings,
+    count,
+    folder,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -45,9 +53,8 @@ def add(commands: Commands) -> None:
 
 def _price(options: argparse.Namespace) -> int:
     from vcl_radial.price.sequences import BENCHMARKS, plan
-    from vcl_radial.runs.planning import parse_settings
 
-    settings = parse_settings(options.settings)
+    settings = settings_of(options)
     names = list(dict.fromkeys(options.benchmarks)) or list(BENCHMARKS)
     planned = plan(names, range(options.seeds), settings)
 

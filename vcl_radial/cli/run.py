@@ -19,6 +19,7 @@ from vcl_radial.cli.arguments import (
     add_tuned,
     may_have_cuda,
     seed_range,
+    settings_of,
 )
 from vcl_radial.cli.executors import add_executor, check_executor, device_of, executor_of
 from vcl_radial.command_lines import command_line
@@ -89,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
         in_workers = start_server("cpu", *track.worker_modules)
     from vcl_radial.runs.folder import check_output
 
-    settings = planning.parse_settings(options.settings)
+    settings = settings_of(options)
     seeds = options.seeds
     runs = planning.plan(options.benchmark, options.methods, seeds, settings, options.tuned)
     check_options(track, options)
