@@ -111,6 +111,16 @@ def folder(text: str) -> Path:
     return Path(text)
 
 
+def data_folder(text: str) -> Path:
+    """The path of a folder that is there."""
+    from vcl_radial.data_files import expanded
+
+    path = folder(text)
+    if not expanded(path).is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: is not a folder: create it or name another")
+    return path
+
+
 def add_methods(parser: argparse.ArgumentParser, help: str) -> None:
     """The argument `--method NAME|FILE ...`, into `options.methods`."""
     parser.add_argument(
@@ -129,7 +139,7 @@ def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        type=folder,
+        type=data_folder,
         help=f"the folder of the data (default: $VCL_RADIAL_DATA{otherwise})",
     )
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, INTERRUPTED, count, folder, usable_device
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, count, data_folder, folder, usable_device
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
-        type=folder,
+        type=data_folder,
         help="the folder of Fashion-MNIST (default: $VCL_RADIAL_DATA; else the downloaded data, "
         "else random images)",
     )
