@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from vcl_radial.nn import PosteriorSettings
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.optimizers.natural_gradient import LEFT
-from vcl_radial.papers.pruning.mlp import load_stream, make_network, train
 from vcl_radial.papers.pruning.mlp_pruning import (
     SHARES,
     Trained,
@@ -17,6 +16,7 @@ from vcl_radial.papers.pruning.mlp_pruning import (
     pruned,
     signal_to_noise,
 )
+from vcl_radial.papers.pruning.mlp_training import load_stream, make_network, train
 from vcl_radial.papers.pruning.track import runs_of
 
 

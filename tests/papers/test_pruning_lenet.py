@@ -7,8 +7,9 @@ import torch
 from vcl_radial.errors import UserError
 from vcl_radial.nn import kl_divergence
 from vcl_radial.papers.analysis import Setting
-from vcl_radial.papers.pruning import lenet, pruning_lenet
-from vcl_radial.papers.pruning.lenet import LeNetRecipe, LeNetSpec, LeNetTraining, load_images
+from vcl_radial.papers.pruning import lenet_training, pruning_lenet
+from vcl_radial.papers.pruning.lenet import LeNetRecipe, LeNetSpec
+from vcl_radial.papers.pruning.lenet_training import LeNetTraining, load_images
 from vcl_radial.papers.pruning.track import Result
 from vcl_radial.runs.folder import RunFolder
 
@@ -115,9 +116,9 @@ def test_a_stopped_seed_goes_on_to_the_same_numbers(done, tmp_path, monkeypatch)
     monkeypatch.setattr(RunFolder, "save_checkpoint", real)
     seen = []
     monkeypatch.setattr(
-        lenet,
+        lenet_training,
         "_train_epoch",
-        lambda *words, real=lenet._train_epoch: seen.append(1) or real(*words),
+        lambda *words, real=lenet_training._train_epoch: seen.append(1) or real(*words),
     )
     pruning_lenet.analyse(setting(tmp_path))
     assert len(seen) == 1
@@ -138,16 +139,16 @@ def test_cuts_are_chosen_on_validation_images_and_scored_on_test_images(tmp_path
     folder = folder_of(tmp_path)
     images, recipe = digits(folder), LeNetRecipe(tolerance=5.0, eval_samples=2)
     network = trained(folder, images)
-    first = lenet.prune(network, recipe, images)
+    first = lenet_training.prune(network, recipe, images)
     images.y["test"] = (images.y["test"] + 1) % 10
-    relabelled = lenet.prune(network, recipe, images)
+    relabelled = lenet_training.prune(network, recipe, images)
     for key in ("cuts", "architecture", "validation_error", "validation_error_before"):
         assert relabelled[key] == first[key]
     for key in ("error", "error_before", "error_of_draws"):
         assert relabelled[key] > first[key]
     # Scored on the validation images, the two errors are one.
     images.x["test"], images.y["test"] = images.x["validation"], images.y["validation"]
-    same = lenet.prune(network, recipe, images)
+    same = lenet_training.prune(network, recipe, images)
     assert same["error"] == same["validation_error"]
     assert same["error_before"] == same["validation_error_before"]
 
@@ -155,7 +156,7 @@ def test_cuts_are_chosen_on_validation_images_and_scored_on_test_images(tmp_path
 def test_the_kl_is_counted_once_for_all_training_images(tmp_path, monkeypatch):
     """Where the images say nothing, a step's gradient is that of KL / N."""
     folder = folder_of(tmp_path, batch_size=649)
-    monkeypatch.setattr(lenet, "categorical_nll", lambda logits, y: 0 * logits.sum())
+    monkeypatch.setattr(lenet_training, "categorical_nll", lambda logits, y: 0 * logits.sum())
     gradients = []
 
     def keep(optimizer, *args):
@@ -166,7 +167,7 @@ def test_the_kl_is_counted_once_for_all_training_images(tmp_path, monkeypatch):
     network = trained(folder, digits(folder))
     network.zero_grad()
     (kl_divergence(network, [0]) / 1298).backward()
-    radii = lenet._optimizer(network, folder.run.recipe).param_groups[1]["params"]
+    radii = lenet_training._optimizer(network, folder.run.recipe).param_groups[1]["params"]
     for kept, parameter in zip(gradients[0], radii, strict=True):
         torch.testing.assert_close(kept, parameter.grad)
 

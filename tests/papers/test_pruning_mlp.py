@@ -2,7 +2,7 @@ import pytest
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.papers.analysis import Setting
-from vcl_radial.papers.pruning import mlp, pruning_mlp
+from vcl_radial.papers.pruning import mlp_training, pruning_mlp
 from vcl_radial.papers.pruning.pruning_mlp import NOTEBOOK, make_claims
 from vcl_radial.papers.pruning.track import Result
 
@@ -67,12 +67,12 @@ def test_data_that_are_not_there_are_said_in_one_line(tmp_path):
 
 
 def test_a_method_that_diverges_is_reported_and_the_others_go_on(tmp_path, monkeypatch, capsys):
-    def train(recipe, *rest, real=mlp.train):
+    def train(recipe, *rest, real=mlp_training.train):
         if recipe.strategy == "naive":
             raise Diverged("the loss became nan")
         return real(recipe, *rest)
 
-    monkeypatch.setattr(mlp, "train", train)
+    monkeypatch.setattr(mlp_training, "train", train)
     analysis = pruning_mlp.analyse(setting(tmp_path, "bbb", "mc-dropout"))
     assert {curve.name for curve in analysis.curves} == {"bbb"}
     assert "vcl-radial: mc-dropout seed 1: the loss became nan\n" in capsys.readouterr().err

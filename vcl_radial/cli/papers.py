@@ -96,7 +96,7 @@ def _papers(options: argparse.Namespace) -> int:
 
     settings = settings_of(options)
     names = list(dict.fromkeys(name for _, names in options.names for name in names))
-    check_options(names, options.methods, list(settings))
+    check_options(names, options.methods, settings)
 
     from vcl_radial.papers.analysis import Setting
     from vcl_radial.papers.compute import compute_all

@@ -87,7 +87,9 @@ def methods_of(figure: str) -> list[str]:
     return list(ast.literal_eval(node.value))
 
 
-def check_options(names: Sequence[str], methods: Sequence[str], settings: Sequence[str]) -> None:
+def check_options(
+    names: Sequence[str], methods: Sequence[str], settings: Mapping[str, Any]
+) -> None:
     """See that figures have the methods and take the settings of a command.
 
     Raises:
@@ -96,8 +98,12 @@ def check_options(names: Sequence[str], methods: Sequence[str], settings: Sequen
     for name in names:
         known = methods_of(name)
         if settings and not known:
-            raise UserError(f"--set {settings[0]}: {name} has no settings")
+            raise UserError(f"--set {next(iter(settings))}: {name} has no settings")
         for method in methods:
             if method not in known:
                 has = ", ".join(known) or "no methods"
                 raise UserError(f"--method {method}: {name} has {has}")
+        if known:
+            package = module_of(papers.__name__, figures()[name].name)
+            track = import_module(module_of(package, "track"))
+            track.runs_of(name, methods or known, [0], settings)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.papers.analysis import Setting
 from vcl_radial.runs import catalogue, environment, planning
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.place import Place
@@ -22,6 +21,7 @@ from vcl_radial.runs.track import Objective, R, Track
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcl_radial.papers.analysis import Setting
     from vcl_radial.runs.finished import FinishedRun
 
 NUMBERS = "numbers.json"
