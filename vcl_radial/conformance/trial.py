@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vcl_radial.methods.base import Method
 from vcl_radial.nn import MultiHead
+from vcl_radial.seeds import seed_of
 
 TASKS = 3
 """A past of one task, of two, and a head that is not trained yet after each of them."""
@@ -136,7 +137,7 @@ class Trial(ABC):
 
 def seed(*numbers: int) -> None:
     """Seed Python, NumPy and PyTorch on the CPU, where trials compute."""
-    (state,) = map(int, np.random.SeedSequence(numbers).generate_state(1))
+    state = seed_of(*numbers)
     random.seed(state)
     np.random.seed(state)
     torch.default_generator.manual_seed(state)

@@ -13,6 +13,7 @@ from torch import Tensor
 from vcl_radial.data.fundus.augment import Augmentation, changed
 from vcl_radial.data.fundus.data import FundusData, Places
 from vcl_radial.errors import UserError
+from vcl_radial.seeds import seed_of
 
 _CHUNK = 256
 
@@ -128,8 +129,8 @@ class TrainingBatches:
             mine = slice(rank * len(rows) // world, (rank + 1) * len(rows) // world)
             x = self.data.images(rows[mine]).to(self.device, non_blocking=True)
             if self.augmentation is not None:
-                (state,) = np.random.SeedSequence([self.seed, 2, number, batch]).generate_state(1)
-                generator = torch.Generator().manual_seed(int(state))
+                seed = seed_of(self.seed, 2, number, batch)
+                generator = torch.Generator().manual_seed(seed)
                 drawn = self.augmentation.draw(len(rows), generator)[mine]
                 x = changed(x, drawn, self.data.surround)
             chosen = torch.from_numpy(rows[mine])

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from avalanche.core import SupervisedPlugin
@@ -30,6 +29,7 @@ from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.schedules import SCHEDULES
+from vcl_radial.seeds import seed_of
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.strategies.scores import Scores
@@ -263,8 +263,7 @@ class _EpochCallback(SupervisedPlugin):
 
 def task_seed(seed: int, task: int) -> int:
     """What seeds all randomness of a task of a run; task 0 is what comes before the first."""
-    (state,) = np.random.SeedSequence([seed, task]).generate_state(1)
-    return int(state)
+    return seed_of(seed, task)
 
 
 def evaluated_tasks(stream: TensorStream, tasks_done: int) -> range:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.mlp import MLP
 from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.predict import own_randomness
+from vcl_radial.seeds import seed_of
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, OnStep, fit
 from vcl_radial.tracks.regression.settings import Recipe
@@ -200,5 +200,4 @@ def _of_lanes(noise: NoisePrecision) -> list[dict[str, Tensor]]:
 
 def derived(seed: int, purpose: str) -> int:
     """A seed of its own for each purpose."""
-    (state,) = np.random.SeedSequence([seed, *purpose.encode()]).generate_state(1)
-    return int(state)
+    return seed_of(seed, *purpose.encode())

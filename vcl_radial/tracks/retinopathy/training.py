@@ -31,6 +31,7 @@ from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.schedules import SCHEDULES, set_rates
+from vcl_radial.seeds import seed_of
 from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.retinopathy.networks import make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
@@ -51,9 +52,9 @@ KL, and its share of the loss, are those at its end.
 
 def derived(seed: int, *purpose: int | str) -> int:
     """A seed of its own for each purpose."""
-    words = [p if isinstance(p, int) else int.from_bytes(p.encode()) for p in purpose]
-    (state,) = np.random.SeedSequence([seed, *words]).generate_state(1)
-    return int(state)
+    return seed_of(
+        seed, *(p if isinstance(p, int) else int.from_bytes(p.encode()) for p in purpose)
+    )
 
 
 def targets(recipe: Recipe, data: FundusData) -> Tensor:
