@@ -184,7 +184,7 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """The keys and values of `--set`.
 
     Raises:
-        UserError: one is none, or an option by another name, as `seed` and `methods` are.
+        UserError: a word is no `KEY=VALUE`, or its key is an option's, as `seed` and `methods`.
     """
     from vcl_radial.runs.planning import parse_settings
 
