@@ -27,6 +27,8 @@ def readers_folder(tmp_path, monkeypatch):
     """A folder with what the root of the repository and the reader's own files hold."""
     for folder in ("baselines", "benchmarks", "reports"):
         (tmp_path / folder).symlink_to(ROOT / folder)
+    for folder in ("FOLDER", "flowers", "letters"):  # of data, which --data-dir names
+        (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
     loaded = set(sys.modules)
