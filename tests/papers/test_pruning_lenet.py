@@ -118,7 +118,7 @@ def test_a_stopped_seed_goes_on_to_the_same_numbers(done, tmp_path, monkeypatch)
     monkeypatch.setattr(
         lenet_training,
         "_train_epoch",
-        lambda *words, real=lenet_training._train_epoch: seen.append(1) or real(*words),
+        lambda *inputs, real=lenet_training._train_epoch: seen.append(1) or real(*inputs),
     )
     pruning_lenet.analyse(setting(tmp_path))
     assert len(seen) == 1

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, INTERRUPTED, count, data_folder, folder, usable_device
+from vcl_radial.cli.arguments import DONE, INTERRUPTED, add_data_dir, count, folder, usable_device
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -40,13 +40,7 @@ def add(commands: Commands) -> None:
         default=Path("reports/speed"),
         help="where to write (default: reports/speed)",
     )
-    parser.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        type=data_folder,
-        help="the folder of Fashion-MNIST (default: $VCL_RADIAL_DATA; else the downloaded data, "
-        "else random images)",
-    )
+    add_data_dir(parser, "; else the downloaded Fashion-MNIST, else random images")
     parser.add_argument(
         "--device",
         choices=("cpu", "cuda"),

@@ -58,8 +58,8 @@ def load_images(settings: LeNetData, data_dir: Path | None, device: torch.device
     train, validation = hold_out(rows, settings.validation, generator, settings.dataset)
     parts = {"train": train, "validation": validation, "test": torch.arange(len(rows), len(x))}
     return Images(
-        {part: x[own].to(device) for part, own in parts.items()},
-        {part: y[own].to(device) for part, own in parts.items()},
+        {part: x[indices].to(device) for part, indices in parts.items()},
+        {part: y[indices].to(device) for part, indices in parts.items()},
     )
 
 
@@ -166,10 +166,10 @@ class LeNetTraining:
             self._states = _randomness()
 
     def _step(self, news: str | None, scalars: Mapping[str, float] | None = None) -> Step:
-        words = f"epoch {min(self.epoch + 1, self.recipe.epochs)} of {self.recipe.epochs}"
+        current = f"epoch {min(self.epoch + 1, self.recipe.epochs)} of {self.recipe.epochs}"
         return Step(
             self.epoch,
-            words,
+            current,
             epoch=self.epoch,
             epochs=self.recipe.epochs,
             news=news,

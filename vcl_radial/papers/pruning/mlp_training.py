@@ -56,8 +56,8 @@ class MLPTraining(InOnePiece):
         return {"seconds": self.seconds}
 
     def _on_epoch(self, epoch: int) -> None:
-        words = f"epoch {epoch} of {self.epochs}"
-        self.report(Step(0, words, epoch=epoch, epochs=self.epochs, news=words, at=epoch))
+        news = f"epoch {epoch} of {self.epochs}"
+        self.report(Step(0, news, epoch=epoch, epochs=self.epochs, news=news, at=epoch))
 
 
 def load_stream(dataset: str, data_dir: Path | None) -> TensorStream:
