@@ -1,0 +1,150 @@
+"""Files from outside: only regular files are opened, and only so much of them is read.
+
+A pipe or a device in place of an input is read for ever, and a small compressed file can hold more
+than the memory does. Every fault is an `OSError` with `filename` and a `strerror` that says what is
+wrong, or a `ValueError` about the content, so that callers need no handler of their own kind.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+SMALL: Final = 64 << 20
+"""Bytes of settings, marks and results at most."""
+LARGE: Final = 4 << 30
+"""Bytes of a data file at most, decompressed."""
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file for reading; never wait for a writer.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    # A pipe without a writer makes a plain open wait.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, f"is {kind}, not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def open_data(path: Path, limit: int = LARGE) -> io.BufferedReader:
+    """Open a regular file for reading, decompressed if its name ends in `.gz`.
+
+    Raises:
+        OSError: as `open_file`; later, where more than `limit` bytes are read.
+    """
+    file = open_file(path)
+    content = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+    return io.BufferedReader(_Bounded(path, content, file, limit), 1 << 16)
+
+
+def open_text(path: Path, limit: int = LARGE) -> io.TextIOWrapper:
+    """As `open_data`, as text in UTF-8 with or without a byte-order mark; line ends as they are."""
+    return io.TextIOWrapper(open_data(path, limit), encoding="utf-8-sig", newline="")
+
+
+def read_bytes(path: Path, limit: int = SMALL) -> bytes:
+    """Return the bytes of a regular file as they are, at most `limit` of them.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or is larger.
+    """
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > limit or len(data := file.read(limit + 1)) > limit:
+            raise _too_large(path, limit)
+        return data
+
+
+def read_text(path: Path, limit: int = SMALL) -> str:
+    """As `read_bytes`, as text in UTF-8, without a byte-order mark and with plain line feeds.
+
+    Raises:
+        OSError: as `read_bytes`.
+        UnicodeDecodeError: it is not in UTF-8.
+    """
+    return io.IncrementalNewlineDecoder(None, translate=True).decode(
+        read_bytes(path, limit).decode("utf-8-sig"), final=True
+    )
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the table of a TOML file.
+
+    Raises:
+        OSError: as `read_bytes`.
+        ValueError: it is not TOML in UTF-8, or is nested too deeply.
+    """
+    return parse_toml(read_text(path))
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the table of a text in TOML.
+
+    Raises:
+        ValueError: it is not TOML, or is nested too deeply.
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+
+
+def read_json(path: Path) -> Any:
+    """Return the value of a JSON file.
+
+    Raises:
+        OSError: as `read_bytes`.
+        ValueError: it is not JSON in UTF-8, or is nested too deeply.
+    """
+    try:
+        return json.loads(read_text(path))
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends in an error where it is longer than a limit."""
+
+    def __init__(self, path: Path, content: Any, file: BinaryIO, limit: int) -> None:
+        self._path, self._content, self._file = path, content, file
+        self._limit, self._read = limit, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._content.readinto(buffer)
+        self._read += count
+        if self._read > self._limit:
+            raise _too_large(self._path, self._limit)
+        return count
+
+    def close(self) -> None:
+        self._content.close()
+        self._file.close()
+        super().close()
+
+
+def _too_large(path: Path, limit: int) -> OSError:
+    return OSError(errno.EFBIG, f"holds more than {limit >> 20:,} MiB", str(path))
