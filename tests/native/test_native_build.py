@@ -101,3 +101,44 @@ def test_a_read_only_cache_folder_is_no_fault(tmp_path):
     (tmp_path / "cache").mkdir(mode=0o500)
     assert build.library() is None
     assert build.unavailable() is not None
+
+
+def _half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _one_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def _fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [_half, _one_bit, _fifo, _link, lambda p: os.truncate(p, 0)])
+def test_a_damaged_library_is_built_anew_and_never_loaded(tmp_path, quick_compiler, damage):
+    assert in_processes(1) == [True]
+    (path,) = (tmp_path / "cache" / "vcl_radial").glob("step-*.so")
+    whole = path.read_bytes()
+    damage(path)
+    assert in_processes(1) == [True]
+    assert path.read_bytes() == whole
+    assert path.is_file()
+    assert not path.is_symlink()
+
+
+@needs_compiler
+def test_a_cache_folder_of_somebody_else_is_not_loaded_from(tmp_path, monkeypatch, quick_compiler):
+    assert in_processes(1) == [True]
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert build.library() is None
+    assert "XDG_CACHE_HOME" in str(build.unavailable())

@@ -1,7 +1,8 @@
 """Compiling the C files of this folder once per machine, and loading them.
 
 The library lies in the user's cache folder, under a name that stands for source, flags, compiler
-and processor: a changed one is built anew, and machines that share a home folder do not meet.
+and processor, and for its own bytes: a changed or damaged one is built anew, and machines that
+share a home folder do not meet.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from vcl_radial import atomic
 from vcl_radial.cache import cache_root
+from vcl_radial.reading import checksum
 
 SWITCH = "VCL_RADIAL_NATIVE"
 """Environment variable; with "0" nothing is compiled, and PyTorch does everything."""
+
+_DIGITS = 16
+"""Of the checksum in the library's name."""
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.c"))
 _HEADERS = sorted(Path(__file__).parent.glob("*.h"))
@@ -81,19 +88,31 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _built(compiler: str) -> Path:
-    """The path of the library, compiled if it is not there yet."""
-    name = f"step-{_fingerprint(compiler)}.so"
+    """The path of the library; compiled where there is none, or none as it was written.
+
+    Raises:
+        OSError: it cannot be written, or the folder is somebody else's.
+    """
+    name = f"step-{_fingerprint(compiler)}"
     folder = cache_root()
-    if (folder / name).exists():
-        return folder / name
     folder.mkdir(parents=True, exist_ok=True)
-    # Several processes may build at once: each its own file, and the last rename wins.
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / name
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(
+            f"{folder} is somebody else's; set XDG_CACHE_HOME to a folder of yours"
+        )
+    for path in folder.glob(f"{name}-*.so"):
+        # A damaged library ends the process, or computes other numbers.
+        with suppress(OSError):
+            if path.stem == f"{name}-{checksum(path)[:_DIGITS]}" and not path.is_symlink():
+                return path
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch) / f"{name}.so"
         command = [compiler, *_FLAGS, "-o", str(made), *map(str, _SOURCES), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
-        made.replace(folder / name)
-    return folder / name
+        content = made.read_bytes()
+    path = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:_DIGITS]}.so"
+    atomic.write(path, content)
+    return path
 
 
 def _fingerprint(compiler: str) -> str:
