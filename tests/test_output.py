@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vcl_radial.cli import main
-from vcl_radial.output import unfailing_output
+from vcl_radial.output import terminal, unfailing_output
 
 FULL = Path("/dev/full")
 
@@ -100,3 +100,55 @@ def test_closed_streams_end_no_command(closed, tmp_path):
         assert done.stderr == ""
     assert len(list(tmp_path.rglob("done"))) == 2
     assert (tmp_path / "report" / "split-digits-multi-head.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "odd", ["\x1b]0;title\x07", "\x1b[2J", "\r", "\x9b2J", "\u202e", "\u2066", "\u2028", "\x7f"]
+)
+def test_no_control_character_is_printed_but_line_feeds_and_tabs(tmp_path, odd):
+    path = tmp_path / "output"
+    with path.open("w", encoding="utf-8") as stream, redirect_stdout(stream), unfailing_output():
+        print(f"a\tb\n{odd}→")
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("a\tb\n\\")
+    assert text.endswith("→\n")
+    assert not set(odd) & set(text) - set("0123456789[];title2J")
+
+
+def test_whoever_draws_on_a_terminal_writes_below(tmp_path):
+    path = tmp_path / "output"
+    with path.open("w", encoding="utf-8") as stream, redirect_stdout(stream), unfailing_output():
+        terminal(sys.stdout).write("\x1b[1A")
+        assert terminal(terminal(sys.stdout)) is terminal(sys.stdout)
+    assert path.read_text(encoding="utf-8") == "\x1b[1A"
+
+
+@pytest.mark.parametrize("word", ["run", "check", "price", "sweep", "report", "pages"])
+def test_a_name_that_a_command_repeats_moves_no_cursor(word, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert main([word, "x\x1b[2J\u202e\n\r.toml"]) == 1
+    printed = "".join(capfd.readouterr())
+    assert printed.isprintable() or printed.replace("\n", "").isprintable()
+    assert printed.count("\n") == 1
+
+
+def test_a_key_a_method_and_a_fault_are_written_visibly(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(
+        "from vcl_radial.methods.base import Method\n"
+        "class Own(Method):\n"
+        "    def begin_task(self, *_, **__):\n"
+        "        raise RuntimeError('\\x1b]0;t\\x07\\u202e')\n"
+    )
+    name = "m\x1b[31m<script>"
+    Path(f"{name}.toml").write_text('strategy = "own:Own"\nposterior = "none"\n')
+    run = ["run", "split-digits-multi-head", "--method", f"{name}.toml", "naive", "--jobs", "1"]
+    main([*run, *ARGUMENTS, "--device", "cpu", "--out", "runs"])
+    files = [path for path in Path("runs").rglob("*") if path.suffix in (".txt", ".csv", ".html")]
+    texts = [*capfd.readouterr(), *(path.read_text() for path in files)]
+    assert any(path.name == "failed.txt" for path in files)
+    (page,) = (path.read_text() for path in files if path.suffix == ".html")
+    assert "[31m&lt;script" in page
+    assert "[31m<script" not in page
+    for text in texts:
+        assert text.replace("\n", "").replace("\t", "").isprintable()

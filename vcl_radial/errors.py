@@ -33,6 +33,18 @@ def is_out_of_memory(error: BaseException) -> bool:
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or "DefaultCPUAllocator" in str(error)
 
 
-def visible(text: str) -> str:
-    """A text on one line, every character of it to be seen: a control character as its code."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+def visible(text: str, kept: str = "") -> str:
+    """A text in which every character is seen: a control character as its code.
+
+    Args:
+        text: of a name or a message, which may come from outside.
+        kept: control characters that stay, such as line feeds.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """As `visible`, of a text whose line feeds and tabs stay."""
+    return "\n".join(visible(line, "\t") for line in text.split("\n"))

@@ -10,10 +10,12 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO
+
+from vcl_radial.errors import visible_lines
 
 _STANDARD = (0, 1, 2)
 """The descriptors of standard input, output and errors."""
@@ -58,6 +60,35 @@ class _Unfailing(io.RawIOBase):
             return len(content)
 
 
+class Visible:
+    """A stream of text that shows control characters as codes: no name may move a cursor.
+
+    Attributes:
+        raw: the stream below, for whoever draws on a terminal.
+    """
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        """Write a text with line feeds and tabs, and without other control characters."""
+        self.raw.write(visible_lines(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+def terminal(stream: Any) -> Any:
+    """The stream below a `Visible` one; what is drawn there is the suite's own."""
+    return stream.raw if isinstance(stream, Visible) else stream
+
+
 def open_closed_streams() -> None:
     """Open nothing in place of standard streams that are closed, for this process and its children.
 
@@ -74,10 +105,13 @@ def open_closed_streams() -> None:
 
 @contextmanager
 def unfailing_output() -> Iterator[Lost]:
-    """Inside, printing raises nothing; characters that the encoding lacks are printed as codes."""
+    """Inside, printing raises nothing.
+
+    Control characters, and those that the encoding lacks, are printed as codes.
+    """
     lost = Lost()
     before = sys.stdout, sys.stderr
-    streams = [_unfailing(stream, lost) for stream in before]
+    streams: list[Any] = [Visible(_unfailing(stream, lost)) for stream in before]
     sys.stdout, sys.stderr = streams
     try:
         yield lost

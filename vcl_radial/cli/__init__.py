@@ -24,7 +24,7 @@ from vcl_radial.cli import (
     sweep,
 )
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
-from vcl_radial.errors import VclRadialError
+from vcl_radial.errors import VclRadialError, visible
 from vcl_radial.output import open_closed_streams, unfailing_output
 
 COMMANDS = (
@@ -82,7 +82,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         if isinstance(error, PermissionError):
             fault = f"{error.filename}: {error.strerror}"
         # A name that somebody gave may hold a line break.
-        print(f"vcl-radial: {' '.join(fault.splitlines())}", file=sys.stderr)
+        print(f"vcl-radial: {visible(' '.join(fault.splitlines()))}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(

@@ -23,7 +23,7 @@ from vcl_radial.cli.arguments import (
 )
 from vcl_radial.cli.executors import add_executor, check_executor, device_of, executor_of
 from vcl_radial.command_lines import command_line
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, visible
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -172,7 +172,8 @@ def _print_faults(ends: Sequence[Ended]) -> int:
         if end.fault is not None:
             faults.setdefault(end.fault, []).append(end.run)
     for fault, runs in faults.items():
-        print(f"vcl-radial: {', '.join(run.label for run in runs)}: {fault}", file=sys.stderr)
+        labels = ", ".join(run.label for run in runs)
+        print(f"vcl-radial: {visible(f'{labels}: {fault}')}", file=sys.stderr)
     return sum(map(len, faults.values()))
 
 

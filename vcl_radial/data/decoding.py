@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from vcl_radial.output import terminal
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -122,7 +124,7 @@ def _shown(items: Iterable[T], total: int, words: str, tell: Tell) -> Iterator[T
         from rich.console import Console
         from rich.progress import Progress
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:
+        with Progress(console=Console(file=terminal(sys.stderr)), transient=True) as bar:
             yield from bar.track(items, total, description=words)
         return
     due = time.monotonic() + _PATIENCE

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from vcl_radial.errors import visible_lines
 from vcl_radial.report import figures, manifest, markdown
 from vcl_radial.report.html import Drawn, html_page
 from vcl_radial.runs.folder import not_written, write_atomically
@@ -42,7 +43,7 @@ def write_files(report: Report, place: Path, *, benchmark: str, runs: Path) -> D
     checksum = _checksum(report, shown)
     standing = manifest.drawn_from(place, checksum)  # asked before the files are written anew
     for name, text in texts.items():
-        write_atomically(place / name, text)
+        write_atomically(place / name, visible_lines(text))
     tables = [block for block in blocks if isinstance(block, Table)]
     words = [report.title, *(table.title for table in tables[:1] if table.title)]
     print("\n" + ": ".join(words))
@@ -83,7 +84,7 @@ def write_page(
         UserError: it cannot be written.
     """
     page = html_page(reports, title=title, facts=facts, passed_over=passed_over)
-    write_atomically(path, page)
+    write_atomically(path, visible_lines(page))
     print(f"\nall of it on one page: {path}")
 
 

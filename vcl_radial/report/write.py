@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.report import evidence, manifest, provenance
 from vcl_radial.report.gather import gather, notices
 from vcl_radial.report.html import MARK
@@ -108,7 +108,7 @@ def write_report(
     for words in passed_over:
         if any(words.startswith(f"{path}: ") for path in failures):
             continue
-        print(f"passed over: {words}", file=sys.stderr)
+        print(f"passed over: {visible(words)}", file=sys.stderr)
     there = sorted({run.spec.method for run in runs})
     for method in named:
         if method not in there:
@@ -136,7 +136,7 @@ def write_report(
                 print(f"  {line}")
         except DataError as error:
             passed_over.append(f"{name}: {error}")
-            print(f"passed over: {passed_over[-1]}", file=sys.stderr)
+            print(f"passed over: {visible(passed_over[-1])}", file=sys.stderr)
             missing |= {run.path for run in chosen}
     manifest.remove_stale(to, {run.spec.benchmark for run in runs}, folder, stems)
     if not drawn:

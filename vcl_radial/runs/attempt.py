@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from vcl_radial.errors import Diverged, UserError, VclRadialError, is_out_of_memory
+from vcl_radial.errors import Diverged, UserError, VclRadialError, is_out_of_memory, visible_lines
 from vcl_radial.outside import in_words
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.execute import execute, execute_together
@@ -182,7 +182,7 @@ def _unexpected(error: BaseException, folder: RunFolder[Any]) -> str:
     """A fault that is nobody's but the code's, in one line; its traceback goes to the folder."""
     with suppress(UserError):  # a full disk has been reported, or will be
         text = "".join(traceback.format_exception(error))
-        write_atomically(folder.path / TRACEBACK, text)
+        write_atomically(folder.path / TRACEBACK, visible_lines(text))
     of_the_user: list[Callable[..., Any]] = []
     with suppress(UserError):
         of_the_user = folder.run.from_outside()

@@ -12,14 +12,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from vcl_radial.output import unfailing_output
+from vcl_radial.output import terminal, unfailing_output
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -47,7 +47,7 @@ class WorkerProcess:
             target=_begin, args=(_Surroundings(forked), work, far_end, *given), daemon=True
         )
         # One that is forked has what the server was started with; to wait for that can be ended.
-        with nullcontext() if forked else _inherited(threads):
+        with safe_path() if forked else _inherited(threads):
             self._process.start()
         far_end.close()
 
@@ -66,9 +66,7 @@ class WorkerProcess:
             return self.line.recv()
         except (EOFError, OSError):
             self._process.join(timeout=10)
-            raise ProcessDied(
-                f"its process died (exit code {self._process.exitcode}; out of memory?)"
-            ) from None
+            raise ProcessDied(f"its process died ({_cause(self._process.exitcode)})") from None
 
     @property
     def alive(self) -> bool:
@@ -87,6 +85,14 @@ class WorkerProcess:
             self._process.kill()
             self._process.join(timeout=10)
         self.line.close()
+
+
+def _cause(code: int | None) -> str:
+    """What an exit code says; only a kill from outside may be for want of memory."""
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    return f"{name}; out of memory?" if -code == signal.SIGKILL else name
 
 
 class _Server:
@@ -136,13 +142,27 @@ def _inherited(threads: int) -> Iterator[None]:
     """
     main = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, str(threads)))
     try:
-        yield
+        with safe_path(), _environment(dict.fromkeys(_THREADS, str(threads))):
+            yield
     finally:
         if main:
             signal.signal(signal.SIGINT, handler)
+
+
+def safe_path() -> AbstractContextManager[None]:
+    """A Python that is started inside looks for no module in the current folder."""
+    return _environment({"PYTHONSAFEPATH": "1"})
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Inside, variables of the environment have other values."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
@@ -178,8 +198,8 @@ def serve(line: Connection, do: Callable[[Any], Any]) -> None:
     """In the process: do what comes and send back what came of it, until the parent is gone."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     with unfailing_output():
-        if isinstance(sys.stdout, io.TextIOWrapper):  # a process that is ended flushes nothing
-            sys.stdout.reconfigure(line_buffering=True)
+        if isinstance(raw := terminal(sys.stdout), io.TextIOWrapper):
+            raw.reconfigure(line_buffering=True)  # a process that is ended flushes nothing
         while True:
             try:
                 line.send(do(line.recv()))

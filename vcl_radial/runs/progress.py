@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from vcl_radial.errors import visible
+from vcl_radial.output import Visible, terminal
 from vcl_radial.runs.attempt import How
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
@@ -24,7 +27,7 @@ class Lines:
     """
 
     def __init__(self, unit: str) -> None:
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = Console(file=terminal(sys.stdout), highlight=False, soft_wrap=True)
         self.bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(bar_width=12),
@@ -39,6 +42,8 @@ class Lines:
 
     def __enter__(self) -> Self:
         self.bars.start()
+        if self.on_terminal:  # what is printed meanwhile goes through the bars, until they stop
+            sys.stdout, sys.stderr = (cast("TextIO", Visible(s)) for s in (sys.stdout, sys.stderr))
         return self
 
     def __exit__(
@@ -56,13 +61,15 @@ class Lines:
 
     def say(self, words: str) -> None:
         """Show a line."""
-        self._console.print(words, markup=False)
+        self._console.print(visible(words), markup=False)
 
     def bar(self, name: str, words: str, done: int, total: int | None) -> None:
         """Set the bar of a thing; it is there from the first time on."""
         if name not in self._bar_of:
             self._bar_of[name] = self.bars.add_task("")
-        self.bars.update(self._bar_of[name], description=words, completed=done, total=total)
+        self.bars.update(
+            self._bar_of[name], description=visible(words), completed=done, total=total
+        )
 
     def drop(self, name: str) -> None:
         """Take the bar of a thing away."""
