@@ -1,6 +1,13 @@
 """`vcl-radial`, as a command and as `python -m vcl_radial`."""
 
+import os
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # Python puts the current folder first, where any file may have the name of a module. It is
+    # searched last where the package itself lies in it, else not at all.
+    folder = sys.path.pop(0)
+    sys.path += [folder] * (__file__ == os.path.join(folder, "vcl_radial", "__main__.py"))  # noqa: PTH118
 
 
 def main() -> int:
@@ -11,6 +18,13 @@ def main() -> int:
         return command_line()
     except KeyboardInterrupt:
         return 130  # as `vcl_radial.cli.arguments.INTERRUPTED`
+    except Exception:
+        import traceback
+
+        from vcl_radial.errors import visible_lines
+
+        sys.stderr.write(visible_lines(traceback.format_exc()))
+        return 1
 
 
 if __name__ == "__main__":

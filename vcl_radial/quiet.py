@@ -47,6 +47,8 @@ def quiet() -> Iterator[None]:
                 _shown.add(warning)
                 show(message, category, filename, lineno, file, line)
 
+        if any(action == "error" for action, *_ in warnings.filters):
+            warnings.simplefilter("default")  # of others' packages no warning is an error
         show_own.quiet = True  # type: ignore[attr-defined]
         warnings.showwarning = show_own
         yield

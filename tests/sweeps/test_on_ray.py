@@ -111,3 +111,20 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
 def test_without_a_cluster_at_the_address_one_line_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--address 127\.0\.0\.1:1: no Ray cluster answers"):
         RayExecutor(Continual(), Place(tmp_path), address="127.0.0.1:1")
+
+
+def test_a_cluster_that_is_started_here_listens_on_the_loopback_alone(tmp_path, monkeypatch):
+    import psutil
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    executor = RayExecutor(Continual(), Place(tmp_path), address="local")
+    try:
+        listening = {
+            connection.laddr.ip.removeprefix("::ffff:")
+            for process in psutil.Process().children(recursive=True)
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+    finally:
+        executor.close()
+    assert listening == {"127.0.0.1"}

@@ -7,17 +7,21 @@ import math
 import os
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.reading import LARGE, read_bytes
 from vcl_radial.runs.attempt import Ended, Job, attempt
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.processes import safe_path
 from vcl_radial.runs.track import AnyTrack
 
 Files = dict[str, bytes]
@@ -67,7 +71,8 @@ class RayExecutor:
             handler = signal.getsignal(signal.SIGTERM)
             try:
                 _knock(address)
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+                with safe_path():
+                    _init(ray, address)
             except (OSError, RuntimeError, ValueError) as error:
                 words = " ".join(str(error).split())
                 raise UserError(f"--address {address}: no Ray cluster answers: {words}") from None
@@ -96,9 +101,10 @@ class RayExecutor:
         for run in job.runs:
             checkpoint: Path = RunFolder(self.place.out, run).checkpoint
             if checkpoint.is_file():
-                files[str(checkpoint.relative_to(self.place.out))] = checkpoint.read_bytes()
+                files[str(checkpoint.relative_to(self.place.out))] = read_bytes(checkpoint, LARGE)
         there = replace(self.place, threads=self.cpus)
-        self._under_way[self._task.remote(job, self.track, there, files)] = job
+        work = ForkingPickler.dumps((job, self.track, there)).tobytes()
+        self._under_way[self._task.remote(sys.path, work, files)] = job
 
     def wait(self) -> Sequence[Ended]:
         """How the runs of a job ended, once one has; none, if nothing has for a while."""
@@ -144,8 +150,38 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def _on_node(job: Job, track: AnyTrack, place: Place, files: Files) -> tuple[list[Ended], Files]:
-    """Carry a job out on a node, in a folder that is gone afterwards."""
+def _init(ray: Any, address: str | None) -> None:
+    """Connect to a cluster, else start one that only this machine reaches."""
+    from ray._private import ray_constants, services
+    from ray.job_config import JobConfig
+
+    there = address or os.environ.get("RAY_ADDRESS") or services.find_bootstrap_address(None)
+    alone = there in (None, "local")
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = before and not alone  # it listens on the loopback alone
+    try:
+        ray.init(
+            address="local" if alone else address,
+            include_dashboard=False if alone else None,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            # The workers of other jobs look for modules in the current folder first.
+            job_config=JobConfig(_client_job=True),
+        )
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+
+
+def _on_node(folders: Sequence[str], work: bytes, files: Files) -> tuple[list[Ended], Files]:
+    """Carry a job out on a node, in a folder that is gone afterwards.
+
+    Args:
+        folders: where the sender looks for modules; the last ones are those of a user's files.
+        work: job, track and place, pickled, as they may be of a user's classes.
+        files: below the folder, by relative path.
+    """
+    sys.path += [folder for folder in folders if folder not in sys.path]
+    job, track, place = ForkingPickler.loads(work)
     with tempfile.TemporaryDirectory(prefix="vcl-radial-") as name:
         folder = Path(name)
         for path, content in files.items():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.quiet import quiet
 from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Ended, Job
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor, carry_out
@@ -135,7 +136,8 @@ def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], place: Place) -> 
 def _check(line: Connection, track: AnyTrack, data_dir: Path | None) -> None:
     def attempt(runs: Sequence[RunSpec]) -> UserError | None:
         try:
-            track.check_data(runs, data_dir)
+            with quiet():  # of what the track imports
+                track.check_data(runs, data_dir)
         except UserError as error:
             return UserError(str(error))
         return None
