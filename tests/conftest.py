@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from vcl_radial import outside
 from vcl_radial.data_files import DATA_VARIABLE
 
 # Examples are the same in every run, and a slow machine is no fault of theirs.
@@ -68,6 +69,7 @@ def _own_process():
     path = list(sys.path)
     yield
     sys.path[:] = path
+    outside._settings_folders.clear()
     torch.set_num_threads(threads)
     torch.set_flush_denormal(False)
     signal.signal(signal.SIGTERM, handler)

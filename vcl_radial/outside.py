@@ -10,27 +10,59 @@ import hashlib
 import importlib
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.overrides import wrong_override
 from vcl_radial.quiet import quiet
+from vcl_radial.reading import read_bytes
 from vcl_radial.source import Absent, NotReadable, definition
 
 _settings_folders: list[str] = []
 
 
-def seek_beside(settings: Path) -> None:
-    """Seek what a file of settings names in its own folder too, after all other places.
+class Untrusted(DataError):
+    """A file that is only read names code, which nobody has consented to import."""
 
-    Worker processes seek there as well, since they are given `sys.path`.
+
+class _Consent:
+    given = False
+    file: Path | None = None
+    """The file that is read; None where the user names modules."""
+
+
+@contextmanager
+def consent(given: bool) -> Iterator[None]:
+    """Inside, files that are only read may name modules for import, if the user agrees."""
+    before, _Consent.given = _Consent.given, given
+    try:
+        yield
+    finally:
+        _Consent.given = before
+
+
+@contextmanager
+def named_by(file: Path) -> Iterator[None]:
+    """Inside, modules are named by a file that somebody else may have written: none is imported.
+
+    What the command itself has named before is imported already.
     """
+    before, _Consent.file = _Consent.file, file
+    try:
+        yield
+    finally:
+        _Consent.file = before
+
+
+def seek_beside(settings: Path) -> None:
+    """Seek the modules that a file of settings names in its own folder too, after all others."""
     folder = str(settings.parent.resolve())
-    if folder not in sys.path:
-        sys.path.append(folder)
+    if folder not in _settings_folders and _Consent.file is None:
         _settings_folders.append(folder)
 
 
@@ -50,6 +82,7 @@ def find(key: str, name: str, target: str | None = None) -> Any:
     Raises:
         UserError: the module cannot be imported, or has nothing of that name, or two folders have
             a file of its name, of which Python would take the first for both.
+        Untrusted: within `named_by`, without consent.
     """
     module_name, in_module = _sought(key, name, target)
     try:
@@ -90,27 +123,42 @@ def look_up(key: str, name: str, target: str | None = None) -> ast.AST | None:
 
 
 def _sought(key: str, name: str, target: str | None) -> tuple[str, str]:
-    """Module and name within it, where `sys.path` now has the places for a user's files.
+    """Module and name within it, where `sys.path` now ends with the folders of a user's files.
+
+    Worker processes seek there as well, since they are given `sys.path`.
 
     Raises:
         UserError: two folders have a file of its name, or there is no file at the path.
+        Untrusted: within `named_by`, without consent.
     """
-    # As with `python -m`: a user's file in the folder at work is found without installing it.
-    if target is None and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
     module_name, _, in_module = (target or name).partition(":")
+    if target is not None:
+        return module_name, in_module
+    if _Consent.file is not None and not _Consent.given:
+        raise Untrusted(
+            f"{_Consent.file}: names code, {key} = {name!r}: look at that module, and give "
+            "`report --trust` if it may be imported"
+        )
     if module_name.endswith(".py"):
         module_name = _module_of(Path(module_name), key, name)
-    file = f"{module_name.partition('.')[0]}.py"
-    there = [folder for folder in _folders() if Path(folder, file).is_file()]
-    if target is None and len(there) > 1:
-        raise UserError(f"{key} = {name!r}: {file} is in {' and in '.join(there)}: rename one")
+    top = module_name.partition(".")[0]
+    there = [folder for folder in _folders() if Path(folder, f"{top}.py").is_file()]
+    # Last, so that no other file there hides a module of Python's or of a package.
+    sys.path += [folder for folder in _folders() if folder not in sys.path]
+    spec = PathFinder.find_spec(top) if there else None
+    if spec is not None and spec.origin is not None:
+        there.append(str(Path(spec.origin).parent))
+    if len(different := {Path(folder).resolve(): folder for folder in there}) > 1:
+        folders = " and in ".join(different.values())
+        raise UserError(f"{key} = {name!r}: {top}.py is in {folders}: rename one")
     return module_name, in_module
 
 
 def _module_of(file: Path, key: str, name: str) -> str:
     """The module of a file at a path from the folder at work, or from that of the settings."""
-    path = next((path for f in _folders() if (path := Path(f, file)).is_file()), None)
+    # A worker knows the folders of settings from `sys.path` alone.
+    folders = (*_folders(), *sys.path)
+    path = next((path for f in folders if (path := Path(f, file)).is_file()), None)
     if path is None:
         places = f" in {' or in '.join(_folders())}" if not file.is_absolute() else ""
         raise UserError(f"{key} = {name!r}: there is no file {file}{places}")
@@ -119,9 +167,8 @@ def _module_of(file: Path, key: str, name: str) -> str:
 
 
 def _folders() -> list[str]:
-    """The folder at work and those of settings, once each."""
-    beside = [folder for folder in _settings_folders if folder in sys.path]
-    return list(dict.fromkeys([str(Path.cwd()), *beside]))
+    """The current folder and those of settings, without duplicates."""
+    return list(dict.fromkeys([str(Path.cwd()), *_settings_folders]))
 
 
 def _not_imported(key: str, name: str, module_name: str, error: BaseException) -> UserError:
@@ -172,7 +219,7 @@ def checksum(*found: Callable[..., Any]) -> str:
         if file is None or root in {"vcl_radial", "avalanche", *sys.stdlib_module_names}:
             continue
         try:
-            content.update(Path(file).read_bytes())
+            content.update(read_bytes(Path(file)))
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from error
     return content.hexdigest()[:16]

@@ -138,14 +138,14 @@ def test_folders_that_may_not_be_entered_are_passed_over_by_name(tmp_path: Path,
 def test_a_run_with_a_file_that_may_not_be_read_is_passed_over(tmp_path: Path, monkeypatch):
     finished(tmp_path, tiny_run(seed=0))
     closed = finished(tmp_path, tiny_run(seed=1)).path / "done"
-    read = Path.read_text
+    opened = os.open
 
     def guarded(path, *args, **settings):
         if path == closed:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return read(path, *args, **settings)
+        return opened(path, *args, **settings)
 
-    monkeypatch.setattr(Path, "read_text", guarded)
+    monkeypatch.setattr(os, "open", guarded)
     runs, passed_over = gather(tmp_path)
     assert [run.spec.seed for run in runs] == [0]
     assert passed_over == [

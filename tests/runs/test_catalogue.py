@@ -1,3 +1,4 @@
+import os
 import tomllib
 from pathlib import Path
 
@@ -277,3 +278,33 @@ def test_the_former_name_of_a_tracks_method_says_the_new_one(track):
 def test_an_unknown_key_is_compared_with_those_of_inner_tables_too(method, key, meant):
     with pytest.raises(UserError, match=f"{key!r}; the nearest known one is '{meant}'"):
         planning.plan("split-digits-multi-head", [method], [0], {key: 2})
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path, mark):
+    (tmp_path / "mine.toml").write_text(mark + 'strategy = "naive"\r\n', encoding="utf-8")
+    assert load("method", str(tmp_path / "mine.toml")).table == {"strategy": "naive"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('strategy = "naive"'.encode("utf-16"), "write it in UTF-8"),
+        (b"a = " + b"[" * 100_000, "nested too deeply"),
+        (b"a" + b".a" * 5000 + b" = 1", "nested too deeply"),
+        (b"\0", "not valid TOML"),
+    ],
+)
+def test_a_file_that_is_no_plain_toml_is_one_line(tmp_path, content, words):
+    (tmp_path / "mine.toml").write_bytes(content)
+    for kind in ("benchmark", "method", "sweep"):
+        with pytest.raises(UserError, match=words) as fault:
+            load(kind, str(tmp_path / "mine.toml"))
+        assert len(str(fault.value)) < 500
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), os.mkdir])
+def test_a_toml_that_is_no_regular_file_is_never_waited_for(tmp_path, make):
+    make(tmp_path / "mine.toml")
+    with pytest.raises(UserError, match="not a regular file"):
+        load("benchmark", str(tmp_path / "mine.toml"))

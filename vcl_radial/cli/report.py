@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, count, folder
 from vcl_radial.command_lines import command_line
 from vcl_radial.errors import UserError
+from vcl_radial.outside import consent
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -46,6 +49,12 @@ def add(commands: Commands) -> None:
         help="write the runs beside each report too, in few small files that can be committed: "
         "`report` makes it anew from these",
     )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="import the modules that files in FOLDER name as their track: runs code of whoever "
+        "wrote the folder",
+    )
     add_data_dir(parser)
     sweeps = parser.add_argument_group("options for sweeps")
     sweeps.add_argument(
@@ -72,9 +81,16 @@ def _report(options: argparse.Namespace) -> int:
         data_dir=options.data_dir,
         evidence=options.evidence,
         first=options.first,
+        trust=options.trust,
         **of_sweep,
     )
     to = options.to or options.folder / "report"
+    with consent(options.trust):
+        return _write(options, to, of_sweep, command)
+
+
+def _write(options: argparse.Namespace, to: Path, of_sweep: Mapping[str, Any], command: str) -> int:
+    """Write the report of a sweep or of runs."""
     if (options.folder / "sweep.toml").is_file():
         if options.first or options.evidence:
             raise UserError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +12,12 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from vcl_radial import outside
 from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.reading import read_json
 from vcl_radial.report import evidence
 from vcl_radial.report.labels import Settings, flat, labels, shipped_classes
+from vcl_radial.runs import tracks
 from vcl_radial.runs.finished import Environment, FinishedRun, Spec, Written
 from vcl_radial.runs.folder import (
     ENVIRONMENT,
@@ -26,8 +28,6 @@ from vcl_radial.runs.folder import (
     read_spec,
     unfinished,
 )
-from vcl_radial.runs.spec import DEFAULT_TRACK
-from vcl_radial.runs.tracks import find
 
 Model = TypeVar("Model", bound=Written)
 
@@ -59,9 +59,9 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
         raise UserError(_nothing_in(folder, passed_over))
     # Other data are another measurement, other settings of a recipe or code another method.
     names = labels([_data_settings(run) for run in runs], "data")
-    runs = [replace(run, benchmark=name) for run, name in zip(runs, names, strict=True)]
+    runs = [replace(run, benchmark=visible(name)) for run, name in zip(runs, names, strict=True)]
     names = labels(_recipe_settings(runs), "code")
-    runs = [replace(run, method=name) for run, name in zip(runs, names, strict=True)]
+    runs = [replace(run, method=visible(name)) for run, name in zip(runs, names, strict=True)]
     return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
 
 
@@ -185,18 +185,21 @@ def _content(path: Path, named: Path) -> FinishedRun:
     """What the files in a folder say of a run, which is known by another path.
 
     Raises:
-        DataError: no run of this suite writes them.
+        DataError: no run of this suite writes them, or they name code (`Untrusted`).
     """
     file = f"{SPEC}: "
     try:
         table = read_spec(path)
         spec = checked(Spec, table)
-        track = find(table.get("track", DEFAULT_TRACK))
+        with outside.named_by(named / SPEC):
+            track = tracks.of(table)
         file = f"{ENVIRONMENT}: "
-        environment = json.loads((path / ENVIRONMENT).read_text())
+        environment = read_json(path / ENVIRONMENT)
         checked(Environment, environment)
         file = ""  # the track names it
         tables = track.read(path, environment)
+    except outside.Untrusted:
+        raise
     except (OSError, ValueError, LookupError, TypeError, RecursionError, UserError) as error:
         words = " ".join(f"{file}{error}".split())
         raise DataError(f"{named}: is not a run folder of this suite ({words})") from None

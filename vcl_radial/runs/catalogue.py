@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from vcl_radial import outside
 from vcl_radial.errors import UserError, nearest
 from vcl_radial.installed import Offer, offer, offers
+from vcl_radial.reading import read_toml
 from vcl_radial.runs import tracks
 from vcl_radial.runs.kinds import Kind, check_kind, kind_of
 from vcl_radial.runs.settings import UNNAMED_TABLE, UnknownKey
@@ -118,14 +118,18 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
     if not path.stem.strip("."):  # runs are filed under it
         raise UserError(f"{path}: the file's name is no name; rename it, for example to mine.toml")
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_toml(path)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: cannot be read: {error}; write it in UTF-8") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:  # not TOML, or a number beyond Python's limits
         raise UserError(f"{path}: not valid TOML: {error}") from None
     if name.endswith(".toml"):
+        if table.keys() >= {"benchmark", "method", "seed", "recipe"} or "start" in table:
+            raise UserError(f"{path}: is a record of results, not a {kind}; give its own file")
         check_kind(name, kind, kind_of(table))
         outside.seek_beside(path)
         if kind == "method":

@@ -17,6 +17,11 @@ from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.track import AnyTrack, Track
 
 _FOLDER = Path(__file__).parents[1] / "tracks"
+_OF_PAPERS = (
+    "vcl_radial.papers.pruning.lenet:LeNetPruning",
+    "vcl_radial.papers.pruning.mlp:MLPPruning",
+)
+"""Tracks of the suite that their TOMLs name by a module; whoever reads their runs imports it."""
 
 
 def names() -> list[str]:
@@ -30,10 +35,10 @@ def find(name: Any) -> AnyTrack:
     """A track by its name, or a user's own as `package.module:Class`.
 
     Raises:
-        UserError: there is none of that name, or it is no track.
+        UserError: there is none of that name, it is no track, or see `outside.find`.
     """
     if outside.is_named(name):
-        named = outside.find("track", name)
+        named = outside.find("track", name, name if name in _OF_PAPERS else None)
         if not (isinstance(named, type) and issubclass(named, Track)):
             raise UserError(f"track = {name!r}: is no subclass of vcl_radial.runs.track.Track")
         return named()
@@ -52,4 +57,7 @@ def of(tables: Mapping[str, Any]) -> AnyTrack:
     Raises:
         UserError: there is no such track.
     """
-    return find(tables.get("track", DEFAULT_TRACK))
+    name = tables.get("track", DEFAULT_TRACK)
+    if not isinstance(name, str):
+        raise UserError(f"track = {name!r}: there is no such track; it is no text")
+    return find(name)

@@ -11,7 +11,6 @@ import csv
 import hashlib
 import io
 import json
-import tomllib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,9 @@ from typing import Any
 
 import tomli_w
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
+from vcl_radial.reading import parse_toml, read_json, read_text
 from vcl_radial.runs import tracks
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.spec import RunSpec
@@ -102,7 +103,11 @@ class SweepFolder:
                 print(f"{path}: damaged; written anew", flush=True)
             else:
                 owner = known["owner"]
-                difference = _difference(known, table)
+                try:
+                    with outside.named_by(path):
+                        difference = _difference(known, table)
+                except outside.Untrusted:
+                    difference = "track"
                 if difference is not None:
                     raise UserError(
                         f"{path}: holds a sweep with another {difference}; choose another folder "
@@ -119,7 +124,7 @@ class SweepFolder:
     def read_spent(self) -> tuple[float, dict[str, int]]:
         """The seconds that the sweep has taken, and how many trials each search has asked for."""
         try:
-            table = json.loads((self.path / "spent.json").read_text())
+            table = read_json(self.path / "spent.json")
             return float(table["seconds"]), {str(k): int(n) for k, n in table["trials"].items()}
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return 0.0, {}
@@ -185,12 +190,17 @@ def _checksums(run: RunSpec) -> list[str]:
 def read_described(path: Path) -> dict[str, Any] | None:
     """What `claim` wrote, or None if it is damaged."""
     try:
-        stamp, text = path.read_text(encoding="utf-8").split("\n", 1)
+        stamp, text = read_text(path).split("\n", 1)
         if stamp != f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}":
             return None
-        return tomllib.loads(text)
-    except (OSError, ValueError):
+        table = parse_toml(text)
+        keys = {"owner", "kind", "seeds", "objective", "search"}
+        whole = keys <= table.keys() and all(
+            start.keys() >= {"benchmark", "method", "recipe"} for start in table["start"]
+        )
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return None
+    return table if whole else None
 
 
 def table(studies: Sequence[Study]) -> str:

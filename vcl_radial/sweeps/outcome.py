@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ def run_fault(folder: RunFolder[Any]) -> str | None:
         return fault
     try:
         settings = read_spec(folder.path)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return f"{folder.path / 'spec.toml'} is damaged"
     # The name holds only the first letters of the spec's hash.
     return None if settings == folder.run.settings() else f"{folder.path} is another run"

@@ -15,8 +15,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.reading import read_json, read_text
 from vcl_radial.runs import tracks
 from vcl_radial.runs.environment import seconds
 from vcl_radial.runs.folder import read_spec
@@ -135,8 +137,8 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
         by: the score to rank trials by, of their runs; None for the one that was searched for.
 
     Raises:
-        UserError: it is not one, a file in it is damaged, no trial has ended yet, or there is no
-            such score.
+        UserError: it is not one, a file in it is damaged, no trial has ended yet, there is no such
+            score, or it names code (`Untrusted`).
     """
     mend = "the sweep's own command writes it anew"
     if not (path / "sweep.toml").is_file():
@@ -144,7 +146,10 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
     table = read_described(path / "sweep.toml")
     if table is None:
         raise UserError(f"{path / 'sweep.toml'}: damaged; {mend}")
-    if any(tracks.of(start).spec.DATA not in start for start in table["start"]):
+    with outside.named_by(path / "sweep.toml"):
+        of_starts = [tracks.of(start) for start in table["start"]]
+    pairs = zip(of_starts, table["start"], strict=True)
+    if any(track.spec.DATA not in start for track, start in pairs):
         raise UserError(
             f"{path}: was written by an earlier version, which did not name the track; "
             f"`vcl-radial sweep {path.resolve().name} --out DIR` makes it again in another folder"
@@ -152,7 +157,7 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
     keys = in_order(TypeAdapter(dict[str, Searchable]).validate_python(table["search"]))
     folder = SweepFolder(path)
     try:
-        rows = list(csv.DictReader(io.StringIO((path / "trials.csv").read_text("utf-8"))))
+        rows = list(csv.DictReader(io.StringIO(read_text(path / "trials.csv"))))
         columns = columns_of(per_seed=table.get("per_seed", False))
         trials = [(_label(row), _tried(row, columns, keys)) for row in rows]
     except FileNotFoundError:
@@ -245,7 +250,7 @@ def _with_runs(
                 if by is not None and trial.score is not None:
                     print(f"{run.path}: {fault}; trial {trial.number} has no {by}")
                 continue
-            environment = json.loads((run.path / "environment.json").read_text())
+            environment = read_json(run.path / "environment.json")
             costs.append(seconds(environment))
             environments[run.path] = environment | {"seconds": costs[-1]}
             chance: float | None = track.chance(run)
