@@ -2,6 +2,8 @@
 
 import contextlib
 import gzip
+import hashlib
+import lzma
 import os
 import socket
 
@@ -80,3 +82,37 @@ def test_deep_nesting_is_a_fault_of_the_content(tmp_path):
     for opening in ("[", "{a="):
         with pytest.raises(ValueError, match="nested too deeply"):
             reading.parse_toml("a = " + opening * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("depth", "fits"), [(reading._DEEPEST - 2, True), (reading._DEEPEST + 1, False), (900, False)]
+)
+def test_values_are_nested_so_deeply_and_no_deeper(tmp_path, depth, fits):
+    path = tmp_path / "done"
+    path.write_text("[" * depth + "]" * depth)
+    dotted = ".".join("a" * depth) + " = 1"
+    for read in (lambda: reading.read_json(path), lambda: reading.parse_toml(dotted)):
+        with contextlib.nullcontext() if fits else pytest.raises(ValueError, match="too deeply"):
+            read()
+
+
+def test_xz_is_read_up_to_the_limit(tmp_path):
+    path = tmp_path / "evidence.csv.xz"
+    path.write_bytes(lzma.compress(bytes(10**7)))
+    with reading.open_text(path, limit=10**7) as file:
+        assert len(file.read()) == 10**7
+    with reading.open_text(path, limit=10**7 - 1) as file, pytest.raises(OSError, match="more"):
+        file.read()
+
+
+def test_a_checksum_is_that_of_the_bytes_of_a_regular_file(tmp_path):
+    path = tmp_path / "input"
+    path.write_bytes(b"abc")
+    assert reading.checksum(path) == hashlib.sha256(b"abc").hexdigest()
+    os.truncate(path, 1 << 40)
+    with pytest.raises(OSError, match="MiB"):
+        reading.checksum(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="pipe"):
+        reading.checksum(path)

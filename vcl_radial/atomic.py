@@ -9,6 +9,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from vcl_radial.reading import open_file
+
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
 except ImportError:  # a system with other locks: what a killed write left stays there
@@ -61,6 +63,6 @@ def _own_file(path: Path) -> tuple[int, Path]:
 def _remove_if_left(temporary: Path) -> None:
     if flock is None:
         return
-    with contextlib.suppress(OSError), temporary.open("rb") as file:
+    with contextlib.suppress(OSError), open_file(temporary) as file:
         flock(file, LOCK_EX | LOCK_NB)
         temporary.unlink()

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import zipfile
 import zlib
 from pathlib import Path
 
 from vcl_radial.data_files import expanded
 from vcl_radial.errors import DataError, nearest
+from vcl_radial.reading import LARGE, open_file
 
 
 def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
@@ -26,7 +28,7 @@ def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
         DataError: it is not there, is no .npz file, or its arrays are not of these shapes.
     """
     try:
-        with zipfile.ZipFile(path) as file:
+        with open_file(path) as content, zipfile.ZipFile(content) as file:
             names = {name.removesuffix(".npy") for name in file.namelist()}
             if missing := sorted({"train", "test"} - names):
                 raise DataError(
@@ -39,7 +41,7 @@ def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
             ]
     except OSError as error:
         raise DataError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, ValueError):
         raise DataError(f"{path}: is no .npz file; write it with numpy.savez") from None
     if widths[0] != widths[1]:
         raise DataError(
@@ -52,22 +54,25 @@ def _width(path: Path, file: zipfile.ZipFile, name: str, count: int | None) -> i
     """D of an array of a feature file, of `count` rows where that is known.
 
     Raises:
-        DataError: it is of another shape, or not of real numbers.
+        DataError: it is of another shape or size, or not of real numbers.
     """
     from numpy.lib import format as npy
 
     try:
+        size = file.getinfo(f"{name}.npy").file_size
         with file.open(f"{name}.npy") as array:
             read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
             shape, _, dtype = read[npy.read_magic(array)](array)
-    except (KeyError, ValueError, EOFError, zlib.error, zipfile.BadZipFile):
+    except Exception:  # the header is Python's syntax, and fails in many ways
         raise DataError(f"{path}: {name} cannot be read; write the file again") from None
     if dtype.kind not in "fiub":
         raise DataError(f"{path}: {name} has to hold real numbers, and is of type {dtype}")
-    if len(shape) != 2 or 0 in shape or count not in (None, shape[0]):
+    if len(shape) != 2 or min(shape) < 1 or count not in (None, shape[0]):
         raise DataError(
             f"{path}: {name} must be [{count or 'N'}, D], a row for each image, and is {[*shape]}"
         )
+    if not math.prod(shape) * dtype.itemsize <= size <= LARGE:
+        raise DataError(f"{path}: {name} does not hold what its header says; write the file again")
     return int(shape[1])
 
 

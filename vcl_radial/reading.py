@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import io
 import json
+import lzma
 import os
 import stat
 import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -21,6 +26,13 @@ SMALL: Final = 64 << 20
 """Bytes of settings, marks and results at most."""
 LARGE: Final = 4 << 30
 """Bytes of a data file at most, decompressed."""
+
+_DECOMPRESSED: Mapping[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".xz": lzma.LZMAFile,
+}
+_DEEPEST = 100
+"""Levels of nested values in a file."""
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -31,7 +43,7 @@ _KINDS = {
 }
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> io.BufferedReader:
     """Open a regular file for reading; never wait for a writer.
 
     Raises:
@@ -49,13 +61,15 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def open_data(path: Path, limit: int = LARGE) -> io.BufferedReader:
-    """Open a regular file for reading, decompressed if its name ends in `.gz`.
+    """Open a regular file for reading, decompressed if its name ends in `.gz` or `.xz`.
 
     Raises:
         OSError: as `open_file`; later, where more than `limit` bytes are read.
     """
     file = open_file(path)
-    content = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+    content: Any = file
+    if path.suffix in _DECOMPRESSED:
+        content = _DECOMPRESSED[path.suffix](file)
     return io.BufferedReader(_Bounded(path, content, file, limit), 1 << 16)
 
 
@@ -104,10 +118,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises:
         ValueError: it is not TOML, or is nested too deeply.
     """
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise ValueError("its values are nested too deeply") from None
+    table: dict[str, Any] = _not_too_deep(tomllib.loads, text)
+    return table
 
 
 def read_json(path: Path) -> Any:
@@ -117,10 +129,19 @@ def read_json(path: Path) -> Any:
         OSError: as `read_bytes`.
         ValueError: it is not JSON in UTF-8, or is nested too deeply.
     """
-    try:
-        return json.loads(read_text(path))
-    except RecursionError:
-        raise ValueError("its values are nested too deeply") from None
+    return _not_too_deep(json.loads, read_text(path))
+
+
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of the bytes of a regular file, in hexadecimal digits.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or is larger than `LARGE`.
+    """
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > LARGE:
+            raise _too_large(path, LARGE)
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class _Bounded(io.RawIOBase):
@@ -144,6 +165,23 @@ class _Bounded(io.RawIOBase):
         self._content.close()
         self._file.close()
         super().close()
+
+
+def _not_too_deep(parse: Callable[[str], Any], text: str) -> Any:
+    """Parse a text; whoever works on its value by recursion is safe.
+
+    Raises:
+        ValueError: the text cannot be parsed, or its value is nested more than `_DEEPEST` times.
+    """
+    with suppress(RecursionError):
+        level = [value := parse(text)]
+        for _ in range(_DEEPEST):
+            tables = [inner for inner in level if isinstance(inner, dict)]
+            lists = [inner for inner in level if isinstance(inner, list)]
+            level = [*chain(*(table.values() for table in tables), *lists)]
+            if not level:
+                return value
+    raise ValueError("its values are nested too deeply")
 
 
 def _too_large(path: Path, limit: int) -> OSError:

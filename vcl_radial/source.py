@@ -15,6 +15,8 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
+from vcl_radial.reading import read_bytes
+
 FOREIGN = {"avalanche", "numpy", "torch", "torchvision", *sys.stdlib_module_names}
 """Packages whose classes are not looked into."""
 
@@ -98,7 +100,7 @@ def parsed(path: Path) -> ast.Module:
 
 @lru_cache(maxsize=64)
 def _parsed(path: Path, _time: int, _size: int) -> ast.Module:
-    return ast.parse(path.read_bytes(), str(path))
+    return ast.parse(read_bytes(path), str(path))
 
 
 def definition(module: str, name: str) -> ast.AST:

@@ -1,6 +1,8 @@
 """Rows of features in the place of images: `stream.features`."""
 
+import os
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from vcl_radial.cli import main
 from vcl_radial.data.streams import build_stream, load_dataset
 from vcl_radial.data.streams.known import rows_of
 from vcl_radial.errors import DataError
+from vcl_radial.named_files import check_feature_file
 from vcl_radial.runs.planning import plan
 
 RUN = ["run", "split-digits-multi-head", "--method", "naive", "--set", "epochs=1", "hidden=[8]"]
@@ -123,3 +126,50 @@ def test_features_of_a_folder_of_images_take_their_place(tmp_path):
     assert rows.train_y.equal(images.train_y)
     assert rows.test_y.equal(images.test_y)
     assert rows.class_names == ("a", "b")
+
+
+def header(shape="(1442, 3)", descr="'<f4'"):
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def archive(path, train):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, rows in (("train", 1442), ("test", 355)):
+            whole = header(f"({rows}, 3)") + bytes(rows * 12)
+            file.writestr(f"{name}.npy", train if name == "train" and train else whole)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("train", "words"),
+    [
+        (header(), "does not hold what its header says"),
+        (header("(1442, 10**30)"), "train"),
+        (header(f"(1442, {10**30})") + bytes(99), "does not hold what its header says"),
+        (header("(1442, -3)"), "must be"),
+        (header("(" * 9000 + "3" + ")" * 9000), "cannot be read"),
+        (header(descr="'|O'") + b"cos\nsystem\n", "real numbers"),
+        (header(descr="[('a', '<f4')]"), "real numbers"),
+        (b"\x93NUMPY\x09\x00", "cannot be read"),
+        (b"", None),
+    ],
+)
+def test_a_header_is_no_promise(tmp_path, train, words):
+    path = archive(tmp_path / "features.npz", train)
+    if words is None:
+        check_feature_file(path, (1442, 355))
+        return
+    with pytest.raises(DataError, match=words):
+        check_feature_file(path, (1442, 355))
+
+
+def test_what_is_no_regular_file_of_features_is_one_line(tmp_path):
+    path = tmp_path / "features.npz"
+    os.mkfifo(path)
+    with pytest.raises(DataError, match="pipe"):
+        check_feature_file(path)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(DataError, match="device"):
+        check_feature_file(path)

@@ -1,10 +1,12 @@
 import errno
 import hashlib
 import io
+import json
 import os
 import shutil
 import stat
 import tempfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,13 @@ import torch
 from tiny_runs import tiny_run
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.folder import RunFolder, write_atomically
+from vcl_radial.runs.folder import (
+    RunFolder,
+    failure,
+    finished_fault,
+    stored,
+    write_atomically,
+)
 
 RESULT_FILES = ("spec.toml", "accuracy.csv", "metrics.json", "environment.json")
 
@@ -133,7 +141,7 @@ def test_a_marker_that_may_not_be_read_says_nothing_of_the_run(folder: RunFolder
     def denied(path, *_, **__):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_text", denied)
+    monkeypatch.setattr(os, "open", denied)
     with pytest.raises(UserError, match="done: permission denied; let it be read"):
         folder.fault()
 
@@ -217,3 +225,55 @@ def test_a_checkpoint_that_cannot_be_read_is_named(folder: RunFolder):
     folder.checkpoint.mkdir()
     with pytest.raises(UserError, match=r"checkpoint\.pt: cannot be read: "):
         folder.load_checkpoint()
+
+
+OUTSIDE = ["../x", "/etc/hostname", "..", ".", "", "a/b", "\x00", "x" * 5000]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_marker_names_files_of_its_own_folder_alone(folder: RunFolder, name):
+    (folder.path.parent / "x").write_text("x")
+    sums = {name: hashlib.sha256(b"x").hexdigest()}
+    (folder.path / "done").write_text(json.dumps(sums))
+    assert finished_fault(folder.path, ()) == f"{folder.path / 'done'} is damaged"
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 200_000, '["a"]', "3", '"a"', '{"a": {"b": 1}}', "1e999"]
+)
+def test_a_marker_that_holds_something_else_is_damaged(folder: RunFolder, content):
+    (folder.path / "a").write_text("x")
+    (folder.path / "done").write_text(content)
+    assert finished_fault(folder.path, ("a",)) in (
+        f"{folder.path / 'done'} is damaged",
+        f"{folder.path / 'a'} was altered after the run",
+    )
+
+
+@pytest.mark.parametrize("name", ["done", "spec.toml", "failed.txt", "checkpoint.pt"])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), os.mkdir])
+def test_what_is_no_regular_file_is_never_waited_for(folder: RunFolder, name, make):
+    finish(folder)
+    path = folder.path / name
+    path.unlink(missing_ok=True)
+    make(path)
+    if name in ("done", "spec.toml"):
+        assert folder.fault() is not None
+    elif name == "failed.txt":
+        assert failure(folder.path) is None
+    else:
+        with pytest.raises(UserError, match="cannot be read"):
+            folder.load_checkpoint()
+
+
+def test_a_checkpoint_that_grows_when_it_is_read_is_refused(tmp_path):
+    buffer = io.BytesIO()
+    torch.save({"a": torch.zeros(10**6)}, buffer)
+    small = io.BytesIO()
+    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(small, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    data = small.getvalue()
+    (tmp_path / "checkpoint.pt").write_bytes(hashlib.sha256(data).digest() + data)
+    with pytest.raises(UserError, match="holds more than plain tensors"):
+        stored(tmp_path / "checkpoint.pt", {}, "spec")

@@ -19,6 +19,7 @@ from vcl_radial.errors import DataError, UserError
 from vcl_radial.price.measure import COLUMNS, measure
 from vcl_radial.price.page import FIGURE, draw, page
 from vcl_radial.price.streams import FEATURES, name_of, stream_of
+from vcl_radial.reading import open_text
 from vcl_radial.report.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
@@ -79,8 +80,10 @@ def read(to: Path) -> pd.DataFrame:
     """
     path = to / RESULTS
     try:
-        table = pd.read_csv(path, keep_default_na=False, na_values=["nan"], dtype={"commit": str})
-        return table[[*COLUMNS, *ORIGIN]]
+        with open_text(path) as file:
+            options: Any = {"keep_default_na": False, "na_values": ["nan"]}
+            table: pd.DataFrame = pd.read_csv(file, dtype={"commit": str}, **options)
+            return table[[*COLUMNS, *ORIGIN]]
     except FileNotFoundError:
         return pd.DataFrame(columns=[*COLUMNS, *ORIGIN])
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import tomli_w
 
 from vcl_radial.errors import DataError
+from vcl_radial.reading import SMALL, open_text, read_json
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import ENVIRONMENT, SPEC, write_atomically
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FILE = "evidence.json"
+_LARGEST = 4 * SMALL
+"""Bytes of a table, decompressed."""
 
 
 def rounded(run: FinishedRun) -> FinishedRun:
@@ -86,15 +89,18 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
         DataError: a file is damaged.
     """
     try:
-        listed = json.loads((place / FILE).read_text(encoding="utf-8"))
-        folders = [(to / str(number), place / run["folder"]) for number, run in enumerate(listed)]
+        listed = read_json(place / FILE)
+        folders = [
+            (to / str(number), _below(place, run["folder"])) for number, run in enumerate(listed)
+        ]
         for (folder, _), run in zip(folders, listed, strict=True):
             folder.mkdir(parents=True)
             (folder / SPEC).write_text(tomli_w.dumps(run["spec"]), encoding="utf-8")
             (folder / ENVIRONMENT).write_text(json.dumps(run["environment"]), encoding="utf-8")
         for path in sorted(place.glob("evidence-*.csv.xz")):
             name = path.name.removeprefix("evidence-").removesuffix(".xz")
-            head, *lines = lzma.decompress(path.read_bytes()).decode().splitlines()
+            with open_text(path, _LARGEST) as file:
+                head, *lines = file.read().splitlines()
             of_runs = [[head.partition(",")[2]] for _ in listed]
             for line in lines:
                 number, _, rest = line.partition(",")
@@ -102,10 +108,21 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
             for (folder, _), content in zip(folders, of_runs, strict=True):
                 if len(content) > 1:
                     (folder / name).write_text("\n".join(content) + "\n", encoding="utf-8")
-    except (OSError, lzma.LZMAError, ValueError, LookupError, TypeError) as error:
+    except (OSError, lzma.LZMAError, EOFError, ValueError, LookupError, TypeError) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{place / FILE}: cannot be read ({words}); write it again") from None
     return folders
+
+
+def _below(place: Path, folder: str) -> Path:
+    """The path of a folder below another one.
+
+    Raises:
+        ValueError: it is elsewhere.
+    """
+    if {"..", "/"} & {*Path(folder).parts}:
+        raise ValueError("the folder of a run is elsewhere")
+    return place / folder
 
 
 def _small(text: str) -> bytes:

@@ -8,13 +8,14 @@ the checksum that they still have; whatever else lies in the folder stays, and s
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from vcl_radial.reading import checksum as checksum_of
+from vcl_radial.reading import read_bytes
 from vcl_radial.runs.folder import write_atomically
 
 FILE = "manifest.json"
@@ -48,7 +49,7 @@ def drawn_from(folder: Path, shown: str) -> set[str]:
     return {
         name
         for name, checksum in manifest.files.items()
-        if (folder / name).is_file() and _checksum(folder / name) == checksum
+        if (folder / name).is_file() and checksum_of(folder / name) == checksum
     }
 
 
@@ -68,7 +69,7 @@ def write(
         UserError: The manifest cannot be written.
     """
     earlier = _read(folder)
-    files = {name: _checksum(folder / name) for name in sorted(names) if (folder / name).exists()}
+    files = {name: checksum_of(folder / name) for name in sorted(names) if (folder / name).exists()}
     if earlier is not None:
         _remove(folder, {k: v for k, v in earlier.files.items() if k not in files})
     manifest = Manifest(
@@ -99,7 +100,7 @@ def remove_stale(to: Path, benchmarks: Collection[str], runs: Path, kept: Collec
 
 def _read(folder: Path) -> Manifest | None:
     try:
-        return Manifest.model_validate_json((folder / FILE).read_bytes())
+        return Manifest.model_validate_json(read_bytes(folder / FILE))
     except (OSError, ValidationError):
         return None
 
@@ -110,12 +111,8 @@ def _remove(folder: Path, files: dict[str, str]) -> None:
         path = folder / name
         if Path(name).name == name and not path.is_symlink() and path.is_file():
             with contextlib.suppress(OSError):
-                if _checksum(path) == checksum:
+                if checksum_of(path) == checksum:
                     path.unlink()
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _from(folder: Path, path: Path) -> str:

@@ -9,7 +9,6 @@ claim (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.seeds import holm, sign_test
+from vcl_radial.reading import read_json, read_text
 from vcl_radial.report.rows import Difference, Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 
@@ -87,7 +87,7 @@ def render(template: Path) -> str:
     def record(name: str) -> Any:
         path = template.parent / name
         try:
-            return json.loads(path.read_bytes())
+            return read_json(path)
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
 
@@ -135,7 +135,7 @@ def differences(paths: Sequence[Path]) -> list[str]:
 
 def _text(page: Path) -> str | None:
     try:
-        return page.read_text(encoding="utf-8")
+        return read_text(page)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeError) as error:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vcl_radial.reading import read_bytes
 from vcl_radial.runs.folder import write_atomically
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def read(folder: Path, names: Iterable[str], kind: type[T], remedy: str) -> dict
     for name in names:
         path = folder / f"{name}.json"
         try:
-            records[name] = adapter.validate_json(path.read_bytes())
+            records[name] = adapter.validate_json(read_bytes(path))
         except FileNotFoundError:
             continue
         except (OSError, ValueError):

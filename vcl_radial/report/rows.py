@@ -13,6 +13,7 @@ import pandas as pd
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+from vcl_radial.reading import open_text
 from vcl_radial.runs.sections import with_spread
 
 
@@ -36,7 +37,8 @@ class Rows:
             DataError: it is missing or damaged.
         """
         try:
-            table = pd.read_csv(path)
+            with open_text(path) as file:
+                table = pd.read_csv(file)
         except (OSError, EOFError, ValueError) as error:
             raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
         return cls(table, path.name)

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import os
-import tomllib
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import tomli_w
 
-from vcl_radial import atomic
+from vcl_radial import atomic, reading
 from vcl_radial.errors import UserError, visible
 from vcl_radial.runs.environment import Engine, loaded
 from vcl_radial.runs.spec import RunSpec
@@ -79,7 +79,11 @@ def check_page(page: Path, comes_with: Iterable[str], mark: str | None = None) -
     """
     if not page.is_file() or any(any(page.parent.glob(pattern)) for pattern in comes_with):
         return
-    if mark is None or mark not in page.read_text(encoding="utf-8", errors="replace"):
+    try:
+        ours = mark is not None and mark.encode() in reading.read_bytes(page)
+    except OSError:
+        ours = False
+    if not ours:
         raise UserError(
             f"{page}: is there, and no page of this command; choose another folder with --to"
         )
@@ -185,7 +189,7 @@ class RunFolder(Generic[R]):
         """
         if diverged:
             write_atomically(self.path / DIVERGED, "")
-        write_atomically(self.path / FAILED, f"{fault}\n")
+        write_atomically(self.path / FAILED, f"{visible(fault or '')}\n")
 
     def save(self, name: str, state: Mapping[str, Any]) -> None:
         """Store plain tensors and numbers, stamped with the spec that they belong to."""
@@ -253,7 +257,7 @@ def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] |
     import torch
 
     try:
-        content = path.read_bytes()
+        content = reading.read_bytes(path, reading.LARGE)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -263,7 +267,10 @@ def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] |
     if hashlib.sha256(data).digest() != checksum:
         raise DamagedCheckpoint(f"{path}: damaged (its checksum is wrong); {mend}")
     try:
-        state: Any = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:  # which are not compressed
+            size = sum(part.file_size for part in parts.infolist())
+        whole = io.BytesIO(data if size <= len(data) else b"")
+        state: Any = torch.load(whole, weights_only=True, map_location="cpu")
     except Exception:  # weights_only refuses in many ways
         raise UserError(f"{path}: holds more than plain tensors; {mend}") from None
     if not isinstance(state, dict) or any(state.get(key) != stamp[key] for key in stamp):
@@ -278,7 +285,7 @@ def mark_finished(path: Path, names: Iterable[str]) -> None:
         UserError: one of them is gone, or the marker cannot be written.
     """
     try:
-        sums = {name: _sha256(path / name) for name in names}
+        sums = {name: reading.checksum(path / name) for name in names}
     except FileNotFoundError:
         raise UserError(
             f"{path}: was deleted while its run was at work; give the same command again"
@@ -289,6 +296,8 @@ def mark_finished(path: Path, names: Iterable[str]) -> None:
 def finished_fault(path: Path, files: Sequence[str]) -> str | None:
     """Why a folder holds no finished run ("not finished", or what is damaged), or None.
 
+    Its marker names files of the folder itself alone.
+
     Args:
         path: of the folder.
         files: that a finished run has at least.
@@ -297,9 +306,12 @@ def finished_fault(path: Path, files: Sequence[str]) -> str | None:
         UserError: a file may not be read, which says nothing of the run.
     """
     try:
-        sums = json.loads((path / "done").read_text())
-        for name in {*files, *sums}:
-            if _sha256(path / name) != sums[name]:
+        sums = reading.read_json(path / "done")
+        names = {*files, *sums}
+        if any(name != Path(name).name for name in names):
+            return f"{path / 'done'} is damaged"
+        for name in names:
+            if reading.checksum(path / name) != sums[name]:
                 return f"{path / name} was altered after the run"
     except FileNotFoundError as error:
         if error.filename and Path(error.filename).name != "done":
@@ -326,7 +338,7 @@ def unfinished(path: Path, fault: str) -> str:
 def failure(path: Path) -> str | None:
     """What the last attempt of a run ended with, in one line; None where it was stopped."""
     try:
-        text = (path / FAILED).read_text(errors="replace")
+        text = reading.read_bytes(path / FAILED).decode(errors="replace")
     except OSError:
         return None
     return visible(" ".join(text.split())) or None
@@ -338,9 +350,9 @@ def divergence(path: Path) -> str | None:
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    """The resolved spec of a run folder as a table."""
-    return tomllib.loads((path / SPEC).read_text())
+    """The resolved spec of a run folder as a table.
 
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    Raises:
+        OSError, ValueError: see `reading.read_toml`.
+    """
+    return reading.read_toml(path / SPEC)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.reading import read_bytes
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Step
 
@@ -133,7 +134,7 @@ def _identity(folder: Path) -> str:
     with _disk(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            known = path.read_text(encoding="ascii", errors="replace").strip()
+            known = read_bytes(path).decode("ascii", errors="replace").strip()
         except FileNotFoundError:
             known = ""
         if not (known.isalnum() and known.isascii()):

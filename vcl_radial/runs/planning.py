@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vcl_radial.errors import UserError
+from vcl_radial.reading import parse_toml
 from vcl_radial.runs.catalogue import (
     Entry,
     check_keys,
@@ -197,7 +197,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise UserError(f"--set {text!r}: write key=value, for example --set epochs=40")
     try:
-        table = tomllib.loads(f"value = {value}")
+        table = parse_toml(f"value = {value}")
     except ValueError:
         if value.strip() in ("True", "False"):
             raise UserError(f"--set {text!r}: write true or false, as in TOML") from None

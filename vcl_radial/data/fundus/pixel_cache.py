@@ -32,6 +32,7 @@ from vcl_radial.data.fundus import files, local_normalisation, prepare
 from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photograph, Photographs, Reader
 from vcl_radial.errors import UserError
+from vcl_radial.reading import open_file, read_json
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _build(
 
 def _opened(path: Path) -> PixelCache | None:
     try:
-        index = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        index = read_json(path.with_suffix(".json"))
         if _sha256(path) != index["sha256"]:
             return None
         return PixelCache(np.load(path, mmap_mode="r"), dict(index["unreadable"]))
@@ -165,5 +166,5 @@ def _digest(content: Any) -> str:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

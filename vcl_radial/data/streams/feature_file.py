@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import lzma
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.errors import DataError
 from vcl_radial.named_files import check_feature_file
+from vcl_radial.reading import open_file
 
 
 def with_features(data: ImageData, path: Path) -> ImageData:
@@ -32,9 +34,13 @@ def with_features(data: ImageData, path: Path) -> ImageData:
     for name in ("train", "test"):
         try:
             # What float32 cannot hold is not finite in it.
-            with np.load(path, allow_pickle=False) as file, np.errstate(over="ignore"):
-                rows = np.asarray(file[name], dtype=np.float32)
-        except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile):
+            with (
+                open_file(path) as content,
+                np.load(content, allow_pickle=False) as file,
+                np.errstate(over="ignore"),
+            ):
+                rows = np.asarray(file[f"{name}.npy"], dtype=np.float32)
+        except (OSError, ValueError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile):
             raise DataError(f"{path}: {name} is damaged; write the file again") from None
         if not np.isfinite(rows).all():
             raise DataError(f"{path}: {name} has numbers that are not finite; write it again")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.reading import read_json
 from vcl_radial.runs import catalogue, environment, planning
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.place import Place
@@ -69,7 +70,7 @@ class Pruning(Track[R]):
         import pandas as pd
 
         try:
-            numbers = json.loads((path / NUMBERS).read_text())
+            numbers = read_json(path / NUMBERS)
         except (OSError, ValueError) as error:
             raise DataError(f"{NUMBERS} cannot be read: {error}") from None
         single = {name: [value] for name, value in numbers.items() if not isinstance(value, dict)}
@@ -103,9 +104,7 @@ class Result(Generic[R]):
     @classmethod
     def of(cls, folder: RunFolder[R]) -> Result[R]:
         """The result in a folder of a finished run."""
-        numbers, environment = (
-            json.loads((folder.path / name).read_text()) for name in (NUMBERS, ENVIRONMENT)
-        )
+        numbers, environment = (read_json(folder.path / name) for name in (NUMBERS, ENVIRONMENT))
         return cls(folder.run, numbers, environment)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import of_difference
+from vcl_radial.reading import read_text
 from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import (
@@ -59,7 +61,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
         DataError: it is damaged.
     """
     try:
-        table = pd.read_csv(path / "rewards.csv")
+        table = pd.read_csv(io.StringIO(read_text(path / "rewards.csv")))
     except (OSError, ValueError) as error:
         raise DataError(f"rewards.csv cannot be read: {error}") from None
     if list(table.columns) != _COLUMNS or table.empty or table.isna().any(axis=None):

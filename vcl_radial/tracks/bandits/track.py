@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vcl_radial.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
@@ -79,8 +80,7 @@ class Bandits(Track[Run]):
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """Of all rounds; None where nothing could be earned."""
-        with (folder.path / "rewards.csv").open(encoding="utf-8", newline="") as file:
-            *_, last = csv.DictReader(file)
+        *_, last = csv.DictReader(read_text(folder.path / "rewards.csv").splitlines())
         reward, optimum = float(last["reward"]), float(last["optimum"])
         if objective == "regret":
             return optimum - reward

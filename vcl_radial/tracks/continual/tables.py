@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcl_radial.errors import DataError
 from vcl_radial.ranges import CountOrZero
+from vcl_radial.reading import read_text
 from vcl_radial.report.gather import checked
 from vcl_radial.runs.finished import FinishedRun, Seconds, Written
 
@@ -105,7 +106,7 @@ def _scores(path: Path, tasks: int) -> pd.DataFrame:
 
     from vcl_radial.metrics import summary
 
-    tidy = pd.read_csv(io.StringIO(path.read_text()))
+    tidy = pd.read_csv(io.StringIO(read_text(path)))
     if list(tidy.columns) != COLUMNS:
         raise DataError(f"it has the columns {', '.join(map(str, tidy.columns))}")
     # Asked first: what follows lays out as many tasks as the table names.
@@ -136,7 +137,7 @@ def _layers(path: Path, tasks: int) -> pd.DataFrame:
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
-    table = pd.read_csv(io.StringIO(path.read_text()), dtype={"layer": str})
+    table = pd.read_csv(io.StringIO(read_text(path)), dtype={"layer": str})
     if list(table.columns) != LAYER_COLUMNS:
         raise DataError(f"it has the columns {', '.join(map(str, table.columns))}")
     if not table["task_trained"].isin(range(1, tasks + 1)).all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import statistics
 import sys
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vcl_radial.data_files import image_files, required_root
 from vcl_radial.named_files import file_path
 from vcl_radial.quiet import quiet
+from vcl_radial.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
@@ -109,7 +111,7 @@ class Continual(Track[Run]):
     def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The average accuracy over the tasks trained so far, after each task."""
         if folder.fault() is None:
-            _, *rows = csv.reader((folder.path / "accuracy.csv").read_text().splitlines())
+            _, *rows = csv.reader(read_text(folder.path / "accuracy.csv").splitlines())
             return _averages([(int(i), int(j), metric, float(v)) for i, j, metric, v in rows])
         state = folder.load_checkpoint()
         return _averages(state["rows"]) if state is not None else {}
@@ -120,11 +122,11 @@ class Continual(Track[Run]):
 
         from vcl_radial.metrics import summary
 
-        return summary(pd.read_csv(folder.path / "accuracy.csv"))[objective]
+        return summary(pd.read_csv(io.StringIO(read_text(folder.path / "accuracy.csv"))))[objective]
 
     def chance(self, folder: RunFolder[Run]) -> float | None:
         """The mean accuracy on all tasks before any training."""
-        rows = csv.DictReader((folder.path / "accuracy.csv").read_text().splitlines())
+        rows = csv.DictReader(read_text(folder.path / "accuracy.csv").splitlines())
         untrained = [
             float(row["value"])
             for row in rows

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vcl_radial.data.tables import RegressionData, Split, load_table, random_splits
 from vcl_radial.errors import DataError
+from vcl_radial.reading import open_text
 from vcl_radial.tracks.regression.files import DIABETES, PUBLISHED_SPLITS, set_folder
 from vcl_radial.tracks.regression.settings import DataSettings
 
@@ -65,9 +66,9 @@ def _load_folder(name: str, folder: Path) -> RegressionData:
 
 def _numbers(path: Path) -> NDArray[np.float64]:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), open_text(path) as file:
             warnings.simplefilter("ignore")  # of an empty file: it is refused below
-            numbers = np.loadtxt(path)
+            numbers = np.loadtxt(file)
     except OSError as error:
         reason = error.strerror or "there is no such file"
         raise DataError(f"{path}: {reason[0].lower()}{reason[1:]}; copy the set again") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError
+from vcl_radial.reading import read_text
 from vcl_radial.report.labels import flat
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Table, Text
@@ -44,7 +46,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
         DataError: it is damaged; it begins with the file's name.
     """
     try:
-        scores = pd.read_csv(path / "scores.csv")
+        scores = pd.read_csv(io.StringIO(read_text(path / "scores.csv")))
         return {"scores": scores.astype({"slice": int, "metric": str, "value": float})[_SCORES]}
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"scores.csv: cannot be read: {error}; run it again") from None

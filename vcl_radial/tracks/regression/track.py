@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.errors import UserError
 from vcl_radial.named_files import file_path
+from vcl_radial.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
@@ -144,8 +145,8 @@ class Regression(Track[Run]):
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """Of all rows that are scored on; of a sequence after the last slice."""
-        with (folder.path / "scores.csv").open(encoding="utf-8", newline="") as file:
-            return [float(r["value"]) for r in csv.DictReader(file) if r["metric"] == objective][-1]
+        rows = csv.DictReader(read_text(folder.path / "scores.csv").splitlines())
+        return [float(row["value"]) for row in rows if row["metric"] == objective][-1]
 
     def epochs(self, run: Run) -> int:
         """The steps of Adam."""

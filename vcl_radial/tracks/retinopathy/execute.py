@@ -16,6 +16,7 @@ from vcl_radial.data.fundus import FundusData, Split
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.registry import find_method
+from vcl_radial.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.runs.track import Step
@@ -280,7 +281,7 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
         UserError: its checkpoint is damaged.
     """
     if folder.finished():
-        rows = csv.DictReader((folder.path / "history.csv").read_text().splitlines())
+        rows = csv.DictReader(read_text(folder.path / "history.csv").splitlines())
         return [{name: float(row[name]) for name in HISTORY} for row in rows]
     state = folder.load("checkpoint.pt") or {"history": [], "training": None}
     return [*state["history"], *(state["training"] or {"history": []})["history"]]

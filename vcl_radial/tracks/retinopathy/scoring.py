@@ -42,6 +42,7 @@ from vcl_radial.metrics.retention import (
     retention_areas,
 )
 from vcl_radial.predict import sampling
+from vcl_radial.reading import LARGE, read_text
 from vcl_radial.tracks.retinopathy.prediction import probability
 from vcl_radial.tracks.retinopathy.settings import VALIDATION
 
@@ -197,7 +198,7 @@ def validation_scores(path: Path) -> dict[str, float]:
         path: the run's folder, finished.
     """
     of_parts: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
-    for row in csv.DictReader((path / "predictions.csv").read_text(encoding="utf-8").splitlines()):
+    for row in csv.DictReader(read_text(path / "predictions.csv", LARGE).splitlines()):
         if is_validation(row["part"]):
             line = int(row["label"]), float(row["probability"]), float(row["log_odds"])
             of_parts.setdefault((row["after"], row["part"]), []).append(line)

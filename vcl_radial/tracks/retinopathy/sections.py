@@ -12,6 +12,7 @@ import pandas as pd
 
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.errors import DataError
+from vcl_radial.reading import LARGE, read_text
 from vcl_radial.report import figures
 from vcl_radial.report.figures.differences import difference_table
 from vcl_radial.report.labels import file_name
@@ -94,7 +95,7 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
         DataError: it cannot be read.
     """
     try:
-        text = (path / f"{name}.csv").read_text(encoding="utf-8")
+        text = read_text(path / f"{name}.csv", LARGE)
         table = pd.read_csv(io.StringIO(text), dtype=TEXTS, keep_default_na=False, na_values="")
     except (OSError, ValueError) as error:
         raise DataError(f"{name}.csv: cannot be read: {error}; run it again") from None
