@@ -1,5 +1,7 @@
 """The layout of a user's data folder, before anything is read."""
 
+import gzip
+import hashlib
 import os
 import subprocess
 import sys
@@ -7,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.data_files import DATA_VARIABLE, IDX_NAMES, check_data, folder_name, image_files
+from vcl_radial.data_files import (
+    DATA_VARIABLE,
+    IDX_NAMES,
+    check_data,
+    files_checksum,
+    folder_name,
+    image_files,
+)
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.runs import planning
 from vcl_radial.tracks.retinopathy.checksums import on_data as on_photographs
@@ -25,6 +34,34 @@ def lay_out(root: Path, *names: str) -> Path:
 
 def ten_of_each(root: Path, *classes: str) -> Path:
     return lay_out(root, *(f"{name}/{k}.png" for name in classes for k in range(10)))
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole, lambda whole: whole[:-4]])
+def test_a_checksum_is_of_names_and_contents_decompressed_where_they_can_be(tmp_path, damage):
+    content = bytes(range(256)) * 10_000
+    plain, packed = tmp_path / "a.txt", tmp_path / "b.csv.gz"
+    plain.write_bytes(content)
+    packed.write_bytes(whole := gzip.compress(content))
+    packed.write_bytes(damage(whole))
+    of_packed = content if damage(whole) == whole else damage(whole)
+    expected = hashlib.sha256(b"a.txt\0" + content + b"b.csv.gz\0" + of_packed)
+    assert files_checksum([plain, packed]) == expected.hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (os.mkfifo, "not a regular file"),
+        (os.mkdir, "not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
+        (lambda path: None, "there is no such file"),
+    ],
+)
+def test_a_checksum_is_of_regular_files(tmp_path, make, words):
+    path = tmp_path / "t.csv"
+    make(path)
+    with pytest.raises(DataError, match=f"^{path}: .*{words}"):
+        files_checksum([path])
 
 
 def test_data_are_checked_without_pytorch():

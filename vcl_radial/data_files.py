@@ -12,13 +12,13 @@ import os
 import random
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.reading import open_data, open_file
 
 DATA_VARIABLE = "VCL_RADIAL_DATA"
 IDX_NAMES = (
@@ -119,12 +119,21 @@ def files_checksum(paths: Sequence[Path]) -> str:
 def _checksum(paths: tuple[Path, ...], stats: tuple[tuple[int, ...], ...]) -> str:
     content = hashlib.sha256()
     for path in paths:
-        data = path.read_bytes()
-        if path.suffix == ".gz":  # whose header has the time of the compression
-            with suppress(OSError, EOFError, zlib.error):  # damaged: whoever reads it says so
-                data = gzip.decompress(data)
-        content.update(path.name.encode() + b"\0" + data)
+        content.update(path.name.encode() + b"\0")
+        begun = content.copy()
+        try:  # decompressed: the header of a .gz file has the time of the compression
+            _update(content, open_data(path))
+        except (gzip.BadGzipFile, EOFError, zlib.error):  # damaged: whoever reads it says so
+            content = begun
+            _update(content, open_file(path))
     return content.hexdigest()[:16]
+
+
+def _update(content: hashlib._Hash, file: BinaryIO) -> None:
+    """Add the bytes of a file to a checksum, a piece at a time."""
+    with file:
+        while piece := file.read(1 << 20):
+            content.update(piece)
 
 
 def user_root(data_dir: Path | None) -> Path | None:
