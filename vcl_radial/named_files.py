@@ -5,16 +5,20 @@ Nothing heavy is imported, so that a command sees at once that a file is not wha
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 import zipfile
 import zlib
+from collections import Counter
 from pathlib import Path
+from typing import Final
 
 from vcl_radial.data_files import expanded
-from vcl_radial.errors import DataError, nearest
+from vcl_radial.errors import DataError, nearest, visible
 from vcl_radial.reading import LARGE, open_file
+from vcl_radial.rows import read_rows
+
+_SHOWN: Final = 20
+"""Columns that a message lists."""
 
 
 def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
@@ -92,30 +96,6 @@ def file_path(name: str, beside: Path | None = None) -> Path:
     return path
 
 
-def table_header(path: Path) -> tuple[list[str], str]:
-    """The names of a CSV file's columns, and what separates them: a comma, semicolon or tab.
-
-    Raises:
-        DataError: the file is missing, damaged, or no text in UTF-8.
-    """
-    if path.is_dir():
-        raise DataError(f"{path}: is a folder; set data.table to a CSV file")
-    open_text = gzip.open if path.suffix == ".gz" else open
-    try:
-        with open_text(path, "rt", encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; set data.table to a CSV file") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise DataError(
-            f"{path}: is no CSV file in UTF-8 ({reason}); save it as one, or set data.table to "
-            "another"
-        ) from None
-    separator = max(",;\t", key=line.count)
-    return [name.strip() for name in next(csv.reader([line], delimiter=separator), [])], separator
-
-
 def check_table(path: Path, target: str) -> None:
     """See that a CSV file has a column of targets and others to predict it from.
 
@@ -124,22 +104,20 @@ def check_table(path: Path, target: str) -> None:
     Raises:
         DataError: it has not; names the file, and the nearest column.
     """
-    columns, _ = table_header(path)
-    if not any(columns):
-        raise DataError(
-            f"{path}: is empty; set data.table to a CSV file whose first row names columns"
-        )
+    _, columns = next(read_rows(path))
     if "" in columns:
         raise DataError(
             f"{path}: column {columns.index('') + 1} has no name; name it if it is an input, else "
             "delete it"
         )
-    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+    if twice := [name for name, count in Counter(columns).items() if count > 1]:
         raise DataError(f"{path}: has two columns {twice[0]!r}; rename or delete one")
     if target not in columns:
+        more = ", ..." if len(columns) > _SHOWN else ""
         raise DataError(
             f"{path}: has no column {target!r}, the target; did you mean "
-            f"{nearest(target, columns)!r}? columns: {', '.join(columns)}"
+            f"{nearest(target, columns)!r}? columns: {', '.join(map(visible, columns[:_SHOWN]))}"
+            f"{more}"
         )
     if len(columns) == 1:
         raise DataError(f"{path}: has one column only, {target!r}; add columns to predict it from")

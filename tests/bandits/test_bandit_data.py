@@ -31,6 +31,7 @@ def test_the_shuttles_training_rows_are_standardised(data_dir):
 def test_adults_with_a_missing_value_are_left_out(data_dir):
     table = load_table("adult", data_dir)
     assert len(table.contexts) == 189
+    assert table.rows == 210
     assert table.actions == 14
     assert bool(torch.isfinite(table.contexts).all())  # constant columns too
 
@@ -94,7 +95,7 @@ def test_flipped_bytes_are_a_fault_in_one_line(name, data_dir):
         ("mushroom", "edibility", "edible", "no column 'edibility'"),
         ("mushroom", "\np,", "\nq,", "edibility = 'q'"),
         ("statlog", ",train\n", ",trial\n", "no row with split = 'train'"),
-        ("statlog", "\n7,", "\nseven,", "not a number"),
+        ("statlog", "\n7,", "\nseven,", "column 'time' is 'seven', not a plain number"),
         ("adult", "Job-A", "Job-B", "13 occupations, not 14"),
         ("adult", "fnlwgt", "weight", "no column 'fnlwgt'"),
     ],

@@ -170,6 +170,8 @@ def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):
     out = tmp_path / "runs"
     words = command(out, data_dir, "--method", "badam", "naive", "uniform", "--seeds", "2")
     assert main(words) == 0
+    path = data_dir / "bandits" / "mushroom.csv.gz"
+    assert capsys.readouterr().err.count(f"vcl-radial: {path}: 300 rows\n") == 1
     page = (out / "report" / "bandit-mushroom" / "summary.md").read_text()
     assert "| BAdam | 0.74 ± 0.09 |" in page
     assert "cut by data.rounds" in page

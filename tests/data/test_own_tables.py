@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from vcl_radial.data import tables
 from vcl_radial.data.tables import FEWEST_ROWS, load_table, random_splits
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.named_files import check_table, file_path
@@ -80,6 +81,79 @@ def test_numbers_are_read_to_their_last_bit(tmp_path):
     assert np.array_equal(data.y.numpy(), values[:, 1])
 
 
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+@pytest.mark.parametrize("form", ["2,5", "1.234,5", "1 234", "20%", "$20", "(20)", "−5", "1_000"])
+def test_a_column_of_numbers_that_others_write_otherwise_is_refused_at_its_first_cell(
+    tmp_path, form, share
+):
+    rows = [["size", "price"], *([form, f"{k}"] for k in range(ROWS))]
+    plain = round(share * ROWS)
+    for row in rows[1 : 1 + plain]:
+        row[0] = "2.5"
+    path = written(tmp_path / "flats.csv", rows, ";")
+    with pytest.raises(DataError) as error:
+        load_table(path, "price")
+    where = f"{path}: row {plain + 2}, column 'size' is '{form}', not a plain number; write one"
+    assert str(error.value).startswith(where)
+    with pytest.raises(DataError, match=f"row {plain + 2}, column 'size'"):
+        load_table(path, "size")
+
+
+@pytest.mark.parametrize(
+    ("cells_of_column", "inputs"),
+    [
+        (["TRUE", "False"], [[1], [0]]),
+        (["12_3", "1e"], [[1, 0], [0, 1]]),
+        (["Infinity", "Ann"], [[0, 1], [1, 0]]),
+        (["2024-05-12", "2024-05-13"], [[1, 0], [0, 1]]),
+        (["1.2.3", "1.2.4"], [[1, 0], [0, 1]]),
+        (["10-20", "20-30"], [[1, 0], [0, 1]]),
+        (["+5.", ".5"], [[5], [0.5]]),
+        (["1e5 ", " 2"], [[1e5], [2]]),
+    ],
+)
+def test_names_stay_texts_and_true_and_false_are_1_and_0(tmp_path, cells_of_column, inputs):
+    rows = [["kind", "price"], *([cells_of_column[k % 2], f"{k}"] for k in range(ROWS))]
+    data = load_table(written(tmp_path / "flats.csv", rows), "price")
+    assert data.x[:2].tolist() == inputs
+
+
+def test_a_column_of_infinities_is_no_column_of_names(tmp_path):
+    rows = [["kind", "price"], *([["inf", "1"][k % 2], f"{k}"] for k in range(ROWS))]
+    with pytest.raises(DataError, match="row 2, column 'kind' is 'inf', not a plain number"):
+        load_table(written(tmp_path / "flats.csv", rows), "price")
+
+
+def test_how_many_rows_and_inputs_were_read_is_known(table):
+    expected = "30 rows, 2 inputs (1 of numbers, 1 of texts as 3 columns)"
+    assert load_table(table, "price").summary == expected
+
+
+def test_texts_that_would_make_too_many_inputs_are_refused(table, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_NUMBERS", ROWS * 4)
+    assert load_table(table, "price").x.shape == (ROWS, 4)
+    monkeypatch.setattr(tables, "MOST_NUMBERS", ROWS * 4 - 1)
+    with pytest.raises(DataError, match="column 'colour' has 3 texts, each of which is an input"):
+        load_table(table, "price")
+
+
+def test_stray_quotes_do_not_swallow_the_rows_between_them(tmp_path):
+    rows = cells()
+    rows[9][1], rows[20][1] = '"red', '"green'
+    with pytest.raises(DataError, match="row 10 cannot be split into cells"):
+        load_table(written(tmp_path / "flats.csv", rows), "price")
+
+
+def test_columns_may_be_named_in_quotes_with_separators_and_line_ends(table, tmp_path):
+    rows = cells()
+    rows[0] = ['"age\nin years, months; days"', "colour", '"price, €"']
+    other = written(tmp_path / "other.csv", rows)
+    assert load_table(other, "price, €").checksum == load_table(table, "price").checksum
+    with pytest.raises(DataError) as error:
+        load_table(other, "price")
+    assert "\n" not in str(error.value)
+
+
 def changed(row: int, column: int, text: str):
     def change(rows):
         rows[row][column] = text
@@ -128,12 +202,16 @@ def a_row_cut_off(rows):
     ("change", "words"),
     [
         (changed(5, 0, ""), "row 6, column 'age' is missing; fill it in, or delete the row"),
-        (changed(9, 1, "NA"), "row 10, column 'colour' is missing"),
-        (changed(3, 2, "NaN"), "row 4, column 'price' is missing"),
-        (changed(5, 0, "inf"), "row 6, column 'age' is 'inf', not finite"),
+        (changed(9, 1, "NA"), "row 10, column 'colour' is 'NA', a missing value; fill it in"),
+        (changed(3, 2, "NaN"), "row 4, column 'price' is 'NaN', a missing value"),
+        (changed(9, 1, "20%"), "row 10, column 'colour' is '20%', not a plain number"),
+        (changed(5, 0, "inf"), "row 6, column 'age' is 'inf', not a plain number; write one such"),
+        (changed(5, 0, "TRUE"), "row 6, column 'age' is 'TRUE', not a plain number"),
         (changed(3, 2, "-1e999"), "row 4, column 'price' is '-1e999', not finite"),
-        (changed(3, 2, "cheap"), "row 4, column 'price' is 'cheap', not a number"),
-        (changed(30, 0, "12 years"), "row 31, column 'age' is '12 years', not a number"),
+        (changed(7, 0, "1e999"), "row 8, column 'age' is '1e999', not finite"),
+        (changed(3, 2, "cheap"), "row 4, column 'price' is 'cheap', not a plain number"),
+        (changed(3, 2, "1_0"), "row 4, column 'price' is '1_0', not a plain number"),
+        (changed(30, 0, "12 years"), "row 31, column 'age' is '12 years', not a plain number"),
         (shortened, f"has {FEWEST_ROWS - 1} rows besides the header; give it {FEWEST_ROWS}"),
         (renamed("age", "colour", "prize"), "no column 'price', the target; did you mean 'prize'?"),
         (renamed("age", "price", "price"), "has two columns 'price'"),
@@ -143,8 +221,8 @@ def a_row_cut_off(rows):
         (names_of_rows, "column 'colour' has another text in every row"),
         (a_cell_too_many, "row 8 has 4 fields, and the header 3: delete what is too much, or"),
         (a_cell_too_many_at_once, "row 2 has 4 fields, and the header 3"),
-        (a_row_cut_off, "row 31, column 'price' is missing"),
-        (list.clear, "is empty; set data.table to a CSV file whose first row names columns"),
+        (a_row_cut_off, "row 31 has 2 fields, and the header 3: fill in"),
+        (list.clear, "is empty, or its first row is; name the columns there"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_one_line_that_names_the_cell(tmp_path, change, words):
@@ -161,9 +239,9 @@ def test_what_is_wrong_with_a_table_is_one_line_that_names_the_cell(tmp_path, ch
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "there is no such file; set data.table to a CSV file"),
-        (b"\x89PNG\r\n\x1a\n\xff\xfe", "is no CSV file in UTF-8"),
-        (b"age,price\n" + b"1,2\n" * 30 + b'"3,4\n', "damaged, or no table of text"),
+        (None, "there is no such file; copy it there, or name another"),
+        (b"\x89PNG\r\n\x1a\n\xff\xfe", "damaged, or no table of text in UTF-8"),
+        (b"age,price\n" + b"1,2\n" * 30 + b'"3,4\n', "row 32 cannot be split into cells"),
         (
             b"age,price\n" + b"1,2\n" * 9000 + b"\xff,4\n" * 9000,
             "damaged, or no table of text in UTF-8",
@@ -176,7 +254,7 @@ def test_what_is_no_csv_file_is_refused(tmp_path, content, words):
         path.write_bytes(content)
     with pytest.raises(DataError, match=words):
         load_table(path, "price")
-    with pytest.raises(DataError, match=r"is a folder; set data\.table to a CSV file"):
+    with pytest.raises(DataError, match="is a folder, not a regular file"):
         load_table(tmp_path, "price")
 
 

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -65,6 +67,14 @@ def test_a_damaged_folder_is_refused_in_words_that_name_the_file(folder, file, c
     with pytest.raises(DataError, match=words) as error:
         load_data("mine", folder.parents[1])
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("file", ["data.txt", "index_train_1.txt"])
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(folder, file):
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    with pytest.raises(DataError, match=f"{file}: is a pipe .FIFO., not a regular file"):
+        load_data("mine", folder.parents[1])
 
 
 def test_a_set_that_is_nowhere_is_refused(tmp_path):

@@ -10,6 +10,7 @@ from vcl_radial.cli import main
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.tracks.regression import execute, files, lanes
+from vcl_radial.tracks.regression.settings import DataSettings
 from vcl_radial.tracks.regression.track import Regression
 
 TINY = ["--jobs", "1", "--device", "cpu", "--set", "steps=3", "eval_samples=2"]
@@ -92,9 +93,11 @@ def test_a_table_of_the_users_own_is_read_from_beside_its_benchmark(call):
         'track = "regression"\nmethods = ["bayes-linear"]\n'
         '[data]\ntable = "houses.csv"\ntarget = "price"\nsplits = 3\n'
     )
-    code, out, _ = call("mine/houses.toml", "--seeds", "3", *TINY)
+    code, out, err = call("mine/houses.toml", "--seeds", "3", *TINY)
     assert code == 0
     assert "houses  bayes-linear seed 2" in out
+    summary = "40 rows, 3 inputs (2 of numbers, 1 of texts as 2 columns)"
+    assert err.count(f"vcl-radial: mine/houses.csv: {summary}\n") == 1
     scores = rows(next(Path("runs/houses/bayes-linear").glob("seed-0-*/scores.csv")))
     assert float(scores[1]["value"]) < 1  # RMSE of a linear function
     code, _, err = call("mine/houses.toml", "--seeds", "4", *TINY)
@@ -103,6 +106,20 @@ def test_a_table_of_the_users_own_is_read_from_beside_its_benchmark(call):
     # Other rows are another table.
     Path("mine/houses.csv").write_text(f"size;rooms;kind;price\n{text}\n1;1;a;9\n")
     assert "houses: 3 runs to do" in call("mine/houses.toml", "--seeds", "3", *TINY)[1]
+
+
+def test_the_rows_of_a_table_are_said_once_for_all_runs_on_it(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{k},{k % 7}\n" for k in range(40)))
+    data = {"table": str(path), "target": "y", "splits": 2}
+    (run,) = plan("diabetes", ["bayes-linear"], [0])
+    runs = [
+        run.model_copy(update={"data": DataSettings(**data, slices=slices), "seed": seed})
+        for slices in (None, 2)
+        for seed in (0, 1)
+    ]
+    Regression().check_data(runs, None)
+    assert capsys.readouterr().err == f"vcl-radial: {path}: 40 rows, 1 input (1 of numbers)\n"
 
 
 def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch):

@@ -1,13 +1,13 @@
-"""Tables in CSV files: one reader for published ones and for a user's own.
+"""Tables in CSV files as numbers: published ones and a user's own.
 
-Cells are read as text and turned into numbers one by one, so that every fault names its row and
-column. Rows are counted as a spreadsheet counts them: the header is row 1.
+Cells are read as text and turned into numbers one by one, so that every fault names its row, as
+`rows` counts them, and its column.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,20 +18,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vcl_radial.data.cells import NUMBER_WORDS, is_missing, may_be_number, plain_number
 from vcl_radial.data.frames import read_frame
 from vcl_radial.data.streams.choices import check_count
 from vcl_radial.data.streams.tensors import tensors_checksum
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.named_files import check_table, table_header
+from vcl_radial.named_files import check_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MISSING: Final = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL"})
-"""Cells that hold no value."""
+MOST_NUMBERS: Final = 1 << 28
+"""Numbers that a table's rows have as inputs at most, of 2 GiB of memory."""
 
 FEWEST_ROWS: Final = 20
 """Of a user's own table: 18 rows to learn from and 2 to score on."""
+
+_TRUTH = {"true": 1, "false": 0}
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class RegressionData:
         y: targets `[N]`, float64.
         splits: of the rows.
         hidden: units of the hidden layer with which the set is compared in the literature.
+        summary: of a user's own table how many rows were read, and what the inputs are.
     """
 
     name: str
@@ -82,6 +86,7 @@ class RegressionData:
     y: Tensor
     splits: tuple[Split, ...]
     hidden: int = 50
+    summary: str = ""
 
     @cached_property
     def checksum(self) -> str:
@@ -94,8 +99,8 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
     """Read a user's own CSV file: every column but the target is an input.
 
     A column of numbers is one input. A column of texts is one input for each text, in the order of
-    the texts, 1 where the row has it, else 0. Commas, semicolons or tabs separate the columns; a
-    file whose name ends in `.gz` is decompressed.
+    the texts, 1 where the row has it, else 0. `cells` says what a number is, and `rows` what the
+    format of the file is.
 
     Args:
         path: the file; `named_files.file_path` finds what a benchmark names.
@@ -110,24 +115,35 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
     """
     check_count("splits", splits)
     check_table(path, target)
-    _, separator = table_header(path)
-    frame = read_frame(path, separator)
+    frame = read_frame(path)
     if len(frame) < FEWEST_ROWS:
         raise DataError(
             f"{path}: has {len(frame)} rows besides the header; give it {FEWEST_ROWS} at least, "
             "to learn from and to score on"
         )
-    for name, column in frame.items():
-        for row in column.index[column.isin(MISSING)][:1]:
-            raise DataError(f"{_cell(path, name, row)} is missing; fill it in, or delete the row")
     y = numbers(frame[[target]], path)[:, 0]
     if y.min() == y.max():
         raise DataError(
             f"{path}: column {target!r} is {y[0]:g} in every row; choose another target"
         )
-    inputs = [_encoded(frame[[name]], path) for name in frame.columns if name != target]
+    inputs: list[NDArray[np.float64]] = []
+    width = texts = 0
+    for name, column in frame.items():
+        if name == target:
+            continue
+        columns, is_text = _encoded(column, path, MOST_NUMBERS // len(frame) - width)
+        inputs.append(columns)
+        width, texts = width + columns.shape[1], texts + is_text
+    of_numbers = len(inputs) - texts
+    of_texts = f", {texts:,} of texts as {width - of_numbers:,} columns" if texts else ""
+    summary = (
+        f"{len(frame):,} rows, {len(inputs):,} input{'s' * (len(inputs) > 1)} "
+        f"({of_numbers:,} of numbers{of_texts})"
+    )
     x = torch.from_numpy(np.concatenate(inputs, axis=1))
-    return RegressionData(path.stem, x, torch.from_numpy(y), random_splits(len(y), splits))
+    return RegressionData(
+        path.stem, x, torch.from_numpy(y), random_splits(len(y), splits), summary=summary
+    )
 
 
 def random_splits(rows: int, splits: int) -> tuple[Split, ...]:
@@ -141,45 +157,74 @@ def numbers(frame: pd.DataFrame, path: Path) -> NDArray[np.float64]:
     """The numbers in a table of text, `[N, d]`.
 
     Raises:
-        DataError: a cell is not a finite number; names its row and column.
+        DataError: a cell is not a plain finite number; names its row and column.
     """
-    with contextlib.suppress(ValueError):
-        values = frame.to_numpy(dtype=object).astype(np.float64)
-        if np.isfinite(values).all():
-            return values
-    for name, column in frame.items():
-        for row, text in column.items():
-            number = _number(text)
-            if number is None or not math.isfinite(number):
-                kind = "not a number" if number is None else "not finite"
-                where = _cell(path, name, row)
-                raise DataError(f"{where} is {text!r}, {kind}; mend it, or delete the row")
-    raise AssertionError("one of the cells is no finite number")
+    columns = [_numbers(c, [plain_number(text) for text in c], path) for _, c in frame.items()]
+    return np.stack(columns, axis=1)
 
 
-def _encoded(column: pd.DataFrame, path: Path) -> NDArray[np.float64]:
-    """A column of numbers as it is, `[N, 1]`; one of K texts as K columns of 0 and 1, `[N, K]`."""
-    import pandas as pd
+def _numbers(column: pd.Series[str], values: list[float | None], path: Path) -> NDArray[np.float64]:
+    """The values of a column of numbers, `[N]`."""
+    for row, text, value in zip(column.index, column, values, strict=True):
+        if value is None or not math.isfinite(value):
+            raise _refused(path, column.name, row, text)
+    return np.array(values, dtype=np.float64)
 
-    (texts,) = (column[name] for name in column)
-    kinds = [_number(text) is not None for text in texts]
-    if 2 * sum(kinds) >= len(kinds):  # else one mistyped number would make texts of all others
-        return numbers(column, path)
-    encoded = pd.get_dummies(texts).to_numpy(dtype="float64")
-    if encoded.shape[1] == len(texts):
+
+def _encoded(column: pd.Series[str], path: Path, most: int) -> tuple[NDArray[np.float64], bool]:
+    """Return the inputs of a column, and whether it is one of texts.
+
+    A column of numbers stays as it is, `[N, 1]`, and so does one of true and false, as 1 and 0. One
+    of K texts becomes K columns of 0 and 1, `[N, K]`.
+
+    Args:
+        column: the cells.
+        path: of the file.
+        most: inputs that it may become.
+
+    Raises:
+        DataError: a cell is missing, or in a column of texts it may be a number; the texts are too
+            many; names row and column.
+    """
+    cells = column.to_numpy()
+    values = [plain_number(text) for text in cells]
+    others = Counter(text for text, value in zip(cells, values, strict=True) if value is None)
+    if not others:
+        return _numbers(column, values, path)[:, None], False
+    if len(column) == sum(count for text, count in others.items() if text.lower() in _TRUTH):
+        return np.array([[float(_TRUTH[text.lower()])] for text in cells]), False
+    texts = sum(count for text, count in others.items() if text.lower() not in NUMBER_WORDS)
+    has_numbers = others.total() < len(column)
+    # One mistyped number must not make texts of all others.
+    are_numbers = 2 * texts <= len(column) if has_numbers else not texts
+    for text in others:  # in the order of the rows
+        if are_numbers or is_missing(text) or may_be_number(text):
+            raise _refused(path, column.name, column.index[cells == text][0], text)
+    kinds, places = np.unique(cells, return_inverse=True)
+    if len(kinds) == len(column):
         raise DataError(
-            f"{path}: column {texts.name!r} has another text in every row, from which nothing can "
+            f"{path}: column {column.name!r} has another text in every row, from which nothing can "
             "be learned; take it out"
         )
-    return encoded
+    if len(kinds) > most:
+        raise DataError(
+            f"{path}: column {column.name!r} has {len(kinds):,} texts, each of which is an input, "
+            f"and the inputs of all rows would be more than {MOST_NUMBERS:,} numbers; take it out"
+        )
+    encoded = np.zeros((len(column), len(kinds)))
+    encoded[np.arange(len(column)), places] = 1
+    return encoded, True
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _cell(path: Path, column: Any, row: Any) -> str:
-    return f"{path}: row {row + 2}, column {column!r}"
+def _refused(path: Path, column: Any, row: Any, text: str) -> DataError:
+    """The fault of a cell, and the fix."""
+    if not text:
+        fault = "is missing; fill it in"
+    elif is_missing(text):
+        fault = f"is {text[:50]!r}, a missing value; fill it in"
+    elif plain_number(text) is not None:
+        fault = f"is {text[:50]!r}, not finite; write another number"
+    else:
+        fix = "write one such as -1234.5 or 2e-3, add a letter if it is a text"
+        fault = f"is {text[:50]!r}, not a plain number; {fix}"
+    return DataError(f"{path}: row {row}, column {column!r} {fault}, or delete the row")

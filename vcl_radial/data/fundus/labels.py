@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vcl_radial.data.cells import plain_number
 from vcl_radial.data.frames import read_frame
 from vcl_radial.data.fundus.faults import Fault
 from vcl_radial.data.fundus.files import without_suffix
 from vcl_radial.data.fundus.table import GRADES, NOT_GRADED
-from vcl_radial.errors import DataError
+from vcl_radial.errors import DataError, visible
 
 _PATIENT_AND_EYE = re.compile(r"(?P<patient>.+)_(?P<eye>left|right)")
 _SHOWN = 8
@@ -28,7 +29,7 @@ class Label:
 
 def read_labels(
     path: Path, image: str, grade: str, others: bool = False
-) -> tuple[list[Label], list[Fault]]:
+) -> tuple[list[Label], list[Fault], int]:
     """Read a CSV file with a header; names of columns are taken without case and outer spaces.
 
     Args:
@@ -38,8 +39,8 @@ def read_labels(
         others: whether a grade may be -1.
 
     Returns:
-        The labels that can be used, in the file's order, and what is wrong with the others: not
-        graded, graded outside 0 to 4, listed more than once, or without a name.
+        The labels that can be used, in the file's order; what is wrong with the others: not graded,
+        graded outside 0 to 4, listed more than once, or without a name; and the number of rows.
 
     Raises:
         DataError: the file is missing, is no such table, or lacks a column.
@@ -47,7 +48,7 @@ def read_labels(
     frame = read_frame(path)
     frame.columns = frame.columns.str.lower()
     if lacking := [name for name in (image, grade) if name not in frame]:
-        shown = ", ".join(frame.columns[:_SHOWN])
+        shown = ", ".join(map(visible, frame.columns[:_SHOWN]))
         raise DataError(
             f"{path}: has no column {' or '.join(lacking)}, only {shown}: "
             f"give it the columns {image}, {grade}"
@@ -62,15 +63,16 @@ def read_labels(
     for row, name, record in zip(names.index[~twice], names[~twice], rows, strict=True):
         cells = {str(column): str(cell) for column, cell in record.items()}
         if not name:
-            faults.append(Fault(f"row {row + 2}", "without a name"))
+            faults.append(Fault(f"row {row}", "without a name"))
         elif not cells[grade]:
             faults.append(Fault(name, "not graded"))
         elif (number := _grade(cells[grade], others)) is None:
-            faults.append(Fault(name, "graded outside 0 to 4", repr(cells[grade])))
+            where = f"row {row}, column {grade!r} is {cells[grade]!r}"
+            faults.append(Fault(name, "graded outside 0 to 4", where))
         else:
             labels.append(Label(name, number, cells))
     faults += [Fault(name, "listed more than once") for name in names[twice].unique()]
-    return labels, faults
+    return labels, faults, len(frame)
 
 
 def matched(
@@ -106,8 +108,7 @@ def patient_and_eye(name: str) -> tuple[str, str] | None:
 
 
 def _grade(value: str, others: bool) -> int | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return int(number) if number in GRADES or (others and number == NOT_GRADED) else None
+    number = plain_number(value)
+    if number in GRADES or (others and number == NOT_GRADED):
+        return int(number)
+    return None

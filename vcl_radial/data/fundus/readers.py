@@ -37,7 +37,7 @@ def read_folder(
     Args:
         folder: where they lie.
         on_fault: what becomes of photographs that cannot be used.
-        tell: takes a line for the user.
+        tell: takes a line for the user: what is left out, and how many rows a table has.
         layouts: names of files and columns; several where each part of a split has a table.
         others: whether the photographs of level -1 are read, and the graded ones left out.
 
@@ -46,12 +46,13 @@ def read_folder(
     """
     rows: list[Photograph] = []
     faults: list[Fault] = []
+    summaries: list[str] = []
     total, patients_known = 0, True
     name = layouts[0].name or folder.resolve().name
     for layout in layouts:
-        labels, of_part = read_labels(
-            folder / layout.table, layout.image, layout.grade, layout.others
-        )
+        table = folder / layout.table
+        labels, of_part, listed = read_labels(table, layout.image, layout.grade, layout.others)
+        summaries.append(f"{table}: {listed:,} rows")
         with_patients = bool(labels) and "patient" in labels[0].others
         named = not with_patients and all(patient_and_eye(label.name) for label in labels)
         if layout.paired and not with_patients:
@@ -79,6 +80,8 @@ def read_folder(
         lacking = "photographs of level -1" if others else "graded photographs"
         raise DataError(f"{folder}: {layouts[0].table} holds no {lacking}")
     settle(str(folder), faults, total, on_fault, tell)
+    for summary in summaries:
+        tell(summary)
     return Photographs(
         name=f"{name}{OTHER}" if others else name,
         rows=tuple(rows),

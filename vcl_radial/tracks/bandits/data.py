@@ -12,7 +12,7 @@ Prepared as Riquelme, Tucker and Snoek (2018, Appendix A) do:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -55,12 +55,14 @@ class Table:
         contexts: float32 `[n, d]`.
         labels: int64 `[n]`: the best of the actions; of a mushroom 1 if it is poisonous.
         actions: how many there are, K.
+        rows: of the file, those that are left out among them.
     """
 
     name: str
     contexts: Tensor
     labels: Tensor
     actions: int
+    rows: int = 0
 
 
 def load_table(name: str, data_dir: Path | None = None) -> Table:
@@ -71,7 +73,8 @@ def load_table(name: str, data_dir: Path | None = None) -> Table:
         DataError: the file is missing, damaged or not what it should be.
     """
     path = path_of(name, data_dir)
-    return PREPARATION[name](read_frame(path), path)
+    frame = read_frame(path)
+    return replace(PREPARATION[name](frame, path), rows=len(frame))
 
 
 def _columns(table: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:

@@ -31,10 +31,19 @@ def bandit_of(run: Run, data_dir: Path | None) -> Bandit:
     Raises:
         UserError: see `load_table` and `make_bandit`.
     """
-    table = _table(run.data.table, run.data.checksum, data_dir)
+    table = table_of(run, data_dir)
     if run.data.validation:
         table = _part(table, run.data.validation, run.evaluate_on == "validation")
     return make_bandit(table, run.seed, run.data.rounds)
+
+
+def table_of(run: Run, data_dir: Path | None) -> Table:
+    """Return the table of a run, whole.
+
+    Raises:
+        UserError: see `load_table`.
+    """
+    return _table(run.data.table, run.data.checksum, data_dir)
 
 
 class Game(InOnePiece):

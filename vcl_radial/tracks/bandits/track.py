@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +14,7 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Training
-from vcl_radial.tracks.bandits.files import checksum
+from vcl_radial.tracks.bandits.files import checksum, path_of
 from vcl_radial.tracks.bandits.settings import UNIFORM, Run
 from vcl_radial.tracks.recipe import check_methods
 
@@ -58,12 +59,16 @@ class Bandits(Track[Run]):
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Make a game of each table, and each method for it once."""
+        """Say how many rows each table has; make a game of it, and each method for it once."""
+        from vcl_radial.data.decoding import tell_user
         from vcl_radial.tracks.bandits.agents import MethodAgent, make_agent
-        from vcl_radial.tracks.bandits.game import bandit_of
+        from vcl_radial.tracks.bandits.game import bandit_of, table_of
         from vcl_radial.tracks.methods import check_made
 
-        games = {data: bandit_of(run, data_dir) for data, run in {r.data: r for r in runs}.items()}
+        tell_once, games = cache(tell_user), {}
+        for data, run in {run.data: run for run in runs}.items():
+            games[data] = bandit_of(run, data_dir)
+            tell_once(f"{path_of(data.table, data_dir)}: {table_of(run, data_dir).rows:,} rows")
 
         def make(run: Run) -> Agent | Method:
             game = games[run.data]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -105,14 +105,18 @@ class Regression(Track[Run]):
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Load each table, and make each method for it once."""
+        """Load each table, say how many rows it has, and make each method for it once."""
+        from vcl_radial.data.decoding import tell_user
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.regression.execute import check_data
         from vcl_radial.tracks.regression.task_by_task import method_of
 
+        tell_once = cache(tell_user)  # slices of a table, and the whole of it, are one table
         for data in dict.fromkeys(run.data for run in runs):
             on_it = [run for run in runs if run.data == data]
             table = check_data(data, data_dir, [run.seed for run in on_it])
+            if table.summary:
+                tell_once(f"{data.table}: {table.summary}")
             # In lanes an RDP body has a Gaussian head, which a network by itself has not.
             made = [run for run in on_it if not (run.is_lane and run.recipe.posterior == "rdp")]
             check_made(made, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -81,6 +81,7 @@ class Retinopathy(Track[Run]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make each method, decode the photographs for all runs, and say how many there are."""
+        from vcl_radial.data.decoding import tell_user
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.retinopathy.prepare import check_drawn, cut, load
         from vcl_radial.tracks.retinopathy.training import method_of
@@ -89,11 +90,12 @@ class Retinopathy(Track[Run]):
             return method_of(run.recipe.model_copy(update={"channels": 1}), run.data.size)
 
         check_made(runs, make)
+        tell_once = cache(tell_user)  # several runs may read one table of labels
         # The parts of a split are as large for each seed, and of the same grades.
         for run in {_whatever_the_split(run.needed): run for run in runs}.values():
             check_drawn(run.needed)
             rest = "test on" if run.evaluate_on == "test" else "leave alone"
-            for name, _, split in cut(run.needed, load(run.needed, data_dir)):
+            for name, _, split in cut(run.needed, load(run.needed, data_dir, tell_once)):
                 print(
                     f"{name}: {len(split.train)} photographs to train on, "
                     f"{len(split.validation)} to choose epochs on, {len(split.test)} to {rest}",

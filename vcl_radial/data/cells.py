@@ -1,0 +1,56 @@
+"""The cells of a table: plain numbers, missing values, and numbers as other programs write them.
+
+A cell that may mean a number and is none in plain ASCII is never taken for a text, which would turn
+a column of numbers into one input for each of its values.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+NUMBER_WORDS: Final = frozenset({"inf", "infinity", "true", "false"})
+"""Texts, in small letters, that are no names in a column that holds numbers."""
+
+_PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+_MISSING = re.compile(
+    r"|\?+|[-–—−]+|[.…]+|[+-]?(?i:nan)|NA|N/A|n/a|None|null|NULL|<NA>"  # data and Python
+    r"|#N/?A.*|#NV|#[^\s\d]+[!?]|#+|#DIV/0!|[+-]?1\.#[A-Z]+"  # spreadsheets and old C
+)
+
+_BEFORE, _AFTER = r"[\s+\-–—−('’\"=]*", r"[\s\-–—−)%‰٪°'’\"]*"
+_CURRENCY = r"(?:[A-Z]{0,3}¤|EUR|USD|GBP|CHF|JPY|CNY|INR|kr|zł)"
+_DIGITS = (
+    r"(?:\d{1,3}(?P<group>[.,'’ʼ`_\s٬])(?:\d{2,3}(?P=group))*\d{3}(?:[.,٫]\d*)?"
+    r"|\d+(?:[.,٫·⁄]\d*)?|[.,٫·]\d+)(?:\s*(?:[ed]|×\s*10\^?|[x*]\s*10\^)\s*[+\-−]?\d+)?"
+)
+_WRITTEN = re.compile(
+    rf"{_BEFORE}(?:{_CURRENCY}{_BEFORE})?(?:{_DIGITS}|0x[\da-f_]+|0b[01_]+|0o[0-7_]+)"
+    rf"{_AFTER}(?:{_CURRENCY}{_AFTER})?"
+    r"|[+\-−]\s*inf(?:inity)?",
+    re.IGNORECASE,
+)
+
+
+def plain_number(text: str) -> float | None:
+    """The number that a cell of ASCII digits, sign, point and exponent holds; None of another."""
+    return float(text) if _PLAIN.fullmatch(text) else None
+
+
+def is_missing(text: str) -> bool:
+    """Whether a cell stands for a value that is not there."""
+    return _MISSING.fullmatch(text) is not None
+
+
+def may_be_number(text: str) -> bool:
+    """Whether a locale, a spreadsheet or a programming language writes a number so.
+
+    Beside the digits there is nothing but separators of groups of three digits, a decimal mark, an
+    exponent, and around them signs, brackets, spaces, a currency or a per cent.
+    """
+    shown = unicodedata.normalize("NFKC", text.replace("´", "'"))
+    kinds = [(c, unicodedata.category(c)) for c in shown]
+    bare = "".join("¤" if kind == "Sc" else c for c, kind in kinds if kind != "Cf")
+    return _WRITTEN.fullmatch(bare) is not None

@@ -1,0 +1,124 @@
+"""CSV files as rows of text: the one reader of tables, which names the row of every fault.
+
+Rows are counted as a spreadsheet counts them: the header is row 1, however many lines it takes, and
+empty rows count. Nothing heavy is imported, so that a command names a fault at once.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import chain, count
+from pathlib import Path
+from typing import Final, TextIO
+
+from vcl_radial.errors import DataError
+from vcl_radial.reading import open_text
+
+LONGEST_LINE: Final = 1 << 24
+"""Characters of a line at most."""
+
+MOST_CELLS: Final = 50_000_000
+"""Cells of a table at most, of about 4 GiB of memory."""
+
+_SEPARATOR_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
+_IN_QUOTES = re.compile(r'"[^"]*"')
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each row that is not empty, the header first.
+
+    Commas, semicolons or tabs separate the cells, whichever the header has most of outside double
+    quotes, or what a first line like `sep=;` names. Cells are without outer spaces. Only in the
+    header may a cell go over several lines.
+
+    Args:
+        path: the file, gzip-compressed if its name ends in `.gz`.
+
+    Raises:
+        DataError: it is missing, damaged, no table in UTF-8, or larger than `MOST_CELLS`; or a row
+            is longer or shorter than the header, or its double quotes are not in order.
+    """
+    try:
+        with open_text(path) as file:
+            yield from _split(path, _lines(file))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file; copy it there, or name another") from None
+    except OSError as error:
+        # A damaged gzip header is an OSError too, without a number.
+        reason = error.strerror or str(error)
+        raise DataError(f"{path}: cannot be read ({reason}); copy it again") from None
+    except (EOFError, zlib.error, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"{path}: damaged, or no table of text in UTF-8 ({reason}); save it as CSV in UTF-8"
+        ) from None
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines of a file as they are."""
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise ValueError(f"a line has more than {LONGEST_LINE:,} characters")
+        if "\0" in line:
+            raise ValueError("it holds NUL bytes")
+        yield line
+
+
+def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of `read_rows` from lines."""
+    head = next(lines, "")
+    if named := _SEPARATOR_LINE.fullmatch(head.rstrip("\r\n")):
+        head = next(lines, "")
+    header, quotes, size = [head], head.count('"'), len(head)
+    while quotes % 2 and size < LONGEST_LINE and (line := next(lines, "")):
+        header.append(line)
+        quotes, size = quotes + line.count('"'), size + len(line)
+    unquoted = _IN_QUOTES.sub("", "".join(header))
+    separator = named[1] if named else max(",;\t", key=unquoted.count)
+    reader = csv.reader(
+        chain(header, lines), delimiter=separator, strict=True, skipinitialspace=True
+    )
+    number = width = 0
+    try:
+        for number in count(1):
+            if (row := next(reader, None)) is None:
+                break
+            if reader.line_num != len(header) + number - 1:
+                raise _not_split(path, number, "a cell goes over several lines")
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                width = width or len(cells)
+                if len(cells) != width:
+                    raise DataError(f"{path}: row {number} {_misfit(cells, width, separator)}")
+                yield number, cells
+            elif number == 1:
+                break
+            if number * width > MOST_CELLS:
+                raise DataError(
+                    f"{path}: has more than {MOST_CELLS:,} cells up to row {number:,}; leave out "
+                    f"some of its {width:,} columns, or the rows from there on"
+                )
+    except csv.Error as error:
+        raise _not_split(path, number, str(error)) from None
+    if not width:
+        raise DataError(f"{path}: is empty, or its first row is; name the columns there")
+
+
+def _not_split(path: Path, number: int, reason: str) -> DataError:
+    return DataError(
+        f"{path}: row {number} cannot be split into cells ({reason}); see whether it has a double "
+        "quote too many, and write two for one in a quoted text"
+    )
+
+
+def _misfit(cells: list[str], width: int, separator: str) -> str:
+    """Say that a row is longer or shorter than the header, and the fix."""
+    fix = (
+        f"delete what is too much, or put a text that holds {separator!r} in double quotes"
+        if len(cells) > width
+        else "fill in what is missing, delete a double quote that is too many, or delete the row"
+    )
+    return f"has {len(cells)} fields, and the header {width}: {fix}"
