@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import os
-import struct
 import sys
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from vcl_radial.reading import read_bytes
 
 from vcl_radial.output import terminal
 
 if TYPE_CHECKING:
     from PIL import Image
+
+FORMATS: Final = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
+"""Formats of pictures that are read, by Pillow's names: those of `data_files.IMAGE_ENDINGS`."""
+
+_BYTES: Final = 256 << 20
+"""Bytes of a picture's file at most."""
+_PIXELS: Final = 89_478_485
+"""Pixels of a picture at most: those from which on Pillow warns of a bomb."""
 
 Tell = Callable[[str], None]
 """Takes a line for the user."""
@@ -42,36 +52,64 @@ def tell_user(line: str) -> None:
     print(f"vcl-radial: {line}", file=sys.stderr)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
-    """A picture in a file, for as long as it is decoded.
+def read_picture(path: Path, edge: int | None = None) -> Image.Image:
+    """Return a picture in 8 bits per channel, grey (L) or RGB, turned as its EXIF entry says.
+
+    Pixels of 16 bits keep their upper 8. Transparency is left out.
+
+    Args:
+        path: a file in one of `FORMATS`.
+        edge: a JPEG whose edges are twice as long or longer is decoded at a smaller scale, with
+            edges of at least so many pixels; None: as it is.
 
     Raises:
-        Unreadable: the file is missing, must not be read, is damaged or no picture, there or while
-            it is decoded.
+        Unreadable: the file is missing, no regular one, must not be read, is damaged or too large,
+            or is no picture or one with 32 bits per channel.
     """
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with Image.open(path) as picture:
-            yield picture
+        # Without `formats`, Pillow hands PostScript under any name to Ghostscript.
+        with Image.open(io.BytesIO(read_bytes(path, _BYTES)), formats=FORMATS) as picture:
+            return _in_8_bits(picture, edge)
+    except (Unreadable, MemoryError):
+        raise
     except FileNotFoundError:
         raise Unreadable("the file is missing") from None
     except UnidentifiedImageError:
-        raise Unreadable("its format is not known") from None
-    except (
-        OSError,
-        SyntaxError,
-        ValueError,
-        EOFError,
-        IndexError,
-        struct.error,
-        zlib.error,
-        Image.DecompressionBombError,
-    ) as error:  # what Pillow's decoders raise where bytes are not what they should be
-        if strerror := getattr(error, "strerror", None):
-            raise Unreadable(f"cannot be read: {strerror}") from None
-        raise Unreadable(" ".join(str(error).split()) or type(error).__name__) from None
+        raise Unreadable(f"its format is none of {', '.join(FORMATS)}") from None
+    except Exception as error:  # Pillow's decoders raise all kinds where bytes are damaged
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise Unreadable(why or type(error).__name__) from None
+
+
+def _in_8_bits(picture: Image.Image, edge: int | None) -> Image.Image:
+    from PIL import ImageOps
+
+    if picture.width * picture.height > _PIXELS:
+        raise Unreadable(f"its {picture.width}x{picture.height} pixels are more than {_PIXELS:,}")
+    if edge is not None:
+        picture.draft(None, (edge, edge))
+    # Of a PNG or PGM, Pillow has the 16 bits of a pixel in 32.
+    deep = picture.mode.startswith("I;16") or (
+        picture.mode == "I" and picture.format in ("PNG", "PPM")
+    )
+    if picture.mode in ("I", "F") and not deep:
+        raise Unreadable("its pixels are not unsigned integers of 8 or 16 bits")
+    ImageOps.exif_transpose(picture, in_place=True)
+    if deep:
+        return _upper_bits(picture)
+    return picture.convert("L" if picture.mode in ("1", "L", "LA", "La") else "RGB")
+
+
+def _upper_bits(picture: Image.Image) -> Image.Image:
+    """The upper 8 bits of grey pixels, which in a TIFF may have 12 bits and count from white."""
+    from PIL import Image
+
+    tags = getattr(picture, "tag_v2", {})
+    (bits,) = tags.get(258, (16,))
+    pixels = (np.asarray(picture) >> (bits - 8)).astype(np.uint8)
+    return Image.fromarray(~pixels if tags.get(262) == 0 else pixels)
 
 
 def processors() -> int:

@@ -69,6 +69,18 @@ def test_pixels_of_files_are_those_of_the_files(cache, told, tmp_path):
     assert np.array_equal(data.images(range(3)).numpy(), decoded(photographs, 24, False, "none"))
 
 
+def test_a_photograph_is_turned_as_its_exif_entry_says_and_may_have_16_bits(tmp_path):
+    grey = noise_picture(1)[..., 0]
+    exif = Image.Exif()
+    exif[274] = 6
+    read = FileReader(tmp_path).read
+    for name, pixels in (("a", grey), ("b", grey.astype(np.uint16) << 8)):
+        path = tmp_path / f"{name}.png"
+        Image.fromarray(pixels).save(path, exif=exif)
+        picture = read(Photograph(name, name, "unknown", 0, "here", path=path), SIZE)
+        assert np.array_equal(picture, np.rot90(np.stack([grey] * 3, -1), -1))
+
+
 def test_nothing_is_decoded_twice(cache, told):
     photographs = table()
     first = load(photographs, told)
@@ -282,8 +294,8 @@ def test_harmed_files_are_told_from_sound_ones(cache, told, tmp_path):
     faults = {fault.image: fault.detail for fault in data.photographs.faults}
     assert set(faults) == {"cut", "empty", "text", "torn", "deep", "gone"}
     assert faults["gone"] == "the file is missing"
-    assert faults["text"] == "its format is not known"
-    assert "8 bits" in faults["deep"]
+    assert faults["text"] == "its format is none of JPEG, PNG, PPM, BMP, TIFF, WEBP"
+    assert "8 or 16 bits" in faults["deep"]
     assert all(detail and "\n" not in detail for detail in faults.values())
     assert str(tmp_path) not in " ".join(faults.values())
 

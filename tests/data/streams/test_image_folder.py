@@ -158,9 +158,9 @@ def test_a_damaged_file_is_named(tmp_path):
     whole = (tmp_path / "train" / "b" / "3.png").read_bytes()
     for length in range(0, len(whole) - 24, 7):  # what comes then only says that it ends
         path = damage(tmp_path, whole[:length])
-        assert one_line(tmp_path).startswith(f"{path} is damaged ")
+        assert one_line(tmp_path).startswith(f"{path} cannot be read as an image (")
     path = damage(tmp_path, b"<html>not found</html>")
-    assert one_line(tmp_path).startswith(f"{path} is damaged or no image (its format is not")
+    assert one_line(tmp_path).startswith(f"{path} cannot be read as an image (its format is none")
 
 
 def test_a_flipped_byte_is_either_harmless_or_a_fault_of_the_data(tmp_path):
@@ -194,7 +194,9 @@ def test_pixels_of_32_bits_are_refused(tmp_path):
     write(tmp_path)
     path = tmp_path / "train" / "b" / "3.tiff"
     Image.fromarray(np.zeros((8, 9), np.float32)).save(path)
-    assert one_line(tmp_path).startswith(f"{path} has pixels of 32 bits: save it")
+    assert one_line(tmp_path).startswith(
+        f"{path} cannot be read as an image (its pixels are not unsig"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -202,7 +204,7 @@ def test_a_file_that_must_not_be_read_is_named(tmp_path):
     write(tmp_path)
     path = tmp_path / "train" / "b" / "3.png"
     path.chmod(0)
-    assert one_line(tmp_path).startswith(f"{path} is damaged or no image (cannot be read: Perm")
+    assert one_line(tmp_path).startswith(f"{path} cannot be read as an image (Permission denied)")
 
 
 def test_what_took_long_is_kept_until_a_file_changes(tmp_path, monkeypatch, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
-from vcl_radial.data.decoding import Unreadable, opened
+from vcl_radial.data.decoding import Unreadable, read_picture
 from vcl_radial.data.fundus.table import Photograph
 from vcl_radial.data_files import entries, is_image
 from vcl_radial.errors import DataError
@@ -30,13 +30,10 @@ class FileReader:
     def read(self, photograph: Photograph, size: int) -> Image.Image:
         """The picture in RGB, at a smaller scale where it has many more pixels than `size`."""
         assert photograph.path is not None, f"{photograph.name} has no file"
-        with opened(photograph.path) as image:
-            if image.mode.startswith(("I", "F")):
-                raise Unreadable(f"{image.mode} pixels; save it with 8 bits per channel")
-            # The field may fill but a part of the picture, and lesions are small.
-            edge = max(3 * size, _EDGE)
-            image.draft("RGB", (edge, edge))  # of a JPEG, before it is decoded
-            return image.convert("RGB").reduce(max(1, min(image.size) // edge))
+        # The field may fill but a part of the picture, and lesions are small.
+        edge = max(3 * size, _EDGE)
+        picture = read_picture(photograph.path, edge).convert("RGB")
+        return picture.reduce(max(1, min(picture.size) // edge))
 
     def version(self, photograph: Photograph) -> str:
         """Size and time of the last change: contents are not read again for that."""

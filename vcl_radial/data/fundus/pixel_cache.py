@@ -27,11 +27,13 @@ from numpy.typing import NDArray
 
 from vcl_radial import atomic
 from vcl_radial.cache import cache_root, one_at_a_time
+from vcl_radial.data import decoding
 from vcl_radial.data.decoding import Tell, Unreadable, decoded
 from vcl_radial.data.fundus import files, local_normalisation, prepare
 from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photograph, Photographs, Reader
 from vcl_radial.errors import UserError
+from vcl_radial.quiet import quiet
 from vcl_radial.reading import open_file, read_json
 
 
@@ -69,7 +71,9 @@ def open_pixels(
             tell(f"{words}: {state} {len(photographs)} photographs into {path}")
             reader = photographs.reader
             decode = partial(decode_one, reader, size=size, crop=crop, normalise=normalise)
-            _build(path, photographs, size, decoded(decode, photographs.rows, jobs, words, tell))
+            with quiet():  # Pillow warns of what is refused here
+                rows = decoded(decode, photographs.rows, jobs, words, tell)
+                _build(path, photographs, size, rows)
             if (cache := _opened(path)) is not None:
                 return cache
     except OSError as error:
@@ -149,7 +153,7 @@ def _path(photographs: Photographs, size: int, crop: bool, normalise: Normalise)
             versions.append([row.name, photographs.reader.version(row)])
         except Unreadable as why:
             versions.append([row.name, str(why)])
-    modules = (prepare, local_normalisation, files)
+    modules = (prepare, local_normalisation, files, decoding)
     text = [Path(module.__file__ or "").read_text("utf-8") for module in modules]
     origin, fingerprint = _digest(settings), _digest([settings, versions, text])
     name = f"{photographs.name}-{size}px-{origin[:8]}-{fingerprint[:16]}.npy"

@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from vcl_radial import atomic
 from vcl_radial.cache import cache_root
-from vcl_radial.data.decoding import Unreadable, decoded, opened, processors, tell_user
+from vcl_radial.data.decoding import Unreadable, decoded, processors, read_picture, tell_user
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data_files import TEST_SHARE, image_files
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.memory import check_memory
+from vcl_radial.quiet import quiet
+from vcl_radial.reading import open_file
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Of a file in the cache: another number where other pixels come from the same files."""
 
 _PATIENCE: Final = 2.0
@@ -74,11 +76,13 @@ def _pixels(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels
     kept = _cache_file(root, paths, image_size)
     if kept is not None:
         with suppress(OSError, ValueError, EOFError):  # damaged or not there: made anew
-            pixels: Pixels = np.load(kept, allow_pickle=False)
+            with open_file(kept) as file:
+                pixels: Pixels = np.load(file, allow_pickle=False)
             if len(pixels) == len(paths) and pixels.dtype == np.uint8:
                 return pixels
     started = time.monotonic()
-    pixels = _decoded(root, paths, image_size)
+    with quiet():  # Pillow warns of what is refused here
+        pixels = _decoded(root, paths, image_size)
     if kept is not None and time.monotonic() - started > _PATIENCE:
         _keep(kept, pixels)
     return pixels
@@ -139,28 +143,18 @@ def _decode(path: Path, image_size: int | None) -> Pixels:
     Raises:
         DataError: It cannot be read; names the file.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     try:
-        with opened(path) as image:
-            if image_size is not None:
-                image.draft(None, (2 * image_size, 2 * image_size))
-            if image.mode in ("I", "F"):
-                raise DataError(
-                    f"{path} has pixels of 32 bits: save it with 8 or 16 bits per channel"
-                )
-            if image.mode.startswith("I;16"):
-                plain = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-            else:
-                ImageOps.exif_transpose(image, in_place=True)
-                plain = image.convert("L" if image.mode in ("1", "L", "LA", "La") else "RGB")
-            if image_size is not None:
-                plain = plain.resize((image_size, image_size), Image.Resampling.BILINEAR)
-            pixels = np.asarray(plain)
+        picture = read_picture(path, None if image_size is None else 2 * image_size)
     except Unreadable as why:
         raise DataError(
-            f"{path} is damaged or no image ({why}): copy it again from its source, or delete it"
+            f"{path} cannot be read as an image ({why}): copy it again from its source, save it "
+            "with 8 or 16 bits per channel, or delete it"
         ) from None
+    if image_size is not None:
+        picture = picture.resize((image_size, image_size), Image.Resampling.BILINEAR)
+    pixels = np.asarray(picture)
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 

@@ -209,7 +209,7 @@ on white are far below it."""
 
 def with_few_colours(png: bytes) -> bytes:
     """A PNG with a palette of 256 colours, or as it was where that changes it visibly."""
-    whole = Image.open(io.BytesIO(png))
+    whole = Image.open(io.BytesIO(png), formats=("PNG",))
     picture = whole.convert("RGB")
     few = picture.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     difference = np.asarray(picture, dtype=int) - np.asarray(few.convert("RGB"), dtype=int)
