@@ -1,5 +1,6 @@
 import gzip
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def test_a_flipped_byte_in_the_compressed_values_is_reported(tmp_path: Path) -> 
     ("name", "contents", "words"),
     [
         ("images", idx_bytes(IMAGES)[:-4], r"truncated \(expected 46 bytes, found 42\)"),
-        ("images", idx_bytes(IMAGES) + b"x", r"damaged \(expected 46 bytes, found 47\)"),
+        ("images", idx_bytes(IMAGES) + b"x", r"damaged \(it holds more than the expected 46"),
         *(
             ("images", magic + idx_bytes(IMAGES)[4:], f"{magic.hex()}, expected 00000803")
             for magic in (b"\x00\x00\x08\x01", b"\x00\x00\x0d\x03", b"\x89PNG")
@@ -65,6 +66,7 @@ def test_a_flipped_byte_in_the_compressed_values_is_reported(tmp_path: Path) -> 
             "truncated .its gzip stream ends",
         ),
         ("images", idx_bytes(torch.empty(0, 3, 5)), "holds no values"),
+        ("images", idx_bytes(IMAGES)[:4] + b"\xff" * 42, "is truncated .expected 79228162458"),
         ("images", None, "cannot be read"),
     ],
 )
@@ -76,6 +78,33 @@ def test_every_kind_of_damage_has_its_words(
     with pytest.raises(DataError, match=words) as error:
         read_idx(path, 3)
     assert_one_line_naming(error, path)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (0, 3, 5)])
+def test_a_file_is_decompressed_no_further_than_its_header_promises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
+) -> None:
+    path = tmp_path / "images.gz"
+    path.write_bytes(gzip.compress(idx_bytes(torch.zeros(shape)) + bytes(100 << 20), 1))
+    contents = gzip.GzipFile.readinto
+    read = []
+
+    def counted(self: gzip.GzipFile, buffer: memoryview) -> int:
+        read.append(contents(self, buffer))
+        return read[-1]
+
+    monkeypatch.setattr(gzip.GzipFile, "readinto", counted)
+    with pytest.raises(DataError, match="holds more than the expected") as error:
+        read_idx(path, 3)
+    assert_one_line_naming(error, path)
+    assert sum(read) < 1 << 20
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_in_place_of_a_file_is_reported_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "images")
+    with pytest.raises(DataError, match=r"cannot be read .is a pipe"):
+        read_idx(tmp_path / "images", 3)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

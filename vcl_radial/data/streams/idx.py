@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import math
 import struct
 import zlib
@@ -19,8 +20,11 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import DataError
+from vcl_radial.reading import open_data
 
 _UNSIGNED_BYTE = 0x08
+_PIECE = 1 << 20
+"""Bytes that are read at a time."""
 
 
 def read_idx(
@@ -46,39 +50,51 @@ def read_idx(
         DataError: The file cannot be read, is truncated, damaged, altered, or of another kind.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            contents = bytearray(file.read())
+        with open_data(path) as file:
+            contents, shape = _read(file, dimensions, sha256)
+    except ValueError as fault:
+        raise DataError(f"{path} {fault}: {mend}") from None
     except EOFError:
         raise DataError(f"{path} is truncated (its gzip stream ends early): {mend}") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path} is damaged ({error}): {mend}") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): {mend}") from error
-    if fault := _fault(contents, dimensions, sha256):
-        raise DataError(f"{path} {fault}: {mend}")
+    values = torch.frombuffer(contents, dtype=torch.uint8, offset=len(contents) - math.prod(shape))
+    return values.reshape(shape)
+
+
+def _read(
+    file: io.BufferedReader, dimensions: int, sha256: str | None
+) -> tuple[bytearray, tuple[int, ...]]:
+    """The bytes of a file and its shape; no more is read than the header promises.
+
+    Raises:
+        ValueError: says what is wrong with the bytes.
+    """
     header = 4 + 4 * dimensions
-    values = torch.frombuffer(contents, dtype=torch.uint8, offset=header)
-    return values.reshape(struct.unpack(f">{dimensions}I", contents[4:header]))
-
-
-def _fault(contents: bytearray, dimensions: int, sha256: str | None) -> str | None:
-    """What is wrong with the bytes of a file, or None."""
-    found, header = len(contents), 4 + 4 * dimensions
-    if found < header:
-        return f"is truncated (expected at least {header} bytes, found {found})"
+    contents = bytearray(file.read(header))
+    if len(contents) < header:
+        raise ValueError(f"is truncated (expected at least {header} bytes, found {len(contents)})")
     magic = bytes([0, 0, _UNSIGNED_BYTE, dimensions])
     if contents[:4] != magic:
-        return (
+        raise ValueError(
             f"is not an IDX file of unsigned bytes in {dimensions} dimension(s) "
             f"(magic number {contents[:4].hex()}, expected {magic.hex()})"
         )
-    shape = struct.unpack(f">{dimensions}I", contents[4:header])
+    shape = struct.unpack(f">{dimensions}I", contents[4:])
     expected = header + math.prod(shape)
-    if found != expected:
-        state = "truncated" if found < expected else "damaged"
-        return f"is {state} (expected {expected} bytes, found {found})"
+    # One byte more shows that there are more; a header may promise more than memory holds.
+    while piece := file.read(min(_PIECE, expected + 1 - len(contents))):
+        contents += piece
+    if len(contents) < expected:
+        raise ValueError(f"is truncated (expected {expected} bytes, found {len(contents)})")
+    if len(contents) > expected:
+        raise ValueError(f"is damaged (it holds more than the expected {expected} bytes)")
     if expected == header:
-        return f"holds no values (shape {shape})"
+        raise ValueError(f"holds no values (shape {shape})")
     if sha256 is not None and (sum_ := hashlib.sha256(contents).hexdigest()) != sha256:
-        return f"is not the published file (SHA-256 of its contents {sum_}, expected {sha256})"
-    return None
+        raise ValueError(
+            f"is not the published file (SHA-256 of its contents {sum_}, expected {sha256})"
+        )
+    return contents, shape
