@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import zipfile
-import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Final

@@ -179,6 +179,17 @@ class DecaysHeadsToCome(Good):
                 weight.mul_(0.999)
 
 
+# frozen weights
+
+
+class ShrinksEveryWeight(Good):
+    @torch.no_grad()
+    def _after_update(self, **kwargs):
+        super()._after_update(**kwargs)
+        for weight in self.network.body.parameters():
+            weight.mul_(0.9999)
+
+
 # seeds
 
 

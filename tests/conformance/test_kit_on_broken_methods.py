@@ -60,6 +60,10 @@ FAULTS = {
         "heads stay apart",
         "training task 1 altered network.head.heads.2.weight, of the head of task 3",
     ),
+    "ShrinksEveryWeight": (
+        "frozen weights",
+        r"^training altered network.body.0.\w+, which is frozen \(requires_grad = False\)",
+    ),
     "DrawsUnseeded": ("seeds", r"the same seed gave another network.body.0.\w+ after task 1"),
     "SetsASeedOfItsOwn": ("seeds", "another seed gave the same numbers"),
     "DrawsInEvaluation": ("evaluation", "altered the state of PyTorch's random numbers"),

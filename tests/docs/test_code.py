@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from doc_pages import ROOT, block, write_files
 from PIL import Image
 
@@ -140,6 +141,12 @@ def test_the_posteriors_of_the_docs_have_the_shapes_that_are_stated():
     divergence = names["posterior"].kl(names["prior"])
     assert divergence.shape == (10,)
     assert (divergence > 0).all()
+
+
+def test_the_frozen_body_of_the_docs_stays_and_its_head_learns():
+    torch.manual_seed(0)
+    names = run(block(PYTHON, "python", "body.requires_grad_(False)"))
+    assert (names["method"].predict(names["x"]).argmax(-1) == names["y"]).double().mean() > 0.9
 
 
 def test_the_heatmap_of_the_readme_is_the_one_that_the_docs_draw(tmp_path, monkeypatch):

@@ -92,9 +92,13 @@ def closed_form_steps(net, optimizer, steps, samples, dtype):
     closed_form.release()
 
 
-def course(steps, make_optimizer, family, grouping, carried, stretched, samples, dtype, n=20):
+def course(
+    steps, make_optimizer, family, grouping, carried, stretched, samples, dtype, n=20, frozen=None
+):
     """Where all parameters are after some steps, and what they did not start with."""
     net = network(family, grouping, carried, dtype, stretched)
+    for name, parameter in net.named_parameters():
+        parameter.requires_grad_(frozen is None or frozen not in name)
     start = torch.cat([p.detach().flatten() for p in net.parameters()])
     steps(net, make_optimizer(net.parameters()), n, samples, dtype)
     return start, torch.cat([p.detach().flatten() for p in net.parameters()])
@@ -112,6 +116,30 @@ def test_gradients_are_those_of_autograd(family, grouping, carried, stretched, s
     _, end = course(closed_form_steps, *args)
     assert ((expected - start) != 0).all()
     torch.testing.assert_close(end, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("grouping", ["layer", "tensor"])
+@pytest.mark.parametrize("frozen", ["body", "body.1", "mean", "rho", "heads.0"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_beside_frozen_parameters_the_others_move_as_with_autograd(family, grouping, frozen, dtype):
+    def make(parameters):
+        kind = SGD if dtype is torch.float64 else Adam
+        return kind(parameters, lr=1e-3, weight_decay=0.1 * (kind is SGD))
+
+    ends = []
+    for steps in (plain_steps, closed_form_steps):
+        start, end = course(
+            steps, make, family, grouping, True, False, 2, dtype, n=3, frozen=frozen
+        )
+        ends.append(end)
+        net = network(family, grouping, dtype=dtype)
+        rests = [frozen in name for name, p in net.named_parameters() for _ in range(p.numel())]
+        assert torch.equal(start == end, torch.tensor(rests))
+    if dtype is torch.float64:
+        torch.testing.assert_close(*ends, rtol=1e-9, atol=1e-11)
+    else:
+        assert (ends[0] - ends[1]).abs().median() < 1e-6
 
 
 @needs_compiler

@@ -350,3 +350,24 @@ def test_an_unknown_posterior_is_refused_with_all_that_a_recipe_knows():
     for make in (lambda: MLP(3, 2, posterior="laplace"), lambda: to_bayesian(nn.Linear(2, 2), "")):
         with pytest.raises(UserError, match=known):
             make()
+
+
+@pytest.mark.parametrize("posterior", ["radial", "gaussian", "low-rank"])
+def test_a_frozen_layer_stays_frozen(posterior):
+    model = small()
+    for layer in (model[0], model[1], model[3]):
+        layer.requires_grad_(False)
+    made = to_bayesian(model, posterior)
+    frozen = {name.split(".")[0] for name, p in made.named_parameters() if not p.requires_grad}
+    assert frozen == {"0", "1", "3"}
+    assert all(p.requires_grad for name, p in made.named_parameters() if name[0] not in "013")
+    scales = made[0].weights.posterior_blocks()[0].scale()
+    assert scales.unique().item() == pytest.approx(math.log1p(math.exp(-6)))
+
+
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_a_layer_that_is_frozen_in_part_is_refused(part):
+    model = small()
+    getattr(model[5], part).requires_grad_(False)
+    with pytest.raises(UserError, match=r"^5 \(Linear\) has weight or bias frozen alone: freeze"):
+        to_bayesian(model)

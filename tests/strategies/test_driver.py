@@ -177,3 +177,16 @@ def test_another_criterion_is_refused_and_not_passed_by(criterion):
     Driven("naive", criterion=nn.CrossEntropyLoss())
     with pytest.raises(UserError, match=r"override criterion\(\) in a subclass"):
         Driven("naive", criterion=criterion)
+
+
+@pytest.mark.parametrize("name", ["vcl", "proximal_vcl", "gvcl", "ml_init_vcl", "ewc", "vadam"])
+def test_frozen_weights_keep_their_bits(name):
+    driven = Driven(name)
+    driven.network.requires_grad_(True)
+    body = [p for n, p in driven.network.named_parameters() if "head" not in n]
+    for parameter in body:
+        parameter.requires_grad_(False)
+    before = [parameter.detach().clone() for parameter in body]
+    driven.train(0, 1)
+    assert body
+    assert all(map(torch.equal, before, body))

@@ -10,7 +10,7 @@ from typing import Any
 
 from vcl_radial.conformance.accumulation import accumulates
 from vcl_radial.conformance.family import LOOKS
-from vcl_radial.conformance.memory import consolidates, heads
+from vcl_radial.conformance.memory import consolidates, frozen, heads
 from vcl_radial.conformance.repeating import checkpoint, evaluating, seeds
 from vcl_radial.conformance.running import data, finite, learns, runs, shapes
 from vcl_radial.conformance.scale import penalty
@@ -61,6 +61,7 @@ CHECKS = (
     Check("learns", learns, ("finite numbers",)),
     Check("heads stay apart", heads, ("finite numbers", "shapes"), (SEVERAL_HEADS,)),
     Check("seeds", seeds, ("finite numbers", "shapes"), _PLAIN),
+    Check("frozen weights", frozen, ("finite numbers", "shapes", "seeds"), (SEVERAL_HEADS,)),
     Check("evaluation", evaluating, ("finite numbers", "shapes", "data", "seeds"), _PLAIN),
     Check("checkpoint", checkpoint, ("finite numbers", "shapes", "data", "seeds")),
     Check("consolidates", consolidates, ("finite numbers", "shapes", "seeds")),

@@ -1,4 +1,4 @@
-"""Checks of what a method does about the past: heads stay apart, and a task is consolidated."""
+"""Checks of what training leaves alone and of what a method does about the past."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from vcl_radial.conformance.penalty_view import PenaltyView
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.verdict import Fault, NotApplicable
 from vcl_radial.methods.base import Method
+from vcl_radial.nn.parameters import parameters_of_heads
 from vcl_radial.strategies.base import ContinualStrategy
 
 
@@ -48,6 +49,25 @@ def heads(subject: Subject) -> str:
     if old_too:
         return "heads of tasks to come stay as they are; old ones are trained, as the class says"
     return "training a task leaves the heads of the others as they are"
+
+
+def frozen(subject: Subject) -> str:
+    """Parameters that the user froze (`requires_grad = False`) keep their bits: here the body's."""
+    _ = subject.main
+    trial = subject.trial()
+    of_heads = parameters_of_heads(trial.model)
+    body = {n: p for n, p in trial.model.named_parameters() if id(p) not in of_heads}
+    for parameter in body.values():
+        parameter.requires_grad_(False)
+    before = trial.tensors()
+    for _ in trial.steps[:2]:
+        trial.train_next()
+    if name := _changed(before, trial.tensors(), tuple(body)):
+        raise Fault(
+            f"training altered {name}, which is frozen (requires_grad = False): leave it alone, "
+            "where gradients are filled in and where weights are written to"
+        )
+    return "a body that is frozen stays as it is"
 
 
 def consolidates(subject: Subject) -> str:

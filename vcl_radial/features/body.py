@@ -59,6 +59,7 @@ class FirstTaskBody(Body):
     def __init__(self, network: nn.Module) -> None:
         super().__init__(network)
         self.register_buffer("held", torch.tensor(False))
+        self._resting: list[nn.Parameter] = []
         self.train()
 
     def outputs(self, x: Tensor) -> Tensor:
@@ -69,12 +70,14 @@ class FirstTaskBody(Body):
     def hold(self) -> None:
         """Let the weights, and the averages of normalisation, stay as they are."""
         self.held.fill_(True)
-        self.eval().requires_grad_(False)
+        self.eval()
+        self._rest()
 
     def release(self) -> None:
         """Let the weights be trained again."""
         self.held.fill_(False)
-        self.train().requires_grad_(True)
+        self.train()
+        self._rest()
 
     def train(self, mode: bool = True) -> Self:
         """Go to training, where the body is not held."""
@@ -82,7 +85,17 @@ class FirstTaskBody(Body):
 
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)
-        self.train(self.training).requires_grad_(not self.held)
+        self.train(self.training)
+        self._rest()
+
+    def _rest(self) -> None:
+        """Freeze what is trainable while weights are held; afterwards thaw that and no more."""
+        if self.held:
+            self._resting += [weight for weight in self.parameters() if weight.requires_grad]
+        for weight in self._resting:
+            weight.requires_grad_(not self.held)
+        if not self.held:
+            self._resting = []
 
 
 def at_mean(body: nn.Module, x: Tensor) -> Tensor:

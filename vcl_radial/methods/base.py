@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from vcl_radial import ranges
+from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
 from vcl_radial.methods.serves import check_network
 from vcl_radial.methods.tasks import Batch, Task
@@ -149,12 +150,21 @@ class Method:
     # What most methods override.
 
     def begin_task(self, task: Task) -> None:
-        """Get ready for a task."""
+        """Get ready for a task.
+
+        Raises:
+            UserError: every parameter of the body and of the task's heads is frozen.
+        """
         self.task = task
         self.likelihood.begin_task(task.points)
         for module in self.network.modules():
             if isinstance(module, MultiHead):
                 module.adapt(task.heads)
+        if not self.parameters_in_use():
+            raise UserError(
+                "all weights of the network are frozen (requires_grad = False), and nothing is "
+                "left to train: leave its head trainable"
+            )
 
     @staticmethod
     def begin_lane(network: nn.Module, heads: Collection[int], **options: Any) -> None:

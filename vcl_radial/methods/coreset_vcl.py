@@ -138,6 +138,8 @@ class CoresetVCL(MLInitVCL):
         for parameter in network.parameters():
             if id(parameter) not in held:
                 parameter.requires_grad_(False)  # no optimiser moves what has no gradient
+        if not any(parameter.requires_grad for parameter in network.parameters()):
+            return network.eval()
         x, y, tasks = self.coreset
         heads = torch.unique(tasks).tolist()
         consolidate(network, heads)

@@ -135,10 +135,12 @@ def add_curvature(block: LowRankBlock, inputs: Tensor, units: Tensor) -> None:
     """Make the precision of unit o the prior's plus units[o] * inputs, up to the block's rank.
 
     Args:
-        block: whose groups are the units; its scale and factor are set.
+        block: whose groups are the units; its scale and factor are set, unless one is frozen.
         inputs: A, `[D, D]`.
         units: a factor of A for each unit, `[groups]`.
     """
+    if not (block.rho.requires_grad and block.factor.requires_grad):
+        return
     prior, rank = _low_rank(block.prior), block.factor.shape[-2]
     of_inputs = largest_directions(lambda Q: Q @ inputs, rank, len(inputs), inputs)
     rows = torch.cat(

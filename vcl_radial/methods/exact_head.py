@@ -46,6 +46,11 @@ class ExactHead(nn.Module, ABC, Generic[Posterior]):
             self._known = self._state(), self._class(*self._tensors())
         return self._known[1]
 
+    @property
+    def frozen(self) -> bool:
+        """Whether the user froze it: no task alters it."""
+        return not getattr(self, self._parameter).requires_grad
+
     def _tensors(self) -> list[Tensor]:
         return [getattr(self, name).detach() for name in self._names]
 

@@ -75,7 +75,9 @@ class FeatureModel(nn.Module):
     def trained(self) -> FirstTaskBody | None:
         """The features while a task trains them, with a head of their own; None if none does."""
         features = self.features
-        return features if isinstance(features, FirstTaskBody) and not features.held else None
+        if not isinstance(features, FirstTaskBody) or features.held:
+            return None
+        return features if any(p.requires_grad for p in features.parameters()) else None
 
     def phi(self, x: Tensor) -> Tensor:
         """The features and a 1, `[B, D]`.
@@ -268,6 +270,8 @@ class FixedFeatureMethod(Method):
         """The end of a task, where its features have been trained."""
         for label in self.heads:
             head, points = self.head(label), partial(self._of_head, label)
+            if head.frozen:
+                continue
             if 4 * task.points * self.network.features.size <= HELD:
                 points = partial(iter, list(points()))
             self.learn_head(head, points)

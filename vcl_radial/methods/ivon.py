@@ -144,11 +144,16 @@ class IVON(NaturalGradientMethod):
     @torch.no_grad()
     def step(self, optimizer: Optimizer) -> None:
         """Step in coordinates centred at the prior's mean."""
+        means = (q.mean for q in self._parts)
+        # Frozen since the task began: the package would move them by their momentum.
+        frozen = [(mean, mean.clone()) for mean in means if not mean.requires_grad]
         for q in self._parts:
             q.mean.sub_(q.prior_mean)
         self._ivon.step()
         for q in self._parts:
             q.mean.add_(q.prior_mean)
+        for mean, value in frozen:
+            mean.copy_(value)
         (group,) = self._ivon.param_groups
         precision = group["ess"] * (group["hess"] + group["weight_decay"])
         pieces = precision.split([q.mean.numel() for q in self._parts])

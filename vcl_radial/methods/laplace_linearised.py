@@ -98,9 +98,10 @@ class LaplaceLinearised(LaplaceMethod):
             self._check_size()
 
     def begin_task(self, task: Task) -> None:
-        """See that the matrix has room for the heads of the task."""
+        """See that the matrix has room for the heads of the task, and knows all layers."""
         super().begin_task(task)
         if isinstance(self.past, DenseQuadratic):
+            linear_layers(self.network, self.parameters_in_use())
             self._check_size()
 
     def _check_size(self) -> None:

@@ -167,7 +167,7 @@ class LearningBody(BayesLinear):
             change = self._change(self.anchor)
             heads = [m for m in self.network.modules() if isinstance(m, ConjugateHead)]
             for head in heads:
-                if not self.is_first(head.posterior):
+                if not (head.frozen or self.is_first(head.posterior)):
                     head.take(moved(head.posterior, change))
         super().learn_heads(task)
         if self.anchor is not None:

@@ -66,7 +66,9 @@ class PenaltyUpkeep:
         # Where it asks for more than the weights it fails here, and is heard of in its place.
         penalty = _penalty_of(self._method, otherwise=0)
         source = source_of(self._method)
-        if wrong := malformed(penalty, source.gradient_elsewhere):
+        # That of frozen weights is a constant.
+        frozen = not all(weight.requires_grad for weight in self._method.network.parameters())
+        if wrong := malformed(penalty, source.gradient_elsewhere or frozen):
             raise UserError(f"penalty() of {type(source).__name__} {wrong}")
         return penalty
 

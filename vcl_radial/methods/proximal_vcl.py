@@ -156,7 +156,9 @@ class ProximalVCL(VCL):
         carried = [
             block
             for block in self._blocks
-            if block.carried and (self._closed_form or block.mean.grad is not None)
+            if block.carried
+            and block.mean.requires_grad
+            and (self._closed_form or block.mean.grad is not None)
         ]
         before = []
         for block in carried:

@@ -86,6 +86,9 @@ class SI(QuadraticMethod):
             self._step = []
             for name, weight in in_use.items():
                 if weight.grad is not None:
+                    if name not in self.omega:  # frozen where the task began
+                        self.omega[name] = torch.zeros_like(weight)
+                        self._start[name] = weight.detach().clone()
                     gradient = weight.grad.clone()
                     if name in slopes:
                         gradient.sub_(slopes[name], alpha=scale)

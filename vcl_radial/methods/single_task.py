@@ -33,12 +33,13 @@ class SingleTask(Method):
         """What the likelihood has learned of each, such as the noise of its targets."""
 
     def begin_task(self, task: Task) -> None:
-        """Start afresh, but for the heads of other tasks."""
+        """Start afresh, but for the heads of other tasks and frozen weights."""
         self.likelihood.load_state_dict(self._unlearned)
         super().begin_task(task)
         for module in self._initial.modules():
             if isinstance(module, MultiHead):
                 module.adapt(task.heads)
+        frozen = {n for n, p in self.network.named_parameters() if not p.requires_grad}
         others = tuple(
             f"{name}.heads.{head}."
             for name, module in self.network.named_modules()
@@ -50,7 +51,7 @@ class SingleTask(Method):
         with torch.no_grad():
             for name, value in self.network.state_dict().items():
                 is_weight = name in initial and isinstance(value, Tensor)
-                if is_weight and not name.startswith(others):
+                if is_weight and name not in frozen and not name.startswith(others):
                     value.copy_(initial[name])
 
     def end_task(self, task: Task) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 
@@ -23,6 +24,8 @@ def recorded_calls(layers: Iterable[nn.Module]) -> Iterator[list[Call]]:
     calls: list[Call] = []
 
     def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        if torch.is_grad_enabled() and not output.requires_grad:
+            output.requires_grad_()  # of a frozen layer, above which nothing is trained
         calls.append(Call(layer, inputs[0], output))
         return output.clone()  # an activation may work in place
 

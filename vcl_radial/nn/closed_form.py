@@ -151,7 +151,9 @@ def _stretched(block: PosteriorBlock, along_means: Tensor) -> Tensor:
 
 
 def _add_grad(parameter: nn.Parameter, grad: Tensor) -> None:
-    parameter.grad = grad if parameter.grad is None else parameter.grad + grad
+    """Add to `.grad`, but for a frozen parameter: an optimiser would step it."""
+    if parameter.requires_grad:
+        parameter.grad = grad if parameter.grad is None else parameter.grad + grad
 
 
 def _as_the_base(block: PosteriorBlock) -> bool:

@@ -38,7 +38,8 @@ class CompiledAdam:
         if compiled is None or not self._serves(compiled, mean, rho):
             compiled = self._made(drawn, mean, rho)
         elsewhere = mean.grad is not None or rho.grad is not None
-        if compiled is None or elsewhere or not _alike(*compiled.groups):
+        frozen = not (mean.requires_grad and rho.requires_grad)
+        if compiled is None or elsewhere or frozen or not _alike(*compiled.groups):
             self._compiled.pop(drawn, None)  # what it knows of the last step will be out of date
             return False
         group, rho_group = compiled.groups

@@ -69,8 +69,9 @@ def to_bayesian(
     The posterior's means start at the network's weights, so that with little noise it computes what
     it computed before; all else (normalisation, embeddings, ...) stays as it is. A layer that is
     used in two places is converted once, and draws its weights at each call. So are the heads of a
-    `MultiHead`, those to come as well. `kl_divergence(model,
-    [])` and `consolidate(model, [])` of `vcl_radial.nn` then serve it as any other network.
+    `MultiHead`, those to come as well. A frozen layer stays frozen, means and scales: its noise
+    keeps the size that the settings start with. `kl_divergence(model, [])` and
+    `consolidate(model, [])` of `vcl_radial.nn` then serve it as any other network.
 
     Args:
         model: any network; torchvision's for example.
@@ -82,8 +83,8 @@ def to_bayesian(
     Raises:
         UserError: the posterior or a name in `keep` is not known, there is nothing to convert, or
             a layer cannot be converted: its weights are shared with another layer, parametrised,
-            not initialised yet, or read or replaced by the module around it; it is transposed, has
-            hooks, or computes in a way of its own.
+            frozen in part, not initialised yet, or read or replaced by the module around it; it is
+            transposed, has hooks, or computes in a way of its own.
     """
     settings = layer_settings(posterior)
     if settings is None:
@@ -139,6 +140,7 @@ def _bayesian(layer: nn.Module, settings: LayerSettings) -> nn.Module:
     else:
         kind = BayesianConv2d if isinstance(layer, nn.Conv2d) else BayesianConv
         made = kind.of(layer, weights)
+    made.requires_grad_(layer.weight.requires_grad)
     return made.train(layer.training)
 
 
@@ -195,6 +197,8 @@ def _check(name: str, module: nn.Module, owners: Counter[int], kept: set[int]) -
             why = "has no weights yet: run one batch through the network first"
         elif any(owners[id(p)] > 1 for p in parameters):
             why = "shares its weights with another layer"
+        elif len({p.requires_grad for p in parameters}) > 1:
+            why = "has weight or bias frozen alone: freeze both or neither"
         elif not _computes_as_pytorch(module):
             why = "computes in a way of its own"
         elif module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:

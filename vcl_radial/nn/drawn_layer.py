@@ -58,6 +58,9 @@ class DrawnLayer:
             draw = self._free.pop() if self._free else self._room()
             for drawn, room in zip(self.drawn, draw.rooms, strict=True):
                 drawn.draw(room)
+        trained = any(d.trained for d in self.drawn)
+        for leaf in draw.leaves:
+            leaf.requires_grad_(trained)
         self._lent.append(draw)
         return draw.weight, draw.bias
 
@@ -109,8 +112,8 @@ class _Draw:
     """A draw of a layer, and the noise `[groups, D]` of each block in it."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, noises: list[Tensor]) -> None:
-        self.weight = weight.detach().requires_grad_()
-        self.bias = None if bias is None else bias.detach().requires_grad_()
+        self.weight = weight.detach()
+        self.bias = None if bias is None else bias.detach()
         self.leaves = [t for t in (self.weight, self.bias) if t is not None]
         self.noises = noises
         self.parts: list[Layer] = [(self.weight, self.bias)]
@@ -148,6 +151,11 @@ class DrawnBlock:
             else None
         )
         self._known_scale: tuple[tuple[int, int], Tensor] | None = None
+
+    @property
+    def trained(self) -> bool:
+        """Whether mean or rho is trainable: without them no gradient of the draw is needed."""
+        return self.block.mean.requires_grad or self.block.rho.requires_grad
 
     @property
     def scale(self) -> Tensor:

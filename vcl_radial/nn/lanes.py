@@ -161,6 +161,9 @@ class Lanes:
     Args:
         networks: those whose parameters are stacked; equal but for the values.
         task: whose head.
+
+    Raises:
+        UserError: a weight is frozen, or as in `LaneBlock.stacked`.
     """
 
     def __init__(self, networks: Sequence[nn.Module], task: int) -> None:
@@ -168,6 +171,10 @@ class Lanes:
             for module in network.modules():
                 if isinstance(module, MultiHead):
                     module.adapt([task])
+            if not all(parameter.requires_grad for parameter in network.parameters()):
+                raise UserError(
+                    "lanes train all weights, and some of a network are frozen: train it alone"
+                )
         self.networks, self.task = networks, task
         self.blocks = [LaneBlock.stacked(same) for same in zip(*self._blocks(), strict=True)]
         """In the order in which a forward pass draws them."""

@@ -49,9 +49,10 @@ class LowRankBlock(PosteriorBlock):
 
     @torch.no_grad()
     def restart_noise(self) -> None:
-        """Give scales and factor the values that they had before the first task."""
+        """Give scales and factor the values that they had before the first task, unless frozen."""
         super().restart_noise()
-        self.factor.copy_(_start(self.factor.shape))
+        if self.factor.requires_grad:
+            self.factor.copy_(_start(self.factor.shape))
 
     @property
     def posterior(self) -> Correlated:

@@ -162,7 +162,8 @@ class RDPBlock(nn.Module):
         The direction is brought back to unit length, which is the same posterior: an optimiser's
         steps only ever lengthen it, and each task is to turn it as easily as the one before.
         """
-        self.direction.copy_(normalize(self.direction, dim=1))
+        if self.direction.requires_grad:
+            self.direction.copy_(normalize(self.direction, dim=1))
         self.prior_direction.copy_(normalize(self.direction, dim=1))
         self.prior_log_concentration.copy_(self.log_concentration)
         self.prior_loc.copy_(self.loc)
@@ -171,10 +172,12 @@ class RDPBlock(nn.Module):
 
     @torch.no_grad()
     def restart_noise(self) -> None:
-        """Give concentration and spreads the values that they had before the first task."""
-        log_concentration, rho = self._first_noise
-        self.log_concentration.fill_(log_concentration)
-        self.rho.fill_(rho)
+        """Give concentration and spreads their values of before the first task, unless frozen."""
+        for parameter, value in zip(
+            (self.log_concentration, self.rho), self._first_noise, strict=True
+        ):
+            if parameter.requires_grad:
+                parameter.fill_(value)
 
     def get_extra_state(self) -> dict[str, bool]:
         """Whether the prior is a carried posterior; part of the state dict."""

@@ -196,8 +196,9 @@ class PosteriorBlock(nn.Module):
 
     @torch.no_grad()
     def restart_noise(self) -> None:
-        """Give every scale the value that it had before the first task."""
-        self.rho.fill_(self._first_rho)
+        """Give every scale the value that it had before the first task, unless rho is frozen."""
+        if self.rho.requires_grad:
+            self.rho.fill_(self._first_rho)
 
     def get_extra_state(self) -> dict[str, bool]:
         """Whether the prior is a carried posterior; part of the state dict."""
