@@ -2,11 +2,18 @@ import copy
 
 import pytest
 import torch
+from torch import nn
+from torch.optim import SGD
 
+from vcl_radial.methods.bayes_linear import BayesLinear
+from vcl_radial.methods.naive import Naive
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import (
     MLP,
     BayesianLinear,
     PointLinear,
+    WithHeads,
     consolidate,
     kl_divergence,
     variational_weights,
@@ -150,3 +157,58 @@ def test_half_precision_is_that_of_the_products_alone(posterior):
         assert half.dtype == torch.float32
         assert not torch.equal(exact, half)
         assert (exact - half).norm() < 0.1 * exact.norm()
+
+
+KINDS = [torch.float64, torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "posterior", ["none", "gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp"]
+)
+def test_new_heads_have_the_type_of_the_network_and_learn(posterior, kind):
+    net = MLP(4, 2, hidden=[8], posterior=posterior).to(kind)
+    method = (Naive if posterior == "none" else VCL)(net)
+    x = torch.randn(8, 4, dtype=kind)
+    for number in range(2):
+        batch = Batch(x, (x[:, number] > 0).long(), number)
+        method.begin_task(Task(number, 8, lambda batch=batch: iter([batch]), heads=[number]))
+        assert {weight.dtype for weight in net.head.head(number).parameters()} == {kind}
+        method.learn(batch, SGD(net.parameters(), lr=1e-3))
+        method.end_task(method.task)
+    prediction = method.predict(x, 1)
+    # KLs of radial groups of low rank leave the range of float16.
+    assert prediction.isfinite().all() or (posterior, kind) == ("radial-low-rank", torch.float16)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("multi_head", [True, False])
+@pytest.mark.parametrize("posterior", ["none", "radial"])
+def test_heads_on_a_body_of_ones_own_have_its_type(kind, multi_head, posterior):
+    body = nn.Sequential(nn.Linear(4, 8), nn.ReLU()).to(kind)
+    net = WithHeads(body, (4,), 2, multi_head=multi_head, posterior=posterior)
+    outputs = net(torch.randn(3, 4, dtype=kind))
+    assert {outputs.dtype, *(weight.dtype for weight in net.parameters())} == {kind}
+
+
+def test_a_network_that_is_converted_back_makes_heads_as_before():
+    net, other = MLP(4, 2, hidden=[8]), MLP(4, 2, hidden=[8])
+    other.load_state_dict(net.state_dict())
+    for converted in (net.double(), net.float()):
+        assert converted.head.head(int(converted.head.like.dtype is torch.float32)) is not None
+    weights = zip(net.head.head(1).parameters(), other.head.head(1).parameters(), strict=True)
+    assert all(torch.equal(*pair) for pair in weights)
+
+
+def test_exact_heads_keep_their_precision():
+    """Their statistics are sums over many points, whatever the network computes in."""
+    method = BayesLinear(MLP(4, 2, hidden=[8], posterior=None))
+    method.network.bfloat16()
+    head = method.network.head.head(0)
+    assert {t.dtype for t in head.state_dict().values()} == {torch.float64}
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_products_in_bfloat16_give_features_in_the_type_of_the_heads(kind):
+    net = network(precision="bfloat16").to(kind)
+    assert net(torch.randn(3, 6, dtype=kind)).dtype is kind

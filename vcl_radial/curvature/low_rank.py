@@ -186,9 +186,9 @@ def largest_directions(
     """
     generator = torch.Generator().manual_seed(_SEED)
     Q = torch.randn(min(2 * rank, size), size, generator=generator).to(like)
-    Y = Q
+    Y, wide = Q, torch.promote_types(Q.dtype, torch.float32)
     for _ in range(PASSES):
-        Q = torch.linalg.qr(Y.mT).Q.mT
+        Q = torch.linalg.qr(Y.mT.to(wide)).Q.mT.to(Y)
         Y = product(Q)
     inner, vectors = torch.linalg.eigh((Q @ Y.mT).double())
     kept = inner > inner[-1].clamp(min=0) * torch.finfo(Y.dtype).eps * size**0.5

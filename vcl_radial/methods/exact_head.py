@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -50,6 +51,11 @@ class ExactHead(nn.Module, ABC, Generic[Posterior]):
     def frozen(self) -> bool:
         """Whether the user froze it: no task alters it."""
         return not getattr(self, self._parameter).requires_grad
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Follow a network to its device, and keep the precision: sums are of many points."""
+        super()._apply(lambda tensor: tensor.to(fn(tensor).device), recurse)  # type: ignore[no-untyped-call]
+        return self
 
     def _tensors(self) -> list[Tensor]:
         return [getattr(self, name).detach() for name in self._names]

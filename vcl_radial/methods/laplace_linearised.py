@@ -154,7 +154,9 @@ class LaplaceLinearised(LaplaceMethod):
         """Move the mode, and add the curvature of the body and of the trained heads."""
         past, weights = self.past, self.trained_parameters()
         start, first = torch.tensor(self.prior_precision, device=self.device), not past.precision
-        prior = {name: past.precision.get(name, start.expand_as(w)) for name, w in weights.items()}
+        prior = {
+            name: past.precision.get(name, start.to(w).expand_as(w)) for name, w in weights.items()
+        }
         moved = flat(w - past.centre.get(name, 0.0) for name, w in weights.items())
         if isinstance(past, DenseQuadratic):
             curvature = self.hessian_weight * gauss_newton_matrix(

@@ -153,6 +153,7 @@ def _stretched(block: PosteriorBlock, along_means: Tensor) -> Tensor:
 def _add_grad(parameter: nn.Parameter, grad: Tensor) -> None:
     """Add to `.grad`, but for a frozen parameter: an optimiser would step it."""
     if parameter.requires_grad:
+        grad = grad.to(parameter.dtype)
         parameter.grad = grad if parameter.grad is None else parameter.grad + grad
 
 

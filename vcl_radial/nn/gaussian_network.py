@@ -162,9 +162,9 @@ class GaussianNetwork(nn.Module):
 
     def set_extra_state(self, state: dict[str, dict[str, Tensor]]) -> None:
         """Take over what `get_extra_state` gave."""
-        device = next(self.network.parameters()).device
+        like = next(self.network.parameters())
         held = {
-            name: {key: tensor.to(device, copy=True) for key, tensor in tensors.items()}
+            name: {key: tensor.to(like, copy=True) for key, tensor in tensors.items()}
             for name, tensors in state.items()
         }
         # In place: an optimiser at work holds them too.

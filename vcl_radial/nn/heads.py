@@ -25,11 +25,14 @@ class MultiHead(nn.Module):
     """
 
     seed: Tensor
+    like: Tensor
+    """Moves and is converted with the network: heads to come are made like it."""
 
     def __init__(self, make_head: Callable[[], nn.Module]) -> None:
         super().__init__()
         self._make_head = make_head
         self.register_buffer("seed", torch.randint(2**31, ()))
+        self.register_buffer("like", torch.zeros(0), persistent=False)
         self.heads = nn.ModuleDict()
 
     def adapt(self, tasks: Iterable[int]) -> None:
@@ -39,7 +42,7 @@ class MultiHead(nn.Module):
                 # The CPU's generator alone: `torch.manual_seed` would set those of GPUs for good.
                 with torch.random.fork_rng(devices=[]):
                     torch.default_generator.manual_seed(int(self.seed) + 1_000_003 * task)
-                    self.heads[str(task)] = self._make_head().to(self.seed.device)
+                    self.heads[str(task)] = self._make_head().to(self.like)
 
     def head(self, task: int) -> nn.Module:
         """The output layer of a task."""

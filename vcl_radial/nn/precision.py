@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def features_in(body: Callable[[Tensor], Tensor], x: Tensor, *, bfloat16: bool) -> Tensor:
-    """What a body gives, in float32; with `bfloat16` by products in that type (autocast).
+    """What a body gives, in the type of x; with `bfloat16` by products in that type (autocast).
 
     Heads are left out: logits of 8 bits would rank what they are of by ties.
     """
@@ -17,4 +17,4 @@ def features_in(body: Callable[[Tensor], Tensor], x: Tensor, *, bfloat16: bool) 
     if not bfloat16 or x.is_meta:
         return body(x)
     with torch.autocast(x.device.type, torch.bfloat16):
-        return body(x).float()
+        return body(x).to(x.dtype)

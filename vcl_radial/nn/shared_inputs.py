@@ -108,7 +108,7 @@ class FirstLayer:
     def draws(self, n: int) -> Tensor:
         """Y `[n, B, J]` under n draws, from the global generator."""
         block, *of_bias = self.weights.posterior_blocks()
-        y = torch.addcmul(self.mean, self.deviation, self._noise(block, n))
+        y = torch.addcmul(self.mean, self.deviation, self._noise(block, n).to(self.mean))
         for bias in of_bias:
             y += bias.posterior.sample(n) - bias.mean
         return y

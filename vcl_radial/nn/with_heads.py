@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.convert import layer_settings, to_bayesian
@@ -55,11 +56,11 @@ class WithHeads(nn.Module):
         fixed = not multi_head and not point_heads and next(body.parameters(), None) is None
         self.body = body if settings is None or fixed else to_bayesian(body, settings)
         self.head = make_heads(
-            features,
+            features.shape[1],
             classes,
             multi_head=multi_head,
             posterior=None if point_heads else settings,
-        )
+        ).to(features)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """Logits `[B, C]` of inputs `[B, *shape]` under one draw of the weights."""
@@ -69,11 +70,13 @@ class WithHeads(nn.Module):
 
 
 @torch.no_grad()
-def _features(body: nn.Module, shape: Sequence[int]) -> int:
-    """F: what the body gives for an input of zeros."""
+def _features(body: nn.Module, shape: Sequence[int]) -> Tensor:
+    """What the body gives for an input of zeros in the type of its weights, `[1, F]`."""
     training = body.training
+    weights = (p for p in body.parameters() if p.is_floating_point() and not is_lazy(p))
+    x = torch.zeros(1, *shape).to(next(weights, torch.zeros(0)))
     try:
-        features = body.eval()(torch.zeros(1, *shape))
+        features = body.eval()(x)
     except Exception as error:  # a user's network may fail in any way
         raise UserError(
             f"the network fails on one input {list(shape)}: {in_words(error)}"
@@ -85,4 +88,4 @@ def _features(body: nn.Module, shape: Sequence[int]) -> int:
             f"the network has to map inputs [B, {', '.join(map(str, shape))}] to features [B, F]; "
             f"for one input it gives {found}"
         )
-    return int(found[1])
+    return features

@@ -69,7 +69,7 @@ def radial_kl(a: Tensor, s: Tensor) -> Tensor:
         One divergence per group, shape [...]. Its gradient is analytic; at a = 0, the tip of a
         cone, the subgradient 0 is taken for a. It can be differentiated once.
     """
-    kl: Tensor = _RadialKL.apply(a, s)
+    kl: Tensor = _RadialKL.apply(_wide(a), _wide(s))
     return kl
 
 
@@ -81,6 +81,7 @@ def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Te
     """
     if not pairs:
         return []
+    pairs = [(_wide(a), _wide(s)) for a, s in pairs]
     squares = [relative_squares(a, s) for a, s in pairs]
     shapes = [stats.A.shape for _, _, stats in squares]
     sizes = [shape.numel() for shape in shapes]
@@ -194,6 +195,11 @@ class _RadialKL(torch.autograd.Function):
         grad_a, grad_s = elementwise_gradient(a, s, n2, t, coefficients)
         grad = grad.unsqueeze(-1)
         return grad_a.mul_(grad), grad_s.mul_(grad)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """In at least float32: near the tip the numbers per group leave the range of float16."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _per_group(factor: Tensor, x: Tensor) -> Tensor:
