@@ -1,5 +1,6 @@
 import io
 import re
+import sys
 
 import pytest
 from rich.console import Console
@@ -19,9 +20,8 @@ def screen(monkeypatch) -> io.StringIO:
     file = io.StringIO()
 
     def terminal(**settings):
-        return Console(
-            file=file, force_terminal=True, width=80, legacy_windows=False, **settings, _environ={}
-        )
+        own = {"file": file, "force_terminal": True, "width": 80, "_environ": {}}
+        return Console(**settings | own, legacy_windows=False)
 
     monkeypatch.setattr(progress, "Console", terminal)
     return file
@@ -101,3 +101,22 @@ def test_a_failed_run_counts_as_no_more_work_to_come(screen: io.StringIO):
         shown.show(RUNS[1], step(4, 5, 5))
         shown.end(RUNS[1], "finished")
     assert re.search(r"10/10\S* epochs", screen.getvalue().rpartition("done in")[2])
+
+
+def test_names_move_no_cursor_and_are_no_markup_on_a_terminal(screen, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    odd = ("[/b]", "\x1b[2J", "\u202e")
+    runs = [tiny_run().model_copy(update={"method": f"m{name}"}) for name in odd]
+    before = sys.stdout, sys.stderr
+    with Progress(runs, [1] * len(runs), "at once") as shown:
+        for run in runs:
+            shown.show(run, step(0, 0, 1))
+            shown.end(run, "finished")
+        print("a name \x1b[2J that is printed meanwhile \u202e")
+    assert (sys.stdout, sys.stderr) == before
+    text = screen.getvalue()
+    assert "m[/b] seed 0" in text
+    assert r"m\x1b[2J seed 0" in text
+    assert r"a name \x1b[2J that is printed" in text
+    assert "\x1b[2J" not in text
+    assert "\u202e" not in text

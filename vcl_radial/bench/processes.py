@@ -17,8 +17,8 @@ from vcl_radial.errors import VclRadialError
 
 
 def run_python(arguments: Sequence[str], answer_to: str | None = None) -> str:
-    """Run Python with these arguments, as `run_command` does."""
-    return run_command([sys.executable, *arguments], answer_to)
+    """Run Python with these arguments, as `run_command` does; no module of the current folder."""
+    return run_command([sys.executable, "-P", *arguments], answer_to)
 
 
 def run_command(command: Sequence[str], answer_to: str | None = None) -> str:

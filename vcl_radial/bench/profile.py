@@ -61,6 +61,6 @@ def _sampled(spy: str, setting: Setting) -> Counter[Stack]:
     with TemporaryDirectory(dir=setting.scratch) as folder:
         file = Path(folder) / "stacks"
         options = ["--format", "raw", "--function", "--subprocesses", "--rate", str(_RATE)]
-        command = [sys.executable, *command_of_run(METHOD, f"{folder}/runs", setting)]
+        command = [sys.executable, "-P", *command_of_run(METHOD, f"{folder}/runs", setting)]
         run_command([spy, "record", *options, "--output", str(file), "--", *command])
         return read_stacks(file.read_text())

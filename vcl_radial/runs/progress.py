@@ -29,7 +29,7 @@ class Lines:
     def __init__(self, unit: str) -> None:
         self._console = Console(file=terminal(sys.stdout), highlight=False, soft_wrap=True)
         self.bars = Bars(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
             MofNCompleteColumn(),
             TextColumn(unit),
