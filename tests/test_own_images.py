@@ -48,8 +48,8 @@ def test_a_folder_of_colour_images_runs_without_a_line_of_python(run, flowers):
     )
     assert code == 0
     assert err == [
-        "flowers: files that are no images by their ending are left out (1, the first is "
-        "flowers/rose/about.txt)"
+        "flowers: files that are no images by their ending, or no images of a class, are left out "
+        "(1, the first is flowers/rose/about.txt)"
     ]
     assert "\nimage-folder-multi-head on flowers\n" in out
     for spec in specs():

@@ -11,12 +11,13 @@ import hashlib
 import os
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path, PurePath
-from typing import BinaryIO, NoReturn
+from pathlib import Path
+from typing import BinaryIO
 
+from vcl_radial.class_folders import PARTS, find_classes, find_files, find_parts
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.reading import open_data, open_file
 
@@ -43,9 +44,6 @@ FOLDER_DATASETS = ("idx-folder", "image-folder")
 IMAGE_KEYS = ("image_size", "test_share", "test_seed")
 """Keys of a stream that say how an image folder is read."""
 
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-"""Endings of image files, in small letters: those of torchvision's `ImageFolder`."""
-
 TEST_SHARE = 0.2
 """Of the images of each class, where a folder has no test part."""
 
@@ -63,7 +61,9 @@ class ImageFiles:
         class_names: names of the class folders, sorted as torchvision's `ImageFolder` does.
         train: the training files of each class.
         test: the test files of each class.
-        left_out: files in class folders that are no images by their ending.
+        left_out: files in class folders that are no images by their ending, and images that lie in
+            no class folder or twice in one.
+        validation: the validation files of each class; empty if the folder has no such part.
     """
 
     root: Path
@@ -71,9 +71,10 @@ class ImageFiles:
     train: tuple[tuple[Path, ...], ...]
     test: tuple[tuple[Path, ...], ...]
     left_out: tuple[Path, ...] = ()
+    validation: tuple[tuple[Path, ...], ...] = ()
 
     def __len__(self) -> int:
-        return sum(map(len, self.train)) + sum(map(len, self.test))
+        return sum(map(len, (*self.train, *self.validation, *self.test)))
 
 
 def check_data(dataset: str, data_dir: Path | None) -> None:
@@ -279,8 +280,9 @@ def user_images(data_dir: Path | None) -> ImageFiles:
 def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) -> ImageFiles:
     """Find the image files of `root/{train,test}/CLASS/` or, split by a share, of `root/CLASS/`.
 
-    Files count with folders inside a class folder, in the order of their paths; names that begin
-    with a dot do not. Without `train` and `test`, of the n images of each class
+    A part may have another name (`class_folders.part_of`), and `root/val/CLASS/` is the validation
+    part. Files count with folders inside a class folder, in the order of their paths; names that
+    begin with a dot do not. Without `train` and `test`, of the n images of each class
     round(test_share n), but one at least and n - 1 at most, are its test images. Which ones depends
     on the seed, the class's name and the names of its files alone.
 
@@ -290,109 +292,40 @@ def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) ->
         seed: Of that choice.
 
     Raises:
-        DataError: A class has no image in a part, there are fewer than two classes, or a folder
-            cannot be read; names it.
+        DataError: A class has no image in a part, there are fewer than two classes, what is a class
+            is not clear, two classes share files, or a folder cannot be read; names it.
     """
     if idx_files(root) or idx_files(root / "raw"):
         raise DataError(f"{root} holds IDX files: read them with --set stream.dataset=idx-folder")
-    parts = [root / part for part in ("train", "test")]
-    there = [_folders(part) for part in parts]
-    left_out: list[Path] = []
-    if not any(there) and not all(part.is_dir() for part in parts):
-        train_files, test_files = {}, {}
-        for name, images in _images_by_class(root, left_out).items():
+    try:
+        parts = find_parts(root) or {"": root}
+        classes = {part: find_classes(folder) for part, folder in parts.items()}
+        by_part, left_out = find_files(root, list(classes.values()))
+    except RecursionError:
+        raise DataError(f"{root}: its folders are nested too deeply") from None
+    for part, names in classes.items():
+        for name in sorted(names.keys() ^ classes.get("train", names).keys()):
+            here, lacking = (part, "train") if name in names else ("train", part)
+            raise DataError(
+                f"{classes[here][name]} is a class that {parts[lacking]} lacks: add "
+                f"{parts[lacking] / name} with its images, or take {classes[here][name]} away"
+            )
+    files = dict(zip(classes, by_part, strict=True))
+    if "" in files:
+        files = {"train": files[""], "test": {}}
+        for name, images in files["train"].items():
             if len(images) == 1:
                 raise DataError(
-                    f"{root / name} holds one image, {images[0].name}: a class needs two at least, "
-                    "one to train on and one to test on"
+                    f"{classes[''][name]} holds one image, {images[0].name}: a class needs two at "
+                    "least, one to train on and one to test on"
                 )
             chosen = _test_part(images, test_share, f"{seed}/{name}")
-            train_files[name] = [path for path in images if path not in chosen]
-            test_files[name] = [path for path in images if path in chosen]
-    else:
-        for part, classes in zip(parts, there, strict=True):
-            if not classes and any(there):
-                other = "train" if part.name == "test" else "test"
-                state = "no class folder in" if part.is_dir() else "no"
-                raise DataError(
-                    f"{root} has {other}/CLASS folders, but {state} {part.name}: add "
-                    f"{part}/CLASS/*.png, or put the class folders into {root} itself, to be split"
-                )
-        train_files, test_files = (_images_by_class(part, left_out) for part in parts)
-        for name in sorted(train_files.keys() ^ test_files.keys()):
-            here, lacking = parts if name in train_files else reversed(parts)
-            raise DataError(
-                f"{here / name} is a class that {lacking} lacks: add {lacking / name} with its "
-                f"images, or take {here / name} away"
-            )
-    train, test = (tuple(map(tuple, files.values())) for files in (train_files, test_files))
-    return ImageFiles(root, tuple(train_files), train, test, tuple(left_out))
-
-
-def _images_by_class(folder: Path, left_out: list[Path]) -> dict[str, list[Path]]:
-    """The image files in each class folder of a folder; other files are added to `left_out`."""
-    classes = _folders(folder)
-    layout = f"put the images of each class into a folder of its own, {folder / 'CLASS'}/*.png"
-    if not classes:
-        lying = sum(is_image(path) for path in entries(folder))
-        state = f"{lying} images, but no class folder" if lying else "no class folder"
-        raise DataError(f"{folder} holds {state}: {layout}")
-    if len(classes) == 1:
-        raise DataError(f"{folder} holds one class only, {classes[0].name}: add another one")
-    files: dict[str, list[Path]] = {}
-    for path in classes:
-        images = files.setdefault(path.name, [])
-        for file in _files_below(path):
-            (images if is_image(file) else left_out).append(file)
-    endings = ", ".join(IMAGE_ENDINGS)
-    if not any(files.values()):
-        raise DataError(f"{folder} holds no image (a file that ends in {endings}): {layout}")
-    for name, images in files.items():
-        if not images:
-            raise DataError(
-                f"{folder / name} holds no image (a file that ends in {endings}): add some, or "
-                f"move it out of {folder}"
-            )
-    return files
+            files["train"][name] = [path for path in images if path not in chosen]
+            files["test"][name] = [path for path in images if path in chosen]
+    train, validation, test = (tuple(map(tuple, files.get(part, {}).values())) for part in PARTS)
+    return ImageFiles(root, tuple(files["train"]), train, test, tuple(left_out), validation)
 
 
 def _test_part(images: Sequence[Path], share: float, seed: str) -> set[Path]:
     count = min(max(1, round(share * len(images))), len(images) - 1)
     return set(random.Random(seed).sample(images, count))
-
-
-def _folders(folder: Path) -> list[Path]:
-    """Folders in a folder, by name, but for hidden ones and what archives of macOS leave."""
-    if not folder.is_dir():
-        return []
-    return [p for p in entries(folder) if p.is_dir() and p.name != "__MACOSX"]
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    """All files in a folder and in folders inside it, in order, but for hidden ones."""
-    for place, folders, names in os.walk(folder, onerror=_not_read, followlinks=True):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
-
-
-def entries(folder: Path) -> list[Path]:
-    """What lies in a folder, by name, but for hidden files and folders.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    try:
-        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    except OSError as error:
-        _not_read(error)
-
-
-def _not_read(error: OSError) -> NoReturn:
-    raise DataError(
-        f"{error.filename} cannot be read ({error.strerror}): change its permissions"
-    ) from None
-
-
-def is_image(path: PurePath) -> bool:
-    """Whether a file is one of an image by its ending."""
-    return path.suffix.lower() in IMAGE_ENDINGS

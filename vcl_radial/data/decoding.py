@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FORMATS: Final = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
-"""Formats of pictures that are read, by Pillow's names: those of `data_files.IMAGE_ENDINGS`."""
+"""Formats of pictures that are read, by Pillow's names: those of `class_folders.IMAGE_ENDINGS`."""
 
 _BYTES: Final = 256 << 20
 """Bytes of a picture's file at most."""

@@ -119,6 +119,28 @@ def test_a_folder_without_a_test_part_is_split_by_share_and_seed(tmp_path):
     assert len(everything.unique(dim=0)) == 40
 
 
+@pytest.mark.parametrize("kind", ["split", "permuted"])
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+def test_a_validation_part_is_what_streams_hold_out_and_nothing_else(tmp_path, kind, validation):
+    write(write(tmp_path, n=3), n=2, parts=("val",))
+    data = load_image_folder(tmp_path)
+    assert data.held_out.nonzero()[:, 0].tolist() == list(range(12, 20))
+    settings = {"kind": kind, "dataset": "image-folder", "tasks": 2, "validation": validation}
+    stream = build_stream(settings, tmp_path)
+    of_task = 8 if kind == "permuted" else 4
+    assert [len(rows) for rows in stream.validation] == [of_task] * 2
+    assert [len(rows) for rows in stream.train] == [of_task * 3 // 2] * 2
+    x = stream.x[stream.validation[0]]
+    with Image.open(tmp_path / "val/a/0.png") as first:
+        pixels = torch.from_numpy(np.asarray(first).copy()).permute(2, 0, 1).flatten()
+    mean, std = data.train_x.float().mean(), data.train_x.float().std(correction=0)
+    assert torch.allclose(x[0], (pixels - mean) / std, atol=1e-5)
+    for path in (tmp_path / "val").rglob("*.png"):
+        path.rename(tmp_path / "train" / path.parent.name / f"z{path.name}")
+    (tmp_path / "val").rename(tmp_path / ".val")
+    assert load_image_folder(tmp_path).checksum != data.checksum
+
+
 def test_other_validation_images_leave_the_test_part_as_it_is(tmp_path):
     write(tmp_path, n=10, parts=(".",))
     settings = {"kind": "split", "dataset": "image-folder", "tasks": 2, "validation": 0.25}

@@ -24,6 +24,8 @@ class ImageData:
         test_x: Test images [M, ...].
         test_y: Test classes [M].
         class_names: The name of each class, in the conventional order; by default its number.
+        held_out: Which training images are the validation part, bool [N]; None: streams hold out a
+            share of them.
 
     Raises:
         DataError: The parts do not fit each other, or a class has no training image.
@@ -35,6 +37,7 @@ class ImageData:
     test_x: Tensor
     test_y: Tensor
     class_names: tuple[str, ...] = ()
+    held_out: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Refuse what would fail, or pass for something else, later on."""
@@ -66,6 +69,11 @@ class ImageData:
                 f"train_x is of {list(self.train_x.shape[1:])} and test_x of "
                 f"{list(self.test_x.shape[1:])}: give both one size"
             )
+        held_out = self.held_out
+        if held_out is not None and not (
+            held_out.dtype == torch.bool and held_out.shape == self.train_y.shape
+        ):
+            yield f"held_out {list(held_out.shape)} of {held_out.dtype} must be bool [N] of train_y"
         classes = len(self.class_names) or int(self.train_y.max()) + 1
         highest = max(int(self.train_y.max()), int(self.test_y.max()))
         if highest >= classes:
@@ -82,5 +90,6 @@ class ImageData:
 
     @property
     def checksum(self) -> str:
-        """Of all images and labels."""
-        return tensors_checksum(self.train_x, self.train_y, self.test_x, self.test_y)
+        """Of all images and labels, and of which ones are the validation part."""
+        more = () if self.held_out is None else (self.held_out,)
+        return tensors_checksum(self.train_x, self.train_y, self.test_x, self.test_y, *more)

@@ -37,7 +37,7 @@ Pixels = NDArray[np.uint8]
 def load_image_folder(
     root: Path, *, image_size: int | None = None, test_share: float = TEST_SHARE, seed: int = 0
 ) -> ImageData:
-    """Read `root/{train,test}/CLASS/*` or `root/CLASS/*`, grey or colour.
+    """Read `root/{train,val,test}/CLASS/*` or `root/CLASS/*`, grey or colour.
 
     Which files count, and which are test images, is said at `image_files`. Images are turned as
     their EXIF entry says, reduced to 8 bits per channel, and their transparency is left out. Where
@@ -58,7 +58,8 @@ def load_image_folder(
         DataError: Files are missing, damaged, or differ in size; names the file and the mend.
     """
     files = image_files(root, test_share=test_share, seed=seed)
-    paths = sorted(path for part in (files.train, files.test) for each in part for path in each)
+    parts = (files.train, files.validation, files.test)
+    paths = sorted(path for part in parts for images in part for path in images)
     pixels = torch.from_numpy(_pixels(root, paths, image_size))
     row_of = {path: row for row, path in enumerate(paths)}
 
@@ -68,7 +69,10 @@ def load_image_folder(
         return pixels.index_select(0, rows), torch.arange(len(classes)).repeat_interleave(counts)
 
     name = root.resolve().name or str(root)
-    return ImageData(name, *part(files.train), *part(files.test), files.class_names)
+    x, y = part((*files.train, *files.validation))
+    n_train, classes = sum(map(len, files.train)), len(files.class_names)
+    held_out = torch.arange(len(y)) >= n_train if files.validation else None
+    return ImageData(name, x, y % classes, *part(files.test), files.class_names, held_out)
 
 
 def _pixels(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels:

@@ -32,7 +32,8 @@ def permuted_stream(
         data: The data set.
         tasks: The number of tasks T.
         heads: "single" (domain-incremental) or "multi" (a head for each task).
-        validation: The share of the training images that is held out.
+        validation: The share of the training images that is held out, unless the data have a
+            validation part.
         seed: Seed of the permutations and of the validation split, which do not depend on
             each other.
         flatten: Inputs as vectors [N, D]; else as images [N, C, H, W].
@@ -55,7 +56,11 @@ def permuted_stream(
 
     names = ("unpermuted", *(f"permutation {task}" for task in range(1, tasks)))
     kept, held_out = hold_out(
-        torch.arange(n_train), validation, torch.Generator().manual_seed(seed), names[0]
+        torch.arange(n_train),
+        validation,
+        torch.Generator().manual_seed(seed),
+        names[0],
+        data.held_out,
     )
     return TensorStream(
         name=f"permuted {data.name}, {tasks} tasks, {heads}-head",

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vcl_radial.data.streams.choices import held_out
 from vcl_radial.data.streams.image_data import ImageData
-from vcl_radial.errors import DataError
+from vcl_radial.errors import DataError, UserError
 
 
 def standardised(data: ImageData, *, flatten: bool) -> Tensor:
@@ -35,15 +35,20 @@ def standardised(data: ImageData, *, flatten: bool) -> Tensor:
 
 
 def hold_out(
-    rows: Tensor, fraction: float, generator: torch.Generator, task_name: str
+    rows: Tensor,
+    fraction: float,
+    generator: torch.Generator,
+    task_name: str,
+    chosen: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Split rows at random into a training and a validation part.
+    """Split rows into a training and a validation part: at random, or as the data say.
 
     Args:
         rows: Row numbers [n].
         fraction: The share of the validation part, rounded to whole rows.
         generator: Where the random order comes from.
         task_name: Named in the error.
+        chosen: `ImageData.held_out`, for all rows; None: a random share.
 
     Returns:
         Training rows and validation rows, each in ascending order of their places in `rows`.
@@ -51,6 +56,11 @@ def hold_out(
     Raises:
         UserError: One of the two parts would be empty.
     """
+    if chosen is not None:
+        out = chosen[rows]
+        if out.all() or not out.any():
+            raise UserError(f'the task "{task_name}" needs both training and validation images')
+        return rows[~out], rows[out]
     n_held_out = held_out(len(rows), fraction, task_name)
     order = torch.randperm(len(rows), generator=generator)
     out, kept = order[:n_held_out].sort().values, order[n_held_out:].sort().values

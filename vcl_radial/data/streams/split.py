@@ -41,7 +41,8 @@ def split_stream(
         tasks: The number of tasks T; it must divide the number of classes.
         heads: "multi" (task-incremental) or "single" (class-incremental).
         class_order: A permutation of the classes; None: the conventional order 0..C-1.
-        validation: The share of each task's training images that is held out.
+        validation: The share of each task's training images that is held out, unless the data have
+            a validation part.
         seed: Seed of the validation split, and of nothing else.
         flatten: Inputs as vectors [N, D]; else as images [N, C, H, W].
 
@@ -69,7 +70,8 @@ def split_stream(
     for task in range(tasks):
         names.append(", ".join(data.class_names[c] for c in order[task * k : (task + 1) * k]))
         rows = (task_of_row == task).nonzero()[:, 0]
-        kept, out = hold_out(rows[rows < n_train], validation, generator, names[-1])
+        trained = rows[rows < n_train]
+        kept, out = hold_out(trained, validation, generator, names[-1], data.held_out)
         train.append(kept)
         held_out.append(out)
         test.append(rows[rows >= n_train])

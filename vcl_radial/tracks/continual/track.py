@@ -168,8 +168,8 @@ def _name_left_out(root: Path) -> None:
     left_out = image_files(root).left_out
     if left_out:
         print(
-            f"{root}: files that are no images by their ending are left out ({len(left_out)}, the "
-            f"first is {left_out[0]})",
+            f"{root}: files that are no images by their ending, or no images of a class, are left "
+            f"out ({len(left_out)}, the first is {left_out[0]})",
             file=sys.stderr,
         )
 
