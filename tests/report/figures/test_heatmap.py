@@ -161,6 +161,23 @@ def test_twenty_tasks_have_their_means_but_no_spread(many):
     assert "±" not in " ".join(texts + header(figure))
 
 
+def test_hundreds_of_tasks_fill_a_page_with_colours_and_some_labels(make_run):
+    T = 200
+    R = np.tril(np.full((T + 1, T), 80.0), -1)
+    figure = heatmap(make_run("m", 0, R), "m", tasks=["a long name of a class " * 50] * T)
+    axes = figure.axes[0]
+    assert not axes.texts
+    assert max(figure.get_size_inches()) < 14
+    assert shown(axes).sum() == T * (T + 1) // 2 + T
+    assert shown(axes, kind=1).sum() == T * (T - 1) // 2
+    assert "pale: task not trained yet" in header(figure)[0]
+    labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert labels[-1] == "mean of tasks seen"
+    assert set(labels[:-1]) == {"a long name of a cl…ong name of a class "}
+    assert 20 <= len(labels) <= 100
+    assert 20 <= len(axes.get_yticks()) <= 100
+
+
 def test_long_names_of_methods_stay_within_their_panel(many):
     name = "radial-vcl-with-many-samples-and-a-very-long-name-that-goes-on-and-on"
     figure = heatmap_sheet(many(3, (name, "naive")))

@@ -48,7 +48,7 @@ def final_bars(results: pd.DataFrame, *, tasks: Sequence[str] | None = None) -> 
     """
     summaries = all_over_seeds(results)
     T = max(summary.tasks for summary in summaries)
-    pitch = 0.4 if T <= 6 else 0.34 if T <= _MOST_LABELLED else 0.2
+    pitch = 0.4 if T <= 6 else 0.34 if T <= _MOST_LABELLED else min(0.2, 20.0 / T)
     width = (T + 0.4) * pitch
     per_line = balanced_per_line(len(summaries), max(2, int(9.0 / (width + 0.75))))
     names = task_names(tasks, T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,16 +39,18 @@ from vcl_radial.report.figures.style import (
 from vcl_radial.runs.sections import number
 
 _GAP = 0.3  # between the last task and the column of means, in cells
+_NARROWEST_ROW = 0.13  # inches of a row that has a number
+_MOST_NUMBERS = 30  # with more tasks the cells are too small for numbers
 _MEAN = "mean of\ntasks seen"
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """Size of a cell in inches and of its text in points; without spread where it would not fit."""
+    """Size of a cell in inches and of its text in points; None where it would not fit."""
 
     width: float
     height: float
-    mean_size: float
+    mean_size: float | None
     spread_size: float | None
 
 
@@ -131,7 +134,8 @@ def _draw(
         notes = [subtitle, shown] if subtitle else [shown]
         ahead = (summary.mean[np.triu_indices_from(summary.mean, 1)] for summary in summaries)
         any_ahead = any(np.isfinite(values).any() for values in ahead)
-        notes += ["hatched: task not trained yet"] if any_ahead else []
+        look = "pale" if cell.mean_size is None else "hatched"
+        notes += [f"{look}: task not trained yet"] if any_ahead else []
         finish(figure, (width, rows * cell.height), title, notes)
     return figure
 
@@ -141,7 +145,10 @@ def _cell(T: int) -> _Cell:
         return _Cell(0.56, 0.42, mean_size=8.5, spread_size=6.0)
     if T <= 10:
         return _Cell(0.48, 0.36, mean_size=7.5, spread_size=5.5)
-    return _Cell(0.35, 0.26, mean_size=6.0, spread_size=None)
+    if T <= _MOST_NUMBERS:
+        return _Cell(0.35, 0.26, mean_size=6.0, spread_size=None)
+    # Drawing takes T^2 cells: texts, hatches and edges of thousands would take minutes.
+    return _Cell(10.5 / T, 7.8 / T, mean_size=None, spread_size=None)
 
 
 def accuracy_limits(summaries: Sequence[AccuracyOverSeeds]) -> tuple[float, float]:
@@ -168,12 +175,17 @@ def _panel(axes: Axes, summary: AccuracyOverSeeds, cell: _Cell, scale: Normalize
     x = np.array([*range(T + 1), T + _GAP, T + _GAP + 1], float)
     y = np.array([*rows, rows[-1] + 1])
     cells = np.ma.masked_where(ahead | np.isnan(mean), mean)
-    axes.pcolormesh(x, y, cells, cmap=colour_map(), norm=scale, edgecolors="white", linewidth=0.8)
+    small = cell.mean_size is None
+    edges: dict[str, Any] = {"rasterized": True} if small else {"edgecolors": "white"}
+    axes.pcolormesh(x, y, cells, cmap=colour_map(), norm=scale, linewidth=0.8, **edges)
     later = np.ma.masked_where(~ahead | np.isnan(mean), mean)
     if ahead.any():
         pale = ListedColormap([PALE])
-        axes.pcolor(x, y, later, cmap=pale, edgecolor=FAINT, hatch="////", linewidth=0.0)
-    for (row, column), value in np.ndenumerate(mean):
+        if small:
+            axes.pcolormesh(x, y, later, cmap=pale, rasterized=True)
+        else:
+            axes.pcolor(x, y, later, cmap=pale, edgecolor=FAINT, hatch="////", linewidth=0.0)
+    for (row, column), value in np.ndenumerate(mean if not small else mean[:0]):
         if np.isnan(value):
             continue
         ink = QUIET_INK
@@ -216,7 +228,8 @@ def _label_axes(
         rows = [f"after\n{'all tasks' if summary.joint else 'task 1'}"]
     elif first_of_line:
         axes.set_ylabel("after training task", labelpad=4)
-    axes.set_yticks([i - 0.5 for i in summary.rows], rows)
+    step = math.ceil(_NARROWEST_ROW / cell.height)
+    axes.set_yticks([i - 0.5 for i in summary.rows][::step], rows[::step])
     places = [*(j + 0.5 for j in range(T)), T + _GAP + 0.5]
     label_columns(axes, places, [*names, _MEAN], cell.width)
 

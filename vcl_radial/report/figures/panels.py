@@ -24,6 +24,12 @@ _LETTER = 0.58
 _NARROWEST = 3.4
 """Inches that a header has at least."""
 
+_NARROWEST_COLUMN = 0.16
+"""Inches of a column that has a name."""
+
+_MOST_LETTERS = 40
+"""Letters of a name in a figure."""
+
 
 def _engine(pad: float = 0.03) -> ConstrainedLayoutEngine:
     return ConstrainedLayoutEngine(w_pad=pad, h_pad=pad, wspace=0.02, hspace=0.02)
@@ -149,7 +155,7 @@ def side_legend(axes: Axes, methods: Sequence[str]) -> None:
 
 
 def task_names(tasks: Sequence[str] | None, T: int) -> list[str]:
-    """The names to write on an axis of tasks: the given ones, or the numbers from 1 to T.
+    """The names to write on an axis of tasks, shortened where they are long, or numbers from 1.
 
     Raises:
         DataError: There are not T names.
@@ -158,11 +164,21 @@ def task_names(tasks: Sequence[str] | None, T: int) -> list[str]:
         return [str(j) for j in range(1, T + 1)]
     if len(tasks) != T:
         raise DataError(f"names of tasks: the results have {T} tasks, got {len(tasks)} names")
-    return list(tasks)
+    return [shortened(name) for name in tasks]
+
+
+def shortened(name: str) -> str:
+    """A name with an ellipsis in the middle where it is longer than 40 characters."""
+    return name if len(name) <= _MOST_LETTERS else f"{name[:19]}…{name[-20:]}"
 
 
 def label_columns(axes: Axes, places: Sequence[float], names: Sequence[str], width: float) -> None:
-    """Names below columns of a width in inches, at a slant where one in a single line is wider."""
+    """Names below columns of a width in inches, at a slant where one in a single line is wider.
+
+    Of columns narrower than a line of text only every so many have a name, and the last one.
+    """
+    step = math.ceil(_NARROWEST_COLUMN / width)
+    places, names = ([*items[:-step:step], items[-1]] for items in (list(places), list(names)))
     slanted = any(len(n) * SMALL_SIZE * _LETTER / 72.0 > width for n in names if "\n" not in n)
     if slanted:
         names = [name.replace("\n", " ") for name in names]
