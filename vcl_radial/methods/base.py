@@ -191,13 +191,20 @@ class Method:
         In the middle of a task it holds too what the steps have added up, but not what `begin_task`
         derives from the state before the task: whoever goes on there begins the task first.
         """
-        state: dict[str, Any] = {"network": self.network.state_dict()}
+        state = {"method": type(self).__name__, "network": self.network.state_dict()}
         if learned := self.likelihood.state_dict():
             state["likelihood"] = learned
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Take over what `state_dict` gave.
+
+        Raises:
+            UserError: the state is of another method, or of another posterior.
+        """
+        own = type(self).__name__
+        if (name := state.get("method", own)) != own:
+            raise UserError(f"the state is of {name}, and the method is {own}: load it into {name}")
         self.network.load_state_dict(state["network"])
         self.likelihood.load_state_dict(state.get("likelihood", {}))
 

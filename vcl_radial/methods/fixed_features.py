@@ -294,8 +294,9 @@ class FixedFeatureMethod(Method):
         """Take over what `state_dict` gave."""
         super().load_state_dict(state)
         if self._trainer is not None and "trainer" in state:
-            network = {"network": self._trainer.network.state_dict()}
-            self._trainer.load_state_dict(state | network | state["trainer"])
+            mine = self._trainer.state_dict()
+            same = {"method": mine["method"], "network": mine["network"]}
+            self._trainer.load_state_dict(state | same | state["trainer"])
 
     def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
         """Outputs `[S, B, C]`; S = 1 of classes, in closed form, and while features are trained."""

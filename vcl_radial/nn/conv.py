@@ -7,6 +7,7 @@ from typing import Literal, Self, TypeAlias
 
 from torch import Tensor, nn
 
+from vcl_radial.nn.states import LayerOfAKind
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
 
 Pair = int | tuple[int, int]
@@ -15,7 +16,7 @@ Pair = int | tuple[int, int]
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
-class PointConv2d(nn.Conv2d):
+class PointConv2d(LayerOfAKind, nn.Conv2d):
     """`torch.nn.Conv2d` that starts where the means of `BayesianConv2d` start."""
 
     def reset_parameters(self) -> None:
@@ -29,7 +30,7 @@ class PointConv2d(nn.Conv2d):
             nn.init.zeros_(self.bias)
 
 
-class BayesianConv(nn.Module):
+class BayesianConv(LayerOfAKind):
     """A convolution with its weights drawn from the posterior anew at every call.
 
     Shapes and options are those of the layer that it is made from.

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from vcl_radial.nn.states import LayerOfAKind
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 
 
@@ -19,7 +20,7 @@ def he_normal(out_features: int, in_features: int) -> Tensor:
     return nn.init.kaiming_normal_(weight, nonlinearity="relu")
 
 
-class BayesianLinear(nn.Module):
+class BayesianLinear(LayerOfAKind):
     """y = x W' + b with (W, b) drawn from the posterior anew at every call.
 
     Shapes: x `[..., in_features]`, y `[..., out_features]`. The means start at He's
@@ -57,7 +58,7 @@ class BayesianLinear(nn.Module):
         return linear(x, weight, bias)
 
 
-class PointLinear(nn.Linear):
+class PointLinear(LayerOfAKind, nn.Linear):
     """`torch.nn.Linear` that starts where the means of `BayesianLinear` start."""
 
     def reset_parameters(self) -> None:

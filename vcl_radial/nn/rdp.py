@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,7 @@ from torch.nn.functional import normalize
 from vcl_radial import native
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer
+from vcl_radial.nn.states import OfAKind
 from vcl_radial.nn.weights import (
     PosteriorBlock,
     PosteriorSettings,
@@ -78,12 +80,17 @@ class RDPSettings:
                 "below 1"
             )
 
+    @property
+    def kind(self) -> str:
+        """Family and grouping."""
+        return f"posterior = 'rdp', grouping = {self.grouping!r}"
+
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> RDPWeights:
         """The posterior over a layer's weights with these means."""
         return RDPWeights(weight, bias, self)
 
 
-class RDPBlock(nn.Module):
+class RDPBlock(OfAKind):
     """An `RDP` over groups `[groups, D]`, and the prior that it is held against.
 
     The concentration is exp(log_concentration), the scales of the factors are softplus(rho). The
@@ -179,11 +186,16 @@ class RDPBlock(nn.Module):
             if parameter.requires_grad:
                 parameter.fill_(value)
 
-    def get_extra_state(self) -> dict[str, bool]:
-        """Whether the prior is a carried posterior; part of the state dict."""
-        return {"carried": self.carried}
+    @property
+    def kind(self) -> str:
+        """The family."""
+        return "posterior = 'rdp'"
 
-    def set_extra_state(self, state: dict[str, bool]) -> None:
+    def get_extra_state(self) -> dict[str, Any]:
+        """The kind, and whether the prior is a carried posterior; part of the state dict."""
+        return super().get_extra_state() | {"carried": self.carried}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take over what `get_extra_state` gave."""
         self.carried = state["carried"]
 

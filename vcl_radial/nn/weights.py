@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer, grouping
-from vcl_radial.posteriors import Gaussian, Posterior, family
+from vcl_radial.nn.states import OfAKind
+from vcl_radial.posteriors import FAMILIES, Gaussian, Posterior, family
 from vcl_radial.posteriors.correlated import Correlated
 
 
@@ -52,6 +53,13 @@ class PosteriorSettings:
             raise UserError(f"prior_scale = {self.prior_scale} must be above 0")
         if self.rank < 1:
             raise UserError(f"rank = {self.rank} must be at least 1")
+
+    @property
+    def kind(self) -> str:
+        """Family, grouping and rank, which are not seen in the shapes of all weights."""
+        cls = family(self.family)
+        rank = f", rank = {self.rank}" if issubclass(cls, Correlated) else ""
+        return f"posterior = {_name(cls)!r}, grouping = {self.grouping!r}{rank}"
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
         """The posterior over a layer's weights with these means."""
@@ -114,7 +122,7 @@ class _Softplus(torch.autograd.Function):
         return slope.mul(grad)
 
 
-class PosteriorBlock(nn.Module):
+class PosteriorBlock(OfAKind):
     """A block of independent groups: q(w) = prod_g family(mean_g, softplus(rho_g)).
 
     Parameters and buffers have shape `[groups, D]`. The prior starts as N(0, prior_scale^2 I);
@@ -200,13 +208,23 @@ class PosteriorBlock(nn.Module):
         if self.rho.requires_grad:
             self.rho.fill_(self._first_rho)
 
-    def get_extra_state(self) -> dict[str, bool]:
-        """Whether the prior is a carried posterior; part of the state dict."""
-        return {"carried": self.carried}
+    @property
+    def kind(self) -> str:
+        """The family."""
+        return f"posterior = {_name(self.family)!r}"
 
-    def set_extra_state(self, state: dict[str, bool]) -> None:
+    def get_extra_state(self) -> dict[str, Any]:
+        """The kind, and whether the prior is a carried posterior; part of the state dict."""
+        return super().get_extra_state() | {"carried": self.carried}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take over what `get_extra_state` gave."""
         self.carried = state["carried"]
+
+
+def _name(cls: type[Posterior]) -> str:
+    """What a recipe calls a family, or the name of the user's own class."""
+    return next((name for name, known in FAMILIES.items() if known is cls), cls.__qualname__)
 
 
 @contextmanager
@@ -249,7 +267,7 @@ _BY_BLOCKS: Final = ("sample", "split", "kl", "consolidate")
 """What a layer does block by block."""
 
 
-class VariationalWeights(nn.Module):
+class VariationalWeights(OfAKind):
     """q(w) and p(w) over the weight and bias of one layer.
 
     Args:
@@ -273,6 +291,11 @@ class VariationalWeights(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """What a copy has: it draws by itself, whoever draws in place of this posterior."""
         return {name: value for name, value in vars(self).items() if name != "sampler"}
+
+    @property
+    def kind(self) -> str:
+        """What the settings say, or their class where they are the user's own."""
+        return str(getattr(self.settings, "kind", type(self.settings).__qualname__))
 
     @property
     def all_in_blocks(self) -> bool:
