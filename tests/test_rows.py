@@ -107,6 +107,13 @@ def test_a_header_with_a_stray_quote_is_row_1(tmp_path, header):
         assert fault(tmp_path, f"{header}\n{lines}").startswith("row 1 cannot be split into cells")
 
 
+@pytest.mark.parametrize("swallowed", ["1,2,3", "1,2,3\n4,5,6", "\n1,2,3"])
+def test_a_name_that_swallows_whole_rows_is_refused(tmp_path, swallowed):
+    words = fault(tmp_path, f'a,b,"c\n{swallowed}"\n7,8,9\n')
+    assert words.startswith("row 1 cannot be split into cells (a name goes over a whole row)")
+    assert rows(tmp_path, 'a,b,"c\n1,2"\n7,8,9\n')[1] == (2, ["7", "8", "9"])
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -67,17 +67,22 @@ def _lines(file: TextIO) -> Iterator[str]:
         yield line
 
 
-def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of `read_rows` from lines."""
-    head = next(lines, "")
-    if named := _SEPARATOR_LINE.fullmatch(head.rstrip("\r\n")):
-        head = next(lines, "")
-    header, quotes, size = [head], head.count('"'), len(head)
+def _header(lines: Iterator[str]) -> tuple[list[str], str]:
+    """Take the lines of the header, and give them with the separator of the cells."""
+    line = next(lines, "")
+    if named := _SEPARATOR_LINE.fullmatch(line.rstrip("\r\n")):
+        line = next(lines, "")
+    header, quotes, size = [line], line.count('"'), len(line)
     while quotes % 2 and size < LONGEST_LINE and (line := next(lines, "")):
         header.append(line)
         quotes, size = quotes + line.count('"'), size + len(line)
     unquoted = _IN_QUOTES.sub("", "".join(header))
-    separator = named[1] if named else max(",;\t", key=unquoted.count)
+    return header, named[1] if named else max(",;\t", key=unquoted.count)
+
+
+def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of `read_rows` from lines."""
+    header, separator = _header(lines)
     reader = csv.reader(
         chain(header, lines), delimiter=separator, strict=True, skipinitialspace=True
     )
@@ -90,7 +95,11 @@ def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
                 raise _not_split(path, number, "a cell goes over several lines")
             cells = [cell.strip() for cell in row]
             if any(cells):
-                width = width or len(cells)
+                if number == 1:
+                    width = len(cells)
+                    lines_within = [line for cell in row for line in cell.splitlines()[1:]]
+                    if any(line.count(separator) >= width - 1 for line in lines_within):
+                        raise _not_split(path, 1, "a name goes over a whole row")
                 if len(cells) != width:
                     raise DataError(f"{path}: row {number} {_misfit(cells, width, separator)}")
                 yield number, cells

@@ -16,12 +16,15 @@ NUMBER_WORDS: Final = frozenset({"inf", "infinity", "true", "false"})
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 _MISSING = re.compile(
-    r"|\?+|[-–—−]+|[.…]+|[+-]?(?i:nan)|NA|N/A|n/a|None|null|NULL|<NA>"  # data and Python
-    r"|#N/?A.*|#NV|#[^\s\d]+[!?]|#+|#DIV/0!|[+-]?1\.#[A-Z]+"  # spreadsheets and old C
+    r"|\?+|[.…]+|[+-]?(?i:nan)(?:\(\w*\))?|NA|N/A|n/a|NaT|None|null|NULL|<NA>|\\N"
+    r"|(?:[$€£¥]\s*)?[-–—−]+|#N/?A.*|#NV|#[^\s\d]+[!?]|#+|#DIV/0!|[+-]?1\.#[A-Z]+0*"
 )
 
-_BEFORE, _AFTER = r"[\s+\-–—−('’\"=]*", r"[\s\-–—−)%‰٪°'’\"]*"
-_CURRENCY = r"(?:[A-Z]{0,3}¤|EUR|USD|GBP|CHF|JPY|CNY|INR|kr|zł)"
+_BEFORE, _AFTER = r"[\s+\-–—−(%٪'’\"=]*", r"[\s\-–—−)%‰٪°'’\"]*"
+_CURRENCY = (
+    r"(?:[A-Z]{0,3}¤|EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD|BRL|SEK|NOK|DKK|PLN|CZK|RUB"
+    r"|kr\.?|zł|Kč|Fr\.|Rs\.?)"
+)
 _DIGITS = (
     r"(?:\d{1,3}(?P<group>[.,'’ʼ`_\s٬])(?:\d{2,3}(?P=group))*\d{3}(?:[.,٫]\d*)?"
     r"|\d+(?:[.,٫·⁄]\d*)?|[.,٫·]\d+)(?:\s*(?:[ed]|×\s*10\^?|[x*]\s*10\^)\s*[+\-−]?\d+)?"
@@ -29,7 +32,7 @@ _DIGITS = (
 _WRITTEN = re.compile(
     rf"{_BEFORE}(?:{_CURRENCY}{_BEFORE})?(?:{_DIGITS}|0x[\da-f_]+|0b[01_]+|0o[0-7_]+)"
     rf"{_AFTER}(?:{_CURRENCY}{_AFTER})?"
-    r"|[+\-−]\s*inf(?:inity)?",
+    r"|[+\-−]\s*inf(?:inity)?|[+\-−]?∞",
     re.IGNORECASE,
 )
 

@@ -321,6 +321,12 @@ def test_what_is_no_csv_file_is_refused_in_one_line(kaggle, content, words):
         read_kaggle(kaggle, "skip")
 
 
+def test_two_columns_of_levels_are_refused(kaggle):
+    write_csv(kaggle / "trainLabels.csv", ["image", "level", "Level "], [("10_left", 0, 4)])
+    with pytest.raises(DataError, match="has two columns 'level'"):
+        read_kaggle(kaggle)
+
+
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_levels_are_plain_numbers_and_names_stay_texts_in_any_table(tmp_path, separator):
     lines = ["sep=" + separator, separator.join(["image", "level"])]

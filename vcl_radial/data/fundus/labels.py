@@ -53,14 +53,16 @@ def read_labels(
             f"{path}: has no column {' or '.join(lacking)}, only {shown}: "
             f"give it the columns {image}, {grade}"
         )
-    # Where a name comes twice, the first one counts.
+    if twice := [name for name in (image, grade) if list(frame.columns).count(name) > 1]:
+        raise DataError(f"{path}: has two columns {twice[0]!r}; rename or delete one")
+    # Where another name comes twice, the first one counts.
     frame = frame.loc[:, ~frame.columns.duplicated()]
     names = frame[image].map(without_suffix)
-    twice = names.duplicated(keep=False) & (names != "")
+    repeated = names.duplicated(keep=False) & (names != "")
     labels: list[Label] = []
     faults: list[Fault] = []
-    rows = frame[~twice].to_dict("records")
-    for row, name, record in zip(names.index[~twice], names[~twice], rows, strict=True):
+    rows = frame[~repeated].to_dict("records")
+    for row, name, record in zip(names.index[~repeated], names[~repeated], rows, strict=True):
         cells = {str(column): str(cell) for column, cell in record.items()}
         if not name:
             faults.append(Fault(f"row {row}", "without a name"))
@@ -71,7 +73,7 @@ def read_labels(
             faults.append(Fault(name, "graded outside 0 to 4", where))
         else:
             labels.append(Label(name, number, cells))
-    faults += [Fault(name, "listed more than once") for name in names[twice].unique()]
+    faults += [Fault(name, "listed more than once") for name in names[repeated].unique()]
     return labels, faults, len(frame)
 
 
