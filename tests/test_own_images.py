@@ -1,5 +1,6 @@
 """A user's own image and IDX files by the command line alone."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -58,6 +59,14 @@ def test_a_folder_of_colour_images_runs_without_a_line_of_python(run, flowers):
         assert spec["stream"]["data_name"] == "flowers"
     (page,) = Path("runs/report").glob("*.html")
     assert "aster, daisy" in page.read_text()
+
+
+def test_a_folder_whose_name_is_not_in_utf_8_is_reported_under_a_visible_name(run, flowers):
+    folder = flowers.rename(os.fsdecode(b"flowers\xff"))
+    arguments = ["image-folder-multi-head", "--data-dir", str(folder), "--method", "naive"]
+    code, out, err = run(*arguments, *TINY, "network=mlp")
+    assert (code, err) == (0, [])
+    assert "\nimage-folder-multi-head on flowers\\udcff\n" in out
 
 
 def test_any_split_benchmark_takes_an_image_folder_with_the_mlp_too(run, flowers):

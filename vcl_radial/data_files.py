@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from vcl_radial.class_folders import PARTS, find_classes, find_files, find_parts
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.reading import open_data, open_file
 
 DATA_VARIABLE = "VCL_RADIAL_DATA"
@@ -199,7 +199,7 @@ def folder_name(dataset: str, data_dir: Path | None) -> str | None:
     """
     if dataset not in FOLDER_DATASETS:
         return None
-    return required_root(dataset, data_dir).resolve().name or None
+    return visible(required_root(dataset, data_dir).resolve().name) or None
 
 
 def expanded(path: Path) -> Path:

@@ -12,7 +12,7 @@ from vcl_radial.data.fundus.files import FileReader, images_in
 from vcl_radial.data.fundus.labels import Label, matched, patient_and_eye, read_labels
 from vcl_radial.data.fundus.layouts import LAYOUTS, OTHER, Layout
 from vcl_radial.data.fundus.table import NOT_GRADED, Eye, Part, Photograph, Photographs
-from vcl_radial.errors import DataError
+from vcl_radial.errors import DataError, visible
 
 _PARTS: Final = {"": "", "train": "train", "valid": "validation", "val": "validation"} | {
     name: name for name in ("validation", "test")
@@ -48,7 +48,7 @@ def read_folder(
     faults: list[Fault] = []
     summaries: list[str] = []
     total, patients_known = 0, True
-    name = layouts[0].name or folder.resolve().name
+    name = layouts[0].name or visible(folder.resolve().name)
     for layout in layouts:
         table = folder / layout.table
         labels, of_part, listed = read_labels(table, layout.image, layout.grade, layout.others)

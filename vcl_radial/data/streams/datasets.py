@@ -27,7 +27,7 @@ from vcl_radial.data_files import (
     user_files,
     user_root,
 )
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, visible
 
 _TEST_EVERY = 5
 
@@ -200,7 +200,7 @@ def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
     train_x, train_y, test_x, test_y = (
         read_idx(path, dimensions) for path, dimensions in zip(files, (3, 1, 3, 1), strict=True)
     )
-    name = root.resolve().name or name
+    name = visible(root.resolve().name) or name
     try:
         return ImageData(name, train_x, train_y, test_x, test_y)
     except DataError as error:

@@ -20,7 +20,7 @@ from vcl_radial.cache import cache_root
 from vcl_radial.data.decoding import Unreadable, decoded, processors, read_picture, tell_user
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data_files import TEST_SHARE, image_files
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.memory import check_memory
 from vcl_radial.quiet import quiet
 from vcl_radial.reading import open_file
@@ -68,7 +68,7 @@ def load_image_folder(
         counts = torch.tensor([len(images) for images in classes])
         return pixels.index_select(0, rows), torch.arange(len(classes)).repeat_interleave(counts)
 
-    name = root.resolve().name or str(root)
+    name = visible(root.resolve().name) or str(root)
     x, y = part((*files.train, *files.validation))
     n_train, classes = sum(map(len, files.train)), len(files.class_names)
     held_out = torch.arange(len(y)) >= n_train if files.validation else None
