@@ -18,6 +18,7 @@ from vcl_radial import native
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
+from vcl_radial.transforms import transformed
 
 _NATIVE: dict[tuple[type[Posterior], type[Posterior]], native.Divergence] = {
     (Gaussian, Gaussian): native.Divergence.GAUSSIAN,
@@ -52,6 +53,8 @@ class DrawnLayer:
 
     def sample(self) -> Layer:
         """Weight and bias of a draw, whose `.grad` will be those with respect to the draw."""
+        if transformed():  # the parameters are those of the transform
+            return self.weights.split([d.block.sample() for d in self.drawn])
         if not self.compiled:
             draw = self._draw_in_torch()
         else:

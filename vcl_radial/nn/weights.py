@@ -16,6 +16,7 @@ from vcl_radial.nn.grouping import Layer, grouping
 from vcl_radial.nn.states import OfAKind
 from vcl_radial.posteriors import FAMILIES, Gaussian, Posterior, family
 from vcl_radial.posteriors.correlated import Correlated
+from vcl_radial.transforms import transformed
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ def inverse_softplus(scale: float) -> float:
 
 def softplus(rho: Tensor) -> Tensor:
     """Scale = log(1 + exp(rho)), several times faster on a CPU than PyTorch's own."""
+    if transformed():
+        return torch.logaddexp(rho, torch.zeros_like(rho))
     scale: Tensor = _Softplus.apply(rho)
     return scale
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import UserError
+from vcl_radial.transforms import transformed
 
 Scale = TypeVar("Scale", float, Tensor)
 
@@ -161,10 +162,21 @@ class Posterior(ABC):
         return (w - self.mean) / self.scale
 
     def _randn(self, shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
-        """Draw standard normals with the dtype and on the device of the mean."""
-        return torch.randn(
-            shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
-        )
+        """Draw standard normals with the dtype and on the device of the mean.
+
+        Raises:
+            UserError: a transform of `torch.func` allows no draws.
+        """
+        like = {"dtype": self.mean.dtype, "device": self.mean.device}
+        try:
+            return torch.randn(shape, generator=generator, **like)  # type: ignore[call-overload, no-any-return]
+        except RuntimeError as error:
+            if not transformed():
+                raise
+            raise UserError(
+                "the weights are drawn at random: give vmap, jacfwd or jacrev randomness = 'same' "
+                "or 'different'; hessian has no such argument, jacfwd(jacrev(f)) has"
+            ) from error
 
     def _sum_log_scale(self) -> Tensor:
         """Sum of log scale over the group, accumulated and returned in float64; shape [...]."""

@@ -29,6 +29,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vcl_radial.posteriors.quadrature import gauss_legendre
+from vcl_radial.transforms import apply
 
 # Gauss-Legendre on the scale of `_excess`: 13 digits for 0 <= a, b <= 10^6.
 _NODES = 32
@@ -36,7 +37,7 @@ _NODES = 32
 
 def bessel_ratio(v: float, x: Tensor) -> Tensor:
     """rho_v(x) = I_v(x) / I_(v-1)(x) for v >= 1 and x >= 0; float64, differentiable once."""
-    ratio: Tensor = _BesselRatio.apply(v, x)
+    ratio: Tensor = apply(_BesselRatio, v, x)
     return ratio
 
 
@@ -47,7 +48,7 @@ def ratio_excess(v: float, a: Tensor, b: Tensor) -> Tensor:
 
     It is 0 at a = b only, for the ratio increases. Differentiable once, in a and in b.
     """
-    excess: Tensor = _RatioExcess.apply(v, a, b)
+    excess: Tensor = apply(_RatioExcess, v, a, b)
     return excess
 
 

@@ -34,6 +34,7 @@ from torch.linalg import solve_triangular
 
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.base import Posterior
+from vcl_radial.transforms import transformed
 
 
 class Correlated(Posterior):
@@ -130,6 +131,8 @@ class Correlated(Posterior):
 
 def gram(factor: Tensor) -> Tensor:
     """U U' in float64, shape [..., R, R]: its rounding must not make M indefinite."""
+    if transformed():
+        return factor.double() @ factor.double().mT
     products: Tensor = _Gram.apply(factor)
     return products
 

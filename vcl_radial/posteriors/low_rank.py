@@ -27,6 +27,7 @@ from vcl_radial.posteriors.correlated import (
     no_factor,
 )
 from vcl_radial.posteriors.gaussian import Gaussian
+from vcl_radial.transforms import apply
 
 
 class LowRank(Correlated):
@@ -115,7 +116,7 @@ def low_rank_kl_and_excess(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> tuple[
     rank = max(U.shape[-2], V.shape[-2])
     a, s = torch.broadcast_tensors(a, s)  # type: ignore[no-untyped-call]
     with torch.autocast(a.device.type, enabled=False):
-        kl, excess = _Divergence.apply(a, s, of_rank(U, rank, a), of_rank(V.detach(), rank, a))
+        kl, excess = apply(_Divergence, a, s, of_rank(U, rank, a), of_rank(V.detach(), rank, a))
     return kl, excess
 
 

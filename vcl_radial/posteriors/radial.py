@@ -102,7 +102,7 @@ def radial_noise(q: Posterior, n: int, generator: torch.Generator | None = None)
     radius = q._randn((n, *q.mean.shape[:-1], 1), generator)
     norm: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
     # At D = 1 a draw of exactly 0 does happen in float32, and must not become 0 / 0.
-    return direction.mul_(radius / norm.clamp_(min=torch.finfo(norm.dtype).tiny))
+    return direction.mul_(radius / norm.clamp(min=torch.finfo(norm.dtype).tiny))
 
 
 def quadratic_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:

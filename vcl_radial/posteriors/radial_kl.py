@@ -33,6 +33,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vcl_radial.posteriors.log_radius import log_radius_gain, radius_moments
+from vcl_radial.transforms import apply
 
 
 class GroupStatistics(NamedTuple):
@@ -69,7 +70,7 @@ def radial_kl(a: Tensor, s: Tensor) -> Tensor:
         One divergence per group, shape [...]. Its gradient is analytic; at a = 0, the tip of a
         cone, the subgradient 0 is taken for a. It can be differentiated once.
     """
-    kl: Tensor = _RadialKL.apply(_wide(a), _wide(s))
+    kl: Tensor = apply(_RadialKL, _wide(a), _wide(s))
     return kl
 
 

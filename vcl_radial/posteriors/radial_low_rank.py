@@ -41,6 +41,7 @@ from vcl_radial.posteriors.gaussian import Gaussian
 from vcl_radial.posteriors.log_radius import log_radius_gain, mills_ratio
 from vcl_radial.posteriors.low_rank import LowRank, low_rank_kl_and_excess, of_rank
 from vcl_radial.posteriors.radial import Radial, log_normaliser, radial_noise, unit_entropy
+from vcl_radial.transforms import apply
 
 
 class RadialLowRank(Correlated):
@@ -157,7 +158,7 @@ def radial_low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor, y: Tensor, r:
     with torch.no_grad():
         delta = (A / S).sqrt()
         slope = (1 - delta * mills_ratio(delta)) / (2 * S)
-    radius: Tensor = above.log1p() / 2 + _Gain.apply(A.expand_as(K), K)
+    radius: Tensor = above.log1p() / 2 + apply(_Gain, A.expand_as(K), K)
     r = r.double()
     along = 2 * r * b / (A + r.square() * K).clamp(min=torch.finfo(K.dtype).tiny)
     radius = radius + torch.log1p(-along.square().clamp(max=1 - 1e-12)) / 4

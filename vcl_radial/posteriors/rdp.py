@@ -13,6 +13,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_length
+from vcl_radial.transforms import refuse, transformed
 
 Generators: TypeAlias = torch.Generator | Sequence[torch.Generator] | None
 """One, or one for each entry of the first axis, whose draws do not depend on the others."""
@@ -97,7 +98,13 @@ class RDP:
 
     @torch.no_grad()
     def noise(self, n: int, generator: Generators = None) -> RDPNoise:
-        """What is random in n draws."""
+        """What is random in n draws.
+
+        Raises:
+            UserError: a transform of `torch.func` is active: draws are rejected by their values.
+        """
+        if transformed():
+            refuse()
         mu, kappa = self.direction.mean_direction, self.direction.concentration
         factors = _normal(n, self.factors.loc, generator)
         batch, D = mu.shape[:-1], mu.shape[-1]

@@ -23,6 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from vcl_radial.posteriors.bessel import ratio_over_x
 from vcl_radial.posteriors.quadrature import gauss_legendre
+from vcl_radial.transforms import apply
 
 # The integrand of `angle_slope` falls at least as fast as a normal density from where it starts; it
 # is followed for so many standard deviations. With these nodes that is right to 1e-7.
@@ -34,7 +35,7 @@ _PROPOSALS = 8
 
 def with_gradient(angle: Tensor, concentration: Tensor, D: int) -> Tensor:
     """Angles that `draw_angle` drew, differentiable in the concentration."""
-    differentiable: Tensor = _Angle.apply(concentration, angle, D)
+    differentiable: Tensor = apply(_Angle, concentration, angle, D)
     return differentiable
 
 

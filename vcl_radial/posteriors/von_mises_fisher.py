@@ -18,6 +18,7 @@ from vcl_radial.posteriors.bessel import (
     ratio_over_x,
 )
 from vcl_radial.posteriors.vmf_angle import draw_angle, with_gradient
+from vcl_radial.transforms import apply
 
 _NEWTON_STEPS = 12
 
@@ -82,7 +83,7 @@ class VonMisesFisher:
         """
         mu = self.mean_direction
         theta = with_gradient(angle, self.concentration, self.group_size).to(mu.dtype)
-        draw: Tensor = _AtAngle.apply(mu, theta.unsqueeze(-1), _tangent(normal, mu.detach()))
+        draw: Tensor = apply(_AtAngle, mu, theta.unsqueeze(-1), _tangent(normal, mu.detach()))
         return draw
 
     def log_prob(self, x: Tensor) -> Tensor:
@@ -111,7 +112,8 @@ class VonMisesFisher:
                 f"{prior.group_size} weights"
             )
         distance2 = (self.mean_direction - prior.mean_direction).square()
-        divergence: Tensor = _Divergence.apply(
+        divergence: Tensor = apply(
+            _Divergence,
             self.group_size / 2,
             self.concentration,
             prior.concentration,
