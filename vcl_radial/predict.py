@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+@contextmanager
+def in_mode(network: nn.Module, *, training: bool) -> Iterator[None]:
+    """A network in training or in evaluation mode inside; afterwards each module is as it was.
+
+    A network in training mode may hold modules in evaluation mode, such as batch norms whose
+    averages are to stay: those are left alone.
+    """
+    if network.training if training else not any(m.training for m in network.modules()):
+        yield
+        return
+    modes = [(module, module.training) for module in network.modules()]
+    network.train(training)
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 @contextmanager
@@ -42,7 +61,8 @@ def draws(
         differentiable: keep the graph, where gradients are wanted; it holds every sample.
     """
     wanted = differentiable and torch.is_grad_enabled()
-    with torch.set_grad_enabled(wanted), own_randomness(seed, x.device):
+    fixed = in_mode(network, training=False) if isinstance(network, nn.Module) else nullcontext()
+    with fixed, torch.set_grad_enabled(wanted), own_randomness(seed, x.device):
         return torch.stack([network(x) for _ in range(samples)])
 
 

@@ -239,6 +239,26 @@ class ForgetsInEvaluation(Good):
         self.old = {name: w + 0.1 for name, w in self.old.items()}
 
 
+# batch norms
+
+
+class LooksInTrainingMode(Good):
+    def consolidate(self, experience):
+        super().consolidate(experience)
+        for call, _ in self.method.points():
+            self.network.train()
+            self.network(*call)
+
+
+class AveragesWhatItEvaluates(Good):
+    def forward(self):
+        if not self.is_training:
+            self.network.train()
+            self.network(self.mb_x, self.mb_task_id)
+            self.network.eval()
+        return super().forward()
+
+
 # checkpoint
 
 

@@ -8,7 +8,7 @@ import torch
 
 from vcl_radial.conformance import CHECKS, check, recipe_for
 from vcl_radial.conformance.accumulation import accumulates
-from vcl_radial.conformance.streams import ONE_HEAD, SEVERAL_HEADS
+from vcl_radial.conformance.streams import NORMS, ONE_HEAD, SEVERAL_HEADS
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault
@@ -70,6 +70,14 @@ FAULTS = {
     "LeavesEvaluationMode": ("evaluation", "altered the training mode of the model"),
     "WritesInEvaluation": ("evaluation", "altered network.body.0.bias: put it back"),
     "ForgetsInEvaluation": ("evaluation", "task 2 ended with another network.body.0.weight"),
+    "LooksInTrainingMode": (
+        "batch norms",
+        r"^with a batch norm, consolidate\(\) altered network.body.2.running_mean: it begins",
+    ),
+    "AveragesWhatItEvaluates": (
+        "evaluation",
+        r"^with a batch norm, evaluating altered network.body.2.running_mean: put it back",
+    ),
     "ForgetsItsState": ("checkpoint", "another network.body.0.weight after task 2 than one that"),
     "KeepsAnObject": (
         "checkpoint",
@@ -131,9 +139,19 @@ IN_BOTH = {"Good", "Laplace", "OnlyWithManyHeads", "ConsolidatesNoExperience"}
 """Methods that are tried with one head for all tasks too; a fault shows with several heads."""
 
 
+WITH_NORMS = {"LooksInTrainingMode", "AveragesWhatItEvaluates"}
+"""Methods whose faults show where a network has a batch norm."""
+
+
+def streams_of(name):
+    if name in WITH_NORMS:
+        return [NORMS]
+    return [SEVERAL_HEADS, ONE_HEAD] if name in IN_BOTH else [SEVERAL_HEADS]
+
+
 def looked_at(name, **settings):
     recipe = recipe_for(f"broken_methods:{name}", {"posterior": "none", **settings})
-    streams = [SEVERAL_HEADS, ONE_HEAD] if name in IN_BOTH and not settings else [SEVERAL_HEADS]
+    streams = [SEVERAL_HEADS] if settings else streams_of(name)
     return {verdict.name: verdict for verdict in check(recipe, streams)}
 
 
@@ -144,7 +162,8 @@ verdicts = cache(looked_at)
 def test_a_fault_is_found_by_its_own_check_alone_and_named(name):
     expected, words = FAULTS[name]
     found = verdicts(name)
-    assert list(found) == [*(each.name for each in CHECKS), "serves"]
+    checks = [each.name for each in CHECKS if {*each.streams} & {*streams_of(name)}]
+    assert list(found) == [*checks, "serves"]
     faults = {v.name: v.words for v in found.values() if v.outcome == "fault"}
     assert list(faults) == [expected], faults
     assert re.search(words, faults[expected]), faults[expected]

@@ -51,7 +51,6 @@ def measure(setting: Setting) -> Result:
 def _rows(method: str, strategy: Any, setting: Setting) -> list[Row]:
     trained, stream = strategy.method, strategy.tensor_stream
     x, y, head = stream.inputs(1, "test"), stream.labels(1, "test"), stream.task_label(1)
-    trained.network.eval()
     drawn, bfloat16 = f"{method}, {DRAWN}", f"{method}, {BFLOAT16}"
 
     def in_bfloat16() -> Tensor:

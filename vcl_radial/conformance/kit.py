@@ -11,12 +11,13 @@ from typing import Any
 from vcl_radial.conformance.accumulation import accumulates
 from vcl_radial.conformance.family import LOOKS
 from vcl_radial.conformance.memory import consolidates, frozen, heads
-from vcl_radial.conformance.repeating import checkpoint, evaluating, seeds
+from vcl_radial.conformance.repeating import checkpoint, ending, evaluating, seeds
 from vcl_radial.conformance.running import data, finite, learns, runs, shapes
 from vcl_radial.conformance.scale import penalty
 from vcl_radial.conformance.streams import (
     CLASSES,
     CONVOLUTIONS,
+    NORMS,
     NUMBERS,
     SEVERAL_HEADS,
     STREAMS,
@@ -62,7 +63,13 @@ CHECKS = (
     Check("heads stay apart", heads, ("finite numbers", "shapes"), (SEVERAL_HEADS,)),
     Check("seeds", seeds, ("finite numbers", "shapes"), _PLAIN),
     Check("frozen weights", frozen, ("finite numbers", "shapes", "seeds"), (SEVERAL_HEADS,)),
-    Check("evaluation", evaluating, ("finite numbers", "shapes", "data", "seeds"), _PLAIN),
+    Check(
+        "evaluation",
+        evaluating,
+        ("finite numbers", "shapes", "data", "seeds"),
+        (*_PLAIN, NORMS),
+    ),
+    Check("batch norms", ending, ("finite numbers",), (NORMS,)),
     Check("checkpoint", checkpoint, ("finite numbers", "shapes", "data", "seeds")),
     Check("consolidates", consolidates, ("finite numbers", "shapes", "seeds")),
     Check("penalty", penalty, ("finite numbers", "shapes")),

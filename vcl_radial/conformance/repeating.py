@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.trial import Trial, random_states, same_states
@@ -58,6 +58,28 @@ def evaluating(subject: Subject) -> str:
                 "evaluation from writing to what training reads (look at is_training)"
             )
     return "training goes the same way with it and without"
+
+
+def ending(subject: Subject) -> str:
+    """Where a task ends, batch norms keep the averages that training has left them with."""
+    trial = subject.trial()
+    end = getattr(trial.learner, trial.HOOK)
+    before: State = {}
+    after: State = {}
+
+    def watched(*task: Any) -> None:
+        before.update(_averages(trial.model))
+        end(*task)
+        after.update(_averages(trial.model))
+
+    setattr(trial.learner, trial.HOOK, watched)
+    trial.train_next()
+    if name := _difference(before, after):
+        raise Fault(
+            f"consolidate() altered {name}: it begins with the network in evaluation mode, in "
+            "which a look at the points moves no average; leave it there"
+        )
+    return "the averages stay as training has left them"
 
 
 def checkpoint(subject: Subject) -> str:
@@ -128,6 +150,16 @@ def _evaluate_and_compare(trial: Trial) -> None:
                 "on: draw inside `with vcl_radial.predict.own_randomness(seed, device):`, or from "
                 "a generator of your own"
             )
+
+
+def _averages(model: nn.Module) -> State:
+    """Copies of what batch norms have averaged, by name."""
+    return {
+        f"{name}.{of_norm}": buffer.clone()
+        for name, module in model.named_modules()
+        if getattr(module, "running_mean", None) is not None
+        for of_norm, buffer in module.named_buffers(recurse=False)
+    }
 
 
 def _difference(expected: State, found: State) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,13 @@ def convolutions(shape: Sequence[int]) -> nn.Module:
     return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Flatten())
 
 
+def norms(shape: Sequence[int]) -> nn.Module:
+    """Features `[B, 32]` of images, by a layer and its batch norm."""
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(math.prod(shape), 32), nn.BatchNorm1d(32), nn.ReLU()
+    )
+
+
 SEVERAL_HEADS = Stream("classes with several heads", "with a head for each task", StrategyTrial)
 ONE_HEAD = Stream(
     "classes with one head",
@@ -48,4 +56,9 @@ CONVOLUTIONS = Stream(
     "with convolutions",
     partial(StrategyTrial, network=f"{__name__}:{convolutions.__name__}"),
 )
-STREAMS = SEVERAL_HEADS, ONE_HEAD, NUMBERS, CONVOLUTIONS
+NORMS = Stream(
+    "batch norms",
+    "with a batch norm",
+    partial(StrategyTrial, network=f"{__name__}:{norms.__name__}"),
+)
+STREAMS = SEVERAL_HEADS, ONE_HEAD, NUMBERS, CONVOLUTIONS, NORMS

@@ -30,6 +30,7 @@ from torch.nn.functional import unfold
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
 from vcl_radial.nn.calls import recorded_calls
+from vcl_radial.predict import in_mode
 
 Points: TypeAlias = Iterable[tuple[tuple[Any, ...], Tensor]]
 """Batches: the network's arguments, inputs `[B, ...]` first, and labels `[B]`."""
@@ -108,14 +109,13 @@ def _sum_of_powers(
     """S of the module's docstring."""
     total = {name: torch.zeros_like(weight) for name, weight in parameters.items()}
     layers = _layers_of(network, parameters)
-    training = network.training
-    network.eval()
-    for arguments, labels in points:
-        if not (
-            layers and _add_by_layer(network, layers, total, arguments, labels, directions, power)
-        ):
-            _add_any(network, parameters, total, arguments, labels, directions, power)
-    network.train(training)
+    with in_mode(network, training=False):
+        for arguments, labels in points:
+            if not (
+                layers
+                and _add_by_layer(network, layers, total, arguments, labels, directions, power)
+            ):
+                _add_any(network, parameters, total, arguments, labels, directions, power)
     return total
 
 

@@ -31,6 +31,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.nn import BayesianConv2d, BayesianLinear
 from vcl_radial.nn.calls import recorded_calls
+from vcl_radial.predict import in_mode
 
 HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 """Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
@@ -137,9 +138,7 @@ def layer_passes(
             a convolution one image, a point.
     """
     names = {layer: name for name, layer in layers.items()}
-    training = network.training
-    network.eval()
-    try:
+    with in_mode(network, training=False):
         for arguments, labels in points:
             with torch.enable_grad(), recorded_calls(names) as calls:
                 logits = network(*arguments)
@@ -166,8 +165,6 @@ def layer_passes(
                 a, g = x.detach().to(kind), torch.stack(gradients).to(kind)
                 for of_points in _passes(form, a, g):
                     yield names[cast(nn.Linear, layer)], of_points
-    finally:
-        network.train(training)
 
 
 def point_layer(layer: nn.Module) -> nn.Linear | nn.Conv2d:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from vcl_radial.features.base import Features
 from vcl_radial.nn import BayesianLinear, SingleHead, VariationalWeights
 from vcl_radial.nn.heads import first_head
 from vcl_radial.nn.weights import at_means
+from vcl_radial.predict import in_mode
 
 _LINEAR = nn.Linear | BayesianLinear
 
@@ -34,15 +35,10 @@ class Body(Features):
         self.size = self.taken.in_features
         network.head = _NoHead()
         self.body = network
-        super().train(False)
 
     def forward(self, x: Tensor) -> Tensor:
         """`[B, D]`."""
         return at_mean(self.body, x)
-
-    def train(self, mode: bool = True) -> Self:
-        """Stay as in evaluation: a batch normalisation has its averages, dropout drops nothing."""
-        return super().train(False)
 
 
 class FirstTaskBody(Body):
@@ -60,7 +56,6 @@ class FirstTaskBody(Body):
         super().__init__(network)
         self.register_buffer("held", torch.tensor(False))
         self._resting: list[nn.Parameter] = []
-        self.train()
 
     def outputs(self, x: Tensor) -> Tensor:
         """What the head that was taken away says of inputs, `[B, C]`."""
@@ -68,24 +63,17 @@ class FirstTaskBody(Body):
         return outputs
 
     def hold(self) -> None:
-        """Let the weights, and the averages of normalisation, stay as they are."""
+        """Let the weights stay as they are."""
         self.held.fill_(True)
-        self.eval()
         self._rest()
 
     def release(self) -> None:
         """Let the weights be trained again."""
         self.held.fill_(False)
-        self.train()
         self._rest()
-
-    def train(self, mode: bool = True) -> Self:
-        """Go to training, where the body is not held."""
-        return nn.Module.train(self, mode and not self.held)
 
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)
-        self.train(self.training)
         self._rest()
 
     def _rest(self) -> None:
@@ -99,15 +87,16 @@ class FirstTaskBody(Body):
 
 
 def at_mean(body: nn.Module, x: Tensor) -> Tensor:
-    """What a body gives of inputs, at the mean of its weights where they have a posterior."""
+    """The features of inputs in evaluation mode, at the mean of weights that have a posterior."""
     features: Tensor
-    if not any(isinstance(module, VariationalWeights) for module in body.modules()):
-        features = body(x)
-        return features
-    # Layers take their means only where gradients are wanted.
-    with at_means(body), torch.enable_grad():
-        features = body(x)
-    return features.detach()
+    with in_mode(body, training=False):
+        if not any(isinstance(module, VariationalWeights) for module in body.modules()):
+            features = body(x)
+            return features
+        # Layers take their means only where gradients are wanted.
+        with at_means(body), torch.enable_grad():
+            features = body(x)
+        return features.detach()
 
 
 def _linear_head(network: nn.Module) -> nn.Linear | BayesianLinear:

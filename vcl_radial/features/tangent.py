@@ -29,6 +29,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.features.base import InputsOf
 from vcl_radial.features.body import Body
 from vcl_radial.nn.calls import recorded_calls
+from vcl_radial.predict import in_mode
 
 
 class Tangent(Body):
@@ -83,7 +84,11 @@ class Tangent(Body):
     def _parts(self, x: Tensor) -> Iterator[Tensor]:
         """The parts: phi `[B, H]`, then t `[B, m]` of every layer."""
         layers = [*self.layers.values()]
-        with torch.enable_grad(), recorded_calls(layers) as calls:
+        with (
+            in_mode(self.body, training=False),
+            torch.enable_grad(),
+            recorded_calls(layers) as calls,
+        ):
             # The weights are held: the inputs let a graph be made.
             phi = self.body(x.detach().requires_grad_())
             projection = (phi @ self.readout.to(phi)).sum()

@@ -10,6 +10,9 @@ no file. Whoever trains it calls, for every task, as `vcl_radial.methods.loop` d
     method.end_task(task)
 
 and `predict` in between as often as wanted. A method that fits overrides two or three of these.
+
+A step trains in training mode. All else, what a subclass overrides included, runs with the network
+in evaluation mode. Both leave the mode as it was.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -33,7 +37,7 @@ from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.shared_inputs import shared_inputs
 from vcl_radial.nn.weights import held_scales
 from vcl_radial.objectives import per_point
-from vcl_radial.predict import draws
+from vcl_radial.predict import draws, in_mode
 
 if TYPE_CHECKING:
     from vcl_radial.nn.lane_step import LaneStep
@@ -52,6 +56,22 @@ class WarmUp(NamedTuple):
 
     epochs: int
     inside: AbstractContextManager[None]
+
+
+_EVALUATES = ("begin_task", "end_task", "select", "settle", "predict", "draws", "fitted")
+"""What of a method runs with its network in evaluation mode."""
+
+
+def _in_evaluation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a method, with the method's network in evaluation mode inside."""
+
+    @wraps(function)
+    def evaluated(self: Method, *args: Any, **kwargs: Any) -> Any:
+        with in_mode(self.network, training=False):
+            return function(self, *args, **kwargs)
+
+    vars(evaluated)["in_evaluation"] = True
+    return evaluated
 
 
 class Method:
@@ -112,6 +132,14 @@ class Method:
     """What the method takes of a recipe beside the settings above, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
     constructor has, and "eval_samples" where its predictions draw."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let what a subclass overrides of `_EVALUATES` run in evaluation mode, as here."""
+        # Not in a loop's calls: a user's own loop calls what the subclass defines.
+        super().__init_subclass__(**kwargs)
+        for name in _EVALUATES:
+            if not hasattr(function := getattr(cls, name), "in_evaluation"):
+                setattr(cls, name, _in_evaluation(function))
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         """Before any constructor of a subclass: see that settings are in their ranges."""
@@ -220,11 +248,12 @@ class Method:
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
         """Make a step on a batch; the loss, detached."""
         points = len(batch.y)
-        batch = self.extend(batch)
-        optimizer.zero_grad()
-        outputs = self.outputs(batch)
-        loss = self.backward(self.loss(batch, outputs))
-        self.step(optimizer)
+        with in_mode(self.network, training=True):
+            batch = self.extend(batch)
+            optimizer.zero_grad()
+            outputs = self.outputs(batch)
+            loss = self.backward(self.loss(batch, outputs))
+            self.step(optimizer)
         # Of points of the past the likelihood has learned already.
         self.likelihood.observe(outputs.detach()[..., :points, :], batch.y[:points])
         return loss
@@ -402,13 +431,17 @@ class Method:
         device = self.device
         for batch in self.task.batches():
             x, y, labels = batch.x.to(device), batch.y.to(device), batch.labels.to(device)
-            if not self.with_task:
-                yield (x,), y
-                continue
-            for task in torch.unique(labels).tolist():
-                rows = labels == task
-                yield (x[rows], task), y[rows]
+            with in_mode(self.network, training=False):
+                if not self.with_task:
+                    yield (x,), y
+                    continue
+                for task in torch.unique(labels).tolist():
+                    rows = labels == task
+                    yield (x[rows], task), y[rows]
 
+
+for _name in _EVALUATES:
+    setattr(Method, _name, _in_evaluation(getattr(Method, _name)))
 
 STEP = ("learn", "loss", "backward", "step", "make_optimizer")
 """What of a step may hold the gradient of a penalty whose value has none."""

@@ -122,7 +122,6 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
     while not training.finished:
         training.run_epoch()
     training.carried()
-    training.network.eval()
     model = FeatureModel(Body(training.network), torch.nn.Identity, multi_head=False)
 
     def pieces(site: Any, rows: Any) -> Iterator[Rows]:

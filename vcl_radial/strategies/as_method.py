@@ -20,6 +20,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.options import require_base
 from vcl_radial.methods.tasks import Batch, Task, columns
+from vcl_radial.predict import in_mode
 from vcl_radial.quiet import quiet
 from vcl_radial.strategies.base import ContinualStrategy
 
@@ -116,6 +117,10 @@ def _asking(strategy: ContinualStrategy) -> Method:
         method.gradients_are_read |= type(strategy).penalty is not ContinualStrategy.penalty
         plain.begin_task(method, task)
 
+    def end_task(task: Task) -> None:
+        with in_mode(method.network, training=False):
+            strategy.consolidate(strategy.experience)
+
     def make_optimizer(make: MakeOptimizer) -> Optimizer:
         strategy.optimizer = plain.make_optimizer(method, make)
         return strategy.optimizer
@@ -129,7 +134,7 @@ def _asking(strategy: ContinualStrategy) -> Method:
         begin_task=begin_task,
         make_optimizer=make_optimizer,
         loss=loss,
-        end_task=lambda task: strategy.consolidate(strategy.experience),
+        end_task=end_task,
         state_dict=strategy.state_dict,
         load_state_dict=strategy.load_state_dict,
     )

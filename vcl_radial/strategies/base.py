@@ -23,6 +23,7 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task, columns
+from vcl_radial.predict import in_mode
 from vcl_radial.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
 from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
@@ -342,7 +343,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
 
     def _after_training_exp(self, **kwargs: Any) -> None:
         # Before the plugins: their evaluations and checkpoints are to see the new prior.
-        self.consolidate(self.experience)
+        with in_mode(self.network, training=False):
+            self.consolidate(self.experience)
         super()._after_training_exp(**kwargs)
 
 

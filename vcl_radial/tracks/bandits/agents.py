@@ -89,7 +89,6 @@ class MethodAgent(Agent):
 
         The seed of the draw is the next number of the global generator.
         """
-        self.method.network.eval()
         seed = int(torch.randint(2**31, ()))
         return self.method.draws(context.unsqueeze(0), samples=1, seed=seed)[0, 0]
 

@@ -156,7 +156,6 @@ class SliceTraining(Scored):
             loop.end(samples=FINAL_DRAWS, seed=self._seed("noise", number))
 
     def _scores(self) -> Scores:
-        self.network.eval()
         found: Mixture = self.method.predict(self.split.test.x[0])
         of_lanes = replace(found, mean=found.mean.unsqueeze(1))
         (scores,) = by_lane(score(of_lanes, self.split.test, self.split.y_scale))

@@ -36,11 +36,8 @@ def predict(
     """Log-probabilities of healthy and referable under S draws, `[S, N, 2]` float32 on the CPU.
 
     The draws follow from the seed alone, and each serves all photographs. Training's randomness is
-    left as it is, and the network in the mode that it was in. A batch is at most as large as one of
-    training, into whose memory it then fits.
+    left as it is. A batch is at most as large as one of training, into whose memory it then fits.
     """
-    network, was_training = method.network, method.network.training
-    network.eval()
     parts = []
     for batch in evaluation_batches(
         data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
@@ -50,7 +47,6 @@ def predict(
         outputs = method.draws(x, samples=samples, seed=seed)
         parts.append(of_referable(outputs.float().log_softmax(-1)).cpu())
         on_batch()
-    network.train(was_training)
     return torch.cat(parts, 1)
 
 
