@@ -15,6 +15,7 @@ from vcl_radial.metrics import summary
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.runner import perform
 from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun
@@ -216,6 +217,36 @@ def test_a_checkpoint_that_no_longer_fits_the_code_is_named(tmp_path: Path):
     RunFolder(tmp_path, run).save_checkpoint({"strategy": {"model": {}}, "rows": []})
     with pytest.raises(UserError, match=r"checkpoint\.pt: does not fit the code .*; delete it"):
         carried_out(run, tmp_path)
+
+
+def test_a_checkpoint_whose_tensors_a_loader_would_cast_is_refused(tmp_path: Path):
+    run = tiny_run()
+    carried_out(run, tmp_path, interrupt_at=("task", 2))
+    folder = RunFolder(tmp_path, run)
+    state = folder.load_checkpoint()
+    assert state is not None
+    model = state["strategy"]["model"]
+    (name, *_) = (name for name in model if name.endswith("weight"))
+    folder.save_checkpoint(state)
+    carried_out(run, tmp_path, interrupt_at=("task", 3))  # as it was stored, it goes on
+    folder.save_checkpoint({**state, "strategy": {"model": {**model, name: model[name].double()}}})
+    with pytest.raises(UserError, match=r"checkpoint\.pt: .*weight is float64 .*; delete it"):
+        carried_out(run, tmp_path)
+
+
+def test_what_fails_after_a_checkpoint_was_taken_over_names_it(tmp_path: Path):
+    run = tiny_run("replay")
+    carried_out(run, tmp_path, interrupt_at=("task", 2))
+    folder = RunFolder(tmp_path, run)
+    state = folder.load_checkpoint()
+    assert state is not None
+    state["strategy"]["levels"] = state["strategy"]["levels"][:1]
+    folder.save_checkpoint(state)
+    (end,) = perform([run], Place(tmp_path), jobs=1)
+    assert end.how == "failed"
+    assert f"it went on from {folder.checkpoint}: delete it to run this seed" in str(end.fault)
+    folder.checkpoint.unlink()
+    assert [end.how for end in perform([run], Place(tmp_path), jobs=1)] == ["finished"]
 
 
 def test_ended_runs_do_not_pile_up_in_memory(tmp_path: Path):

@@ -106,8 +106,10 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch):
 
 def test_a_folder_that_was_deleted_at_work_is_named(folder: RunFolder):
     shutil.rmtree(folder.path)
-    with pytest.raises(UserError, match=r"seed-0-\w+: was deleted while its run was at work; give"):
-        finish(folder)
+    for step in (lambda: folder.save_checkpoint({}), lambda: finish(folder)):
+        with pytest.raises(UserError, match=r"seed-0-\w+: was deleted while its run was at work"):
+            step()
+    assert not folder.path.exists()
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch):
@@ -189,6 +191,47 @@ def test_any_damage_to_a_checkpoint_is_noticed(folder: RunFolder):
         folder.checkpoint.write_bytes(content)
         with pytest.raises(UserError, match=r"checkpoint\.pt: damaged .*; delete it"):
             folder.load_checkpoint()
+
+
+def restored(folder: RunFolder, change) -> None:
+    """Change what the checkpoint holds, and give it the right checksum."""
+    state = folder.load(folder.checkpoint.name)
+    assert state is not None
+    change(state)
+    folder.save(folder.checkpoint.name, state)
+
+
+WRONG = {
+    "a shape": (lambda s: s["past"].update(w=torch.zeros(3)), r"past\.w is float32 \[3\], not"),
+    "a dtype": (lambda s: s["past"].update(w=s["past"]["w"].double()), r"past\.w is float64 \[2\]"),
+    "a type": (lambda s: s.update(seen=5.0), "seen is float, not int"),
+    "a missing key": (lambda s: s["past"].clear(), r"past\.w is missing"),
+    "an additional key": (lambda s: s["past"].update(v=torch.zeros(1)), r"past\.v is unknown"),
+    "an additional tensor": (lambda s: s["memory"].append(torch.ones(1)), r"memory\.1 is unknown"),
+    "NaN": (lambda s: s["memory"][0].fill_(float("nan")), r"memory\.0 holds NaN"),
+    "one NaN": (lambda s: s["past"]["w"][1:].fill_(float("nan")), r"past\.w holds NaN"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), WRONG.values(), ids=WRONG)
+def test_a_checkpoint_of_other_tensors_than_were_stored_is_refused(
+    folder: RunFolder, change, words
+):
+    state = {"past": {"w": torch.ones(2)}, "memory": [torch.ones(2, 2)], "seen": 5}
+    folder.save_checkpoint(state)
+    restored(folder, change)
+    with pytest.raises(UserError, match=rf"checkpoint\.pt: {words}.*; delete it to run this seed"):
+        folder.load_checkpoint()
+
+
+def test_a_checkpoint_may_hold_infinities_scores_that_are_undefined_and_empty_tensors(
+    folder: RunFolder,
+):
+    state = {"flat": torch.tensor([float("inf")]), "none": torch.empty(0), "auc": float("nan")}
+    folder.save_checkpoint(state)
+    loaded = folder.load_checkpoint()
+    assert loaded is not None
+    assert loaded.keys() == state.keys()
 
 
 class _Payload:

@@ -12,7 +12,7 @@ from vcl_radial.errors import Diverged, UserError, VclRadialError, is_out_of_mem
 from vcl_radial.outside import in_words
 from vcl_radial.quiet import quiet
 from vcl_radial.runs.execute import execute, execute_together
-from vcl_radial.runs.folder import TRACEBACK, RunFolder, write_atomically
+from vcl_radial.runs.folder import ANEW, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
@@ -113,6 +113,7 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
             _discard_unusable(folder, track)
     for folder in folders:
         folder.forget_faults()
+    resumed = {folder.path for folder in folders if folder.checkpoint.exists()}
     try:
         with quiet():
             if len(job.runs) > 1:
@@ -126,7 +127,10 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
         blocked = isinstance(error, OSError) or isinstance(error.__context__, OSError)
         ends = [Ended(run, "blocked" if blocked else "failed", str(error)) for run in job.runs]
     except (Exception, SystemExit) as error:  # a user's method may fail in any way
-        ends = [Ended(f.run, "failed", _unexpected(error, f)) for f in folders]
+        ends = [
+            Ended(f.run, "failed", _unexpected(error, f, resumed=f.path in resumed))
+            for f in folders
+        ]
     for end in ends:
         folder = RunFolder(place.out, end.run)
         with suppress(UserError, OSError):  # a full disk has been reported, or will be
@@ -178,8 +182,8 @@ def _together(
     return [Ended(run, "diverged" if fault else "finished", fault) for run, fault in ends]
 
 
-def _unexpected(error: BaseException, folder: RunFolder[Any]) -> str:
-    """A fault that is nobody's but the code's, in one line; its traceback goes to the folder."""
+def _unexpected(error: BaseException, folder: RunFolder[Any], *, resumed: bool) -> str:
+    """A fault of the code or a checkpoint, in one line; its traceback goes to the folder."""
     with suppress(UserError):  # a full disk has been reported, or will be
         text = "".join(traceback.format_exception(error))
         write_atomically(folder.path / TRACEBACK, visible_lines(text))
@@ -193,4 +197,6 @@ def _unexpected(error: BaseException, folder: RunFolder[Any]) -> str:
             f"of weights ({fault[:150]})"
         )
     fault += f"; the traceback is in {TRACEBACK} of the run's folder"
+    if resumed:
+        fault += f"; it went on from {folder.checkpoint}: {ANEW}"
     return f"{fault}, and `vcl-radial check` looks closer at the method" if of_the_user else fault

@@ -10,10 +10,11 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import environment
-from vcl_radial.runs.folder import DamagedCheckpoint, RunFolder, discard_damaged
+from vcl_radial.runs.folder import ANEW, DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.runs.loggers import Log, logged
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.states import difference, structure
 from vcl_radial.runs.track import AnyTrack, Step
 from vcl_radial.runs.training import Training
 
@@ -143,15 +144,20 @@ def _load(folder: RunFolder[Any], training: Training, state: dict[str, Any], pla
     """
     if place.peers.is_first:
         environment.tell_if_mixed(folder.checkpoint, folder.engines)
+    cause: Exception | None = None
     try:
         training.load_state_dict(state)
+        stored, loaded = structure(state), structure(training.state_dict())
+        # A loader that casts or broadcasts has another tensor than was stored.
+        fault = difference(stored, {path: loaded.get(path, kind) for path, kind in stored.items()})
     except UserError:
         raise
     except Exception as error:  # the code of a user's method may have changed in any way
+        cause, fault = error, " ".join(str(error).split())
+    if fault is not None:
         raise UserError(
-            f"{folder.checkpoint}: does not fit the code as it is now "
-            f"({' '.join(str(error).split())}); delete it to run this seed from its start"
-        ) from error
+            f"{folder.checkpoint}: does not fit the code as it is now ({fault}); {ANEW}"
+        ) from cause
 
 
 def _finish(folder: RunFolder[Any], training: Training, place: Place) -> None:

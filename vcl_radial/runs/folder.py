@@ -18,6 +18,7 @@ from vcl_radial import atomic, reading
 from vcl_radial.errors import UserError, visible
 from vcl_radial.runs.environment import Engine, loaded
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.states import difference, nan_in, structure
 
 SPEC, ENVIRONMENT = "spec.toml", "environment.json"
 """Every run has these two files beside its results."""
@@ -30,6 +31,9 @@ DIVERGED = "diverged"
 
 TRACEBACK = "traceback.txt"
 """Of a fault in the code, whole."""
+
+ANEW = "delete it to run this seed from its start"
+"""What to do with a checkpoint that is of no use."""
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -144,6 +148,7 @@ class RunFolder(Generic[R]):
         self.path = out / run.benchmark / run.method / f"seed-{run.seed}-{run.digest()}"
         self.commits: list[str | None] = []
         self.engines: list[Engine] = []
+        self._started = False
 
     @property
     def checkpoint(self) -> Path:
@@ -153,10 +158,16 @@ class RunFolder(Generic[R]):
     def start(self) -> None:
         """Make the folder and write the resolved spec into it; from now on it is not finished."""
         write_atomically(self.path / SPEC, tomli_w.dumps(self.run.settings()))
+        self._started = True
         (self.path / "done").unlink(missing_ok=True)
 
     def finish(self, files: Mapping[str, str]) -> None:
-        """Write the result files, then the marker that holds their checksums."""
+        """Write the result files, then the marker that holds their checksums.
+
+        Raises:
+            UserError: the folder was deleted, or a file cannot be written.
+        """
+        self._check_there()
         for name, content in files.items():
             write_atomically(self.path / name, content)
         mark_finished(self.path, {*self.run.result_files, *files})
@@ -206,8 +217,17 @@ class RunFolder(Generic[R]):
         return stored(self.path / name, self._stamp, "spec")
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Store a state, with the commits and engines that made it."""
-        behind = {"commits": [*self.commits, loaded()], "engines": self.engines}
+        """Store a state, with the commits and engines that made it.
+
+        Raises:
+            UserError: the folder was deleted, or the file cannot be written.
+        """
+        self._check_there()
+        behind = {
+            "commits": [*self.commits, loaded()],
+            "engines": self.engines,
+            "structure": structure(state),
+        }
         self.save(self.checkpoint.name, {**state, **behind})
 
     def load_checkpoint(self) -> dict[str, Any] | None:
@@ -215,13 +235,21 @@ class RunFolder(Generic[R]):
 
         Raises:
             DamagedCheckpoint: its checksum is wrong.
-            UserError: see `load`.
+            UserError: see `load`; or its tensors are not those that were stored.
         """
         state = self.load(self.checkpoint.name)
         if state is not None:
             self.commits = list(dict.fromkeys(state.pop("commits", [])))
             self.engines = list(state.pop("engines", []))
+            expected = state.pop("structure", None)
+            is_now = structure(state)
+            if isinstance(expected, dict) and (fault := difference(is_now, expected)) is not None:
+                raise UserError(f"{self.checkpoint}: {fault}; {ANEW}")
         return state
+
+    def _check_there(self) -> None:
+        if self._started and not (self.path / SPEC).exists():
+            raise _deleted(self.path)
 
     @property
     def _stamp(self) -> dict[str, Any]:
@@ -243,7 +271,7 @@ def store(path: Path, stamp: Mapping[str, Any], state: Mapping[str, Any]) -> Non
 
 
 def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] | None:
-    """What `store` kept, or None if there is nothing.
+    """What `store` kept, without its stamp, or None if there is nothing.
 
     Args:
         path: of the file.
@@ -252,7 +280,7 @@ def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] |
 
     Raises:
         DamagedCheckpoint: the checksum is wrong.
-        UserError: the file holds something else or bears another stamp. It is never unpickled.
+        UserError: the file holds something else, NaN or another stamp. It is never unpickled.
     """
     import torch
 
@@ -263,19 +291,20 @@ def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] |
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     checksum, data = content[:32], content[32:]
-    mend = "delete it to run this seed from its start"
     if hashlib.sha256(data).digest() != checksum:
-        raise DamagedCheckpoint(f"{path}: damaged (its checksum is wrong); {mend}")
+        raise DamagedCheckpoint(f"{path}: damaged (its checksum is wrong); {ANEW}")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as parts:  # which are not compressed
             size = sum(part.file_size for part in parts.infolist())
         whole = io.BytesIO(data if size <= len(data) else b"")
         state: Any = torch.load(whole, weights_only=True, map_location="cpu")
     except Exception:  # weights_only refuses in many ways
-        raise UserError(f"{path}: holds more than plain tensors; {mend}") from None
+        raise UserError(f"{path}: holds more than plain tensors; {ANEW}") from None
     if not isinstance(state, dict) or any(state.get(key) != stamp[key] for key in stamp):
-        raise UserError(f"{path}: belongs to another {owner}; {mend}")
-    return state
+        raise UserError(f"{path}: belongs to another {owner}; {ANEW}")
+    if (name := nan_in(state)) is not None:
+        raise UserError(f"{path}: {name} holds NaN; {ANEW}")
+    return {key: value for key, value in state.items() if key not in stamp}
 
 
 def mark_finished(path: Path, names: Iterable[str]) -> None:
@@ -287,10 +316,12 @@ def mark_finished(path: Path, names: Iterable[str]) -> None:
     try:
         sums = {name: reading.checksum(path / name) for name in names}
     except FileNotFoundError:
-        raise UserError(
-            f"{path}: was deleted while its run was at work; give the same command again"
-        ) from None
+        raise _deleted(path) from None
     write_atomically(path / "done", json.dumps(sums, indent=2) + "\n")
+
+
+def _deleted(path: Path) -> UserError:
+    return UserError(f"{path}: was deleted while its run was at work; give the same command again")
 
 
 def finished_fault(path: Path, files: Sequence[str]) -> str | None:

@@ -283,7 +283,7 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
     if folder.finished():
         rows = csv.DictReader(read_text(folder.path / "history.csv").splitlines())
         return [{name: float(row[name]) for name in HISTORY} for row in rows]
-    state = folder.load("checkpoint.pt") or {"history": [], "training": None}
+    state = folder.load_checkpoint() or {"history": [], "training": None}
     return [*state["history"], *(state["training"] or {"history": []})["history"]]
 
 
