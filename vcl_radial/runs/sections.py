@@ -103,10 +103,11 @@ class Table:
     @property
     def heads(self) -> list[Column]:
         """All columns as `Column`."""
+        body = self.body  # once: a column for each of many tasks has as many rows
         return [
             column
             if isinstance(column, Column)
-            else Column(column, words=not all(_is_number(row[place]) for row in self.body))
+            else Column(column, words=not all(_is_number(row[place]) for row in body))
             for place, column in enumerate(self.columns)
         ]
 
