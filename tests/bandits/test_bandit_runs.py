@@ -226,11 +226,11 @@ def test_claims_are_decided_by_pairs_of_games():
 
     published = {"badam": 0.74, "gaussian-vcl": 0.60, "vadam": 0.76, "naive": 0.64}
     turned = {"badam": 0.5, "gaussian-vcl": 0.6, "vadam": 0.4, "naive": 0.6}
-    assert verdicts(6, **published) == {"reproduced"}
-    assert verdicts(6, **turned) == {"not reproduced"}
-    # No five games have p < 0.05, whatever they earn.
-    assert verdicts(5, **published) == verdicts(5, **turned) == {"no evidence either way"}
-    assert verdicts(6, **dict.fromkeys(published, 0.5)) == {"no evidence either way"}
+    assert verdicts(8, **published) == {"reproduced"}
+    assert verdicts(8, **turned) == {"not reproduced"}
+    # Of three statements no six games have p < 0.05, whatever they earn: 3 x 2 / 2^6.
+    assert verdicts(6, **published) == verdicts(6, **turned) == {"no evidence either way"}
+    assert verdicts(8, **dict.fromkeys(published, 0.5)) == {"no evidence either way"}
 
 
 def test_ours_stand_beside_the_published():

@@ -30,19 +30,49 @@ def test_noise_alone_is_called_a_difference_in_at_most_one_of_twenty():
     assert np.mean(wrong) < 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5
 
 
-def test_a_figure_is_reproduced_within_students_interval():
-    values = [11.0, 12.0, 13.0, 14.0]
-    low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
-    assert verdicts.interval(values) == pytest.approx((low, high))
-    assert verdicts.of_figure(values, low + 1e-9) is Verdict.REPRODUCED
-    assert verdicts.of_figure(values, high + 0.04) is Verdict.NOT_REPRODUCED
-    assert verdicts.of_figure(values, high + 0.04, rounding=0.05) is Verdict.REPRODUCED
-    assert verdicts.of_figure([1.0], 1.0) is Verdict.NO_EVIDENCE
+def test_several_differences_are_told_by_holms_correction():
+    clear, small, noise = [1.0] * 7, [0.5] * 6, [1.0, -2.0, 1.5, -0.5, 2.5, -1.0, 0.3]
+    family = [clear, clear, [-d for d in clear], small, noise]  # p = 1/64 three times, 1/32
+    assert verdicts.of_difference(clear) is Verdict.REPRODUCED
+    assert verdicts.of_family(family) == [Verdict.NO_EVIDENCE] * 5
+    assert verdicts.of_family([clear, noise]) == [Verdict.REPRODUCED, Verdict.NO_EVIDENCE]
+    assert verdicts.of_family([[-d for d in clear], noise])[0] is Verdict.NOT_REPRODUCED
 
 
-def test_a_wide_interval_reproduces_nothing_and_can_refute():
-    assert verdicts.of_figure([217.0, 267.0, 370.0], 125.0) is Verdict.NO_EVIDENCE
-    assert verdicts.of_figure([217.0, 267.0, 370.0], 900.0) is Verdict.NOT_REPRODUCED
+def test_a_figure_is_reproduced_exactly_where_ours_is_equivalent_to_it():
+    values = [98.0, 98.2, 98.1, 98.3]
+    low, high = stats.t.interval(0.9, 3, np.mean(values), stats.sem(values))
+    for edge, inwards in ((low + 0.5, -1e-6), (high - 0.5, 1e-6)):
+        assert verdicts.of_figure(values, edge + inwards, 0.5) is Verdict.REPRODUCED
+        assert verdicts.of_figure(values, edge - inwards, 0.5) is not Verdict.REPRODUCED
+    # Equivalence comes first: a difference that a test shows may be one that does not count.
+    assert stats.ttest_1samp(values, 98.4).pvalue < 0.05
+    assert verdicts.of_figure(values, 98.4, 0.5) is Verdict.REPRODUCED
+
+
+def test_a_figure_that_ours_is_not_equivalent_to_is_refuted_beyond_its_rounding():
+    values = [98.0, 98.2, 98.1, 98.3]
+    _, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    assert verdicts.of_figure(values, high + 0.04, 0.01) is Verdict.NOT_REPRODUCED
+    assert verdicts.of_figure(values, high + 0.04, 0.01, rounding=0.05) is Verdict.NO_EVIDENCE
+    assert verdicts.of_figure([98.0], 98.0, 0.5) is Verdict.NO_EVIDENCE
+
+
+def test_fewer_seeds_and_wider_spreads_reproduce_nothing():
+    assert verdicts.of_figure([217.0, 267.0, 370.0], 285.0, 28.5) is Verdict.NO_EVIDENCE
+    assert verdicts.of_figure([217.0, 267.0, 370.0], 900.0, 90.0) is Verdict.NOT_REPRODUCED
+    many = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0, 1.1, 0.9]
+    assert verdicts.of_figure(many, 1.0, 0.1) is Verdict.REPRODUCED
+    assert verdicts.of_figure(many[:3], 1.0, 0.1) is Verdict.NO_EVIDENCE
+
+
+def test_a_figure_with_a_spread_of_its_own_is_met_by_welchs_test():
+    values = [98.0, 98.2, 98.1, 98.3]
+    assert verdicts.of_figure(values, 97.4, 0.5) is Verdict.NOT_REPRODUCED
+    wide = verdicts.of_figure(values, 97.4, 0.5, deviation=2.0, count=10)
+    assert wide is Verdict.NO_EVIDENCE
+    narrow = verdicts.of_figure(values, 97.4, 0.5, deviation=0.1, count=10)
+    assert narrow is Verdict.NOT_REPRODUCED
 
 
 def test_a_claim_of_several_parts_is_as_its_weakest():

@@ -37,7 +37,7 @@ def test_every_method_has_its_curves_and_altered_numbers_are_made_again(tmp_path
 def test_claims_are_decided_by_pairs_of_seeds():
     high, low = [98.0] * 19, [50.0] * 19
 
-    def verdicts(badam, vadam, seeds=6):
+    def verdicts(badam, vadam, seeds=9):
         results = [
             Result(type("Run", (), {"method": method, "seed": seed}), numbers, {})
             for method, numbers in (("badam", badam), ("vadam", vadam))
@@ -52,7 +52,8 @@ def test_claims_are_decided_by_pairs_of_seeds():
     worse, because = verdicts(bad, good)
     assert worse == ["not reproduced"] * 2
     assert "VADAM" in because
-    assert verdicts(good, bad, seeds=3)[0] == ["no evidence either way"] * 2
+    # Six tests: with seven seeds the exact one has p = 6 / 64 after the correction.
+    assert verdicts(good, bad, seeds=7)[0] == ["no evidence either way"] * 2
 
 
 def test_the_published_notebook_says_the_same_before_pruning_in_either_order():

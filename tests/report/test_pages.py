@@ -1,12 +1,16 @@
 """Pages whose numbers are computed."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.metrics import mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics import holm, mean_and_standard_error, sign_flip_test
 from vcl_radial.report import pages
 from vcl_radial.report.rows import Rows
 
@@ -59,12 +63,69 @@ def test_a_difference_is_that_of_pairs_whatever_their_order(template):
     assert sorted(difference.values) == [-0.5, 0.5, 1.0]  # seed 3 has no pair
     assert (difference.pairs, difference.above) == (3, 2)
     mean, error = mean_and_standard_error([-0.5, 0.5, 1.0])
-    p = sign_flip_test([-0.5, 0.5, 1.0])
-    assert str(difference) == f"+{mean:.2f} ± {error:.2f} (p = {p:.2g})"
+    assert str(difference) == f"+{mean:.2f} ± {error:.2f}"  # of three pairs there is no test
     turned = rows.difference("auc", "gaussian", "radial")
     assert turned.mean == pytest.approx(-difference.mean)
-    assert turned.p == difference.p
     assert sorted((-difference).values) == sorted(turned.values)
+
+
+def rows_of(path: Path, **differences: list[float]) -> Rows:
+    lines = [f"base,{seed},0.0" for seed in range(max(map(len, differences.values())))]
+    lines += [
+        f"{m},{seed},{d}" for m, values in differences.items() for seed, d in enumerate(values)
+    ]
+    path.write_text("\n".join(["method,seed,auc", *lines]) + "\n")
+    return Rows.read(path)
+
+
+def test_a_test_takes_six_pairs_and_has_the_same_p_for_both_signs(tmp_path: Path):
+    values = [1.0, 2.0, -0.5, 1.5, 0.7, 1.1]
+    rows = rows_of(tmp_path / "runs.csv", a=values, b=values[:5])
+    difference = rows.difference("auc", "a", "base")
+    assert difference.p == (-difference).p == sign_flip_test(values)
+    assert str(difference).endswith(f"(p = {difference.p:.2g})")
+    few = rows.difference("auc", "b", "base")
+    assert math.isnan(few.p)
+    assert "p" not in str(few)
+    assert few.verdict == "no evidence either way"
+
+
+def test_splits_that_share_rows_have_the_errors_of_nadeau_and_bengio(tmp_path: Path):
+    values = [1.0, 2.0, 0.5, 1.5, 0.7, 1.1]
+    rows = replace(rows_of(tmp_path / "runs.csv", a=values), overlap=0.25)
+    difference = rows.where(method=["a", "base"]).difference("auc", "a", "base")
+    error = np.std(values, ddof=1) * math.sqrt(1 / 6 + 0.25)
+    assert difference.estimate.error == pytest.approx(error)
+    p = 2 * stats.t.sf(np.mean(values) / error, 5)
+    assert str(difference) == f"+{np.mean(values):.2f} ± {error:.2f} (p = {p:.2g})"
+    assert difference.level(10 * np.mean(values))
+    assert not difference.level(np.mean(values))
+
+
+def test_the_tests_of_a_page_are_one_family_and_another_page_quotes_them(tmp_path: Path):
+    sets = {"a": [1.0] * 8, "b": [-1.0] * 8, "c": [1.0, -1.0] * 4}
+    (tmp_path / "one").mkdir()
+    rows_of(tmp_path / "one" / "runs.csv", **sets)
+    page = (
+        "{% set runs = csv('FOLDERruns.csv') %}\n"
+        "{% for m in ['a', 'b', 'c'] %}\n{{ runs.difference('auc', m, 'base') }}\n{% endfor %}\n"
+    )
+    (tmp_path / "one" / "README.md.jinja").write_text(page.replace("FOLDER", ""))
+    index = tmp_path / "README.md.jinja"
+    # The test of a - base is that of base - b: the page has two.
+    index.write_text(
+        "{% set _ = quote('one') %}\n{{ csv('one/runs.csv').difference('auc', 'base', 'a') }}\n"
+    )
+    p = holm([2 / 2**8, 1.0])[0]
+    assert pages.render(tmp_path / "one" / "README.md.jinja").splitlines() == [
+        f"+1.00 ± 0.00 (p = {p:.2g})",
+        f"-1.00 ± 0.00 (p = {p:.2g})",
+        "0.00 ± 0.38 (p = 1)",
+    ]
+    assert pages.render(index) == f"-1.00 ± 0.00 (p = {p:.2g})\n"
+    index.write_text(index.read_text() + "{{ csv('one/runs.csv').difference('auc', 'a', 'c') }}\n")
+    with pytest.raises(UserError, match=r"jinja:3: a test is on none of the pages"):
+        pages.render(index)
 
 
 def test_long_tables_become_wide_ones_with_every_value(tmp_path: Path):
@@ -114,10 +175,10 @@ def test_a_page_says_what_its_runs_and_records_say_of_a_claim(tmp_path: Path):
         ("{{ csv('runs.csv').where(method='ewc').count() }}", "no row has method = ewc"),
         ("{{ csv('runs.csv').mean('method') }}", "method holds no numbers"),
         ("{{ csv('runs.csv').difference('auc', 'radial', 'gaussian') }}", "seed is there twice"),
-        ("{{ csv('runs.csv').foo }}", "Rows has no 'foo'; it has by_mean, count, "),
+        ("{{ csv('runs.csv').foo }}", "Rows has no 'foo'; it has by_mean, correct, count, "),
         (
             "{{ csv('runs.csv').where(part='test').difference('auc', 'radial', 'gaussian').q }}",
-            "Difference has no 'q'; it has above, digits, mean, p, ",
+            "Difference has no 'q'; it has above, correct, digits, estimate, ",
         ),
         ("{{ unknown }}", "'unknown' is undefined"),
         ("{% for x in %}", "Expected an expression"),

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import StrEnum
+from typing import TypeAlias
 
-from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics.estimates import of_splits, welch
+from vcl_radial.metrics.seeds import holm, sign_flip_test
+
+Correction: TypeAlias = Callable[[Hashable, float], float]
+"""Takes a test and its p-value, and gives the corrected p-value."""
 
 LEVEL = 0.05
-"""Of tests, two-sided; intervals hold 95 %."""
+"""Of tests, after the correction for their number."""
+
+POINTS_OF_ACCURACY = 0.5
+"""Margin of equivalence of accuracies, in points."""
+
+NATS = 0.05
+"""Margin of equivalence of log-likelihoods: what a calibrated Gaussian gains when its RMSE falls by
+5 %, the margin of an RMSE."""
 
 
 class Verdict(StrEnum):
@@ -26,22 +38,40 @@ def of_statement(holds: bool) -> Verdict:
     return Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED
 
 
-def of_difference(differences: Sequence[float], level: float = LEVEL) -> Verdict:
+def of_sign(difference: float, p: float) -> Verdict:
+    """Of a published difference above 0, by the sign of ours and the p-value of its test.
+
+    Args:
+        difference: the mean of ours.
+        p: two-sided; nan where there is no test.
+
+    Returns:
+        Reproduced if p < 0.05 and the mean is above 0, not reproduced if p < 0.05 and it is below,
+        otherwise no evidence.
+    """
+    # A p that is not known is not below the level.
+    if not p < LEVEL:
+        return Verdict.NO_EVIDENCE
+    return of_statement(difference > 0)
+
+
+def of_difference(differences: Sequence[float]) -> Verdict:
     """Of a published difference above 0, by our paired ones and their exact sign-flip test.
 
     Args:
         differences: one for each seed. Fewer than six cannot have p < 0.05.
-        level: of the test.
-
-    Returns:
-        Reproduced if p < level and the mean is above 0, not reproduced if p < level and it is
-        below, otherwise no evidence.
     """
-    p = sign_flip_test(differences)
-    # A p that is not known is not below the level.
-    if not p < level:
-        return Verdict.NO_EVIDENCE
-    return of_statement(sum(differences) > 0)
+    return of_sign(sum(differences), sign_flip_test(differences))
+
+
+def of_family(differences: Sequence[Sequence[float]]) -> list[Verdict]:
+    """Of several published differences above 0, with Holm's correction for their number.
+
+    Args:
+        differences: ours of each, one for each seed.
+    """
+    p = holm([sign_flip_test(of_claim) for of_claim in differences])
+    return [of_sign(sum(d), corrected) for d, corrected in zip(differences, p, strict=True)]
 
 
 def side(difference: float, p: float, undecided: str = Verdict.NO_EVIDENCE) -> str:
@@ -51,37 +81,44 @@ def side(difference: float, p: float, undecided: str = Verdict.NO_EVIDENCE) -> s
     return "above" if difference > 0 else "below"
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of the mean, mean ± t_{n-1} se; without limits for one value."""
-    from scipy import stats
-
-    mean, error = mean_and_standard_error(values)
-    if math.isnan(error):
-        return -math.inf, math.inf
-    half = float(stats.t.ppf(1 - LEVEL / 2, len(values) - 1)) * error
-    return mean - half, mean + half
-
-
-def of_figure(values: Sequence[float], published: float, rounding: float = 0.0) -> Verdict:
-    """Of a published figure, by the 95 % interval of our mean.
+def of_figure(
+    values: Sequence[float],
+    published: float,
+    margin: float,
+    *,
+    rounding: float = 0.0,
+    overlap: float = 0.0,
+    deviation: float = math.nan,
+    count: int = 0,
+    correct: Correction = lambda test, p: p,
+) -> Verdict:
+    """Of a published figure, by equivalence: a wide interval reproduces nothing.
 
     Args:
-        values: one for each seed.
+        values: one for each seed or split.
         published: the figure.
+        margin: the smallest distance from it that counts, above 0.
         rounding: of its print: half a unit of its last digit.
+        overlap: test rows over training rows, for random splits that share rows.
+        deviation: the published standard deviation, for Welch's test.
+        count: of the published values, for Welch's test.
+        correct: of p-values, for the family of the tests.
 
     Returns:
-        Not reproduced if the figure lies outside the interval, otherwise reproduced. No evidence
-        with fewer than two values, and where the figure is inside because the interval is wide:
-        where half of it is more than half of the figure.
+        Reproduced if two one-sided tests show that our mean is within the margin of the figure;
+        otherwise not reproduced if a test shows that it is another one, beyond its rounding;
+        otherwise no evidence.
     """
-    if len(values) < 2:
-        return Verdict.NO_EVIDENCE
-    low, high = interval(values)
-    inside = low - rounding <= published <= high + rounding
-    if inside and high - low > abs(published):
-        return Verdict.NO_EVIDENCE
-    return of_statement(inside)
+    if math.isnan(deviation):
+        ours = of_splits([value - published for value in values], overlap)
+    else:
+        ours = welch(values, published, deviation, count)
+    test = ("figure", tuple(values), published)
+    apart = ours._replace(mean=max(0.0, abs(ours.mean) - rounding))
+    far, other = correct((*test, margin), ours.p_beyond(margin)), correct(test, apart.p)
+    if far < LEVEL:
+        return Verdict.REPRODUCED
+    return Verdict.NOT_REPRODUCED if other < LEVEL else Verdict.NO_EVIDENCE
 
 
 def together(verdicts: Iterable[Verdict | str]) -> Verdict:

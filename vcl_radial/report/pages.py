@@ -3,7 +3,8 @@
 A template `README.md.jinja` makes `README.md` in its folder. It has the functions of `FUNCTIONS`:
 `csv("runs.csv")` reads a file below the template's folder (or beside it, by `../`), and its rows
 say means and paired differences (`vcl_radial.report.rows`), and what these say of a published
-claim (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file.
+claim (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file. All tests of a page
+are one family by Holm's correction; `quote("uci")` has the tests of the page in that folder.
 """
 
 from __future__ import annotations
@@ -11,29 +12,32 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.heaps import share_between_heaps
-from vcl_radial.metrics.seeds import holm, sign_test
+from vcl_radial.metrics.seeds import sign_test
 from vcl_radial.reading import read_json, read_text
+from vcl_radial.report.family import Family
 from vcl_radial.report.rows import Difference, Rows, p_value
 from vcl_radial.runs.folder import write_atomically
+from vcl_radial.tracks.regression.published import log_likelihood_over_points
 
 ENDING = ".jinja"
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "holm": holm,
-    "interval": verdicts.interval,
+FUNCTIONS: dict[str, Any] = {
+    "NATS": verdicts.NATS,
+    "POINTS_OF_ACCURACY": verdicts.POINTS_OF_ACCURACY,
+    "log_likelihood_over_points": log_likelihood_over_points,
     "of_difference": verdicts.of_difference,
-    "of_figure": verdicts.of_figure,
     "of_statement": verdicts.of_statement,
     "p_value": p_value,
     "side": verdicts.side,
     "share_between_heaps": share_between_heaps,
-    "sign_test": sign_test,
     "together": verdicts.together,
 }
 
@@ -67,6 +71,11 @@ def render(template: Path) -> str:
         UserError: the template cannot be read, or asks for what its files do not hold; names the
             line.
     """
+    return _rendered(template)[0]
+
+
+def _rendered(template: Path) -> tuple[str, Family]:
+    """A page as text, and its tests."""
     from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
 
@@ -77,23 +86,13 @@ def render(template: Path) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    read: dict[str, Rows] = {}
-
-    def csv(name: str) -> Rows:
-        if name not in read:
-            read[name] = Rows.read(template.parent / name)
-        return read[name]
-
-    def record(name: str) -> Any:
-        path = template.parent / name
-        try:
-            return read_json(path)
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
-
-    environment.globals.update(FUNCTIONS, csv=csv, record=record)
+    family = Family()
+    environment.globals.update(FUNCTIONS, **_functions(template.parent, family))
     try:
-        return environment.get_template(template.name).render()
+        page = environment.get_template(template.name)
+        page.render()
+        family.close()
+        return page.render(), family
     except (
         VclRadialError,
         TemplateError,
@@ -104,6 +103,38 @@ def render(template: Path) -> str:
     ) as error:
         reason = _without_class(" ".join(str(error).split()))
         raise UserError(f"{template}{_line(error, template.name)}: {reason}") from None
+
+
+def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
+    """What a template calls that reads files of its folder, or makes tests of its page."""
+
+    @cache
+    def csv(name: str, overlap: float = 0.0) -> Rows:
+        rows = Rows.read(folder / name)
+        return replace(rows, correct=family.corrected, overlap=overlap)
+
+    def record(name: str) -> Any:
+        path = folder / name
+        try:
+            return read_json(path)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+
+    def quote(*names: str) -> str:
+        if not family.quoted:
+            family.quoted = [_rendered(folder / name / f"README.md{ENDING}")[1] for name in names]
+        return ""
+
+    def p_of_counts(above: int, pairs: int) -> float:
+        return family.corrected(("counts", above, pairs), sign_test(above, pairs))
+
+    return {
+        "csv": csv,
+        "of_figure": partial(verdicts.of_figure, correct=family.corrected),
+        "quote": quote,
+        "record": record,
+        "sign_test": p_of_counts,
+    }
 
 
 def write(paths: Sequence[Path]) -> list[Path]:

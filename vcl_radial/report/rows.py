@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,15 @@ import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import verdicts
-from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics.estimates import Estimate, of_splits
+from vcl_radial.metrics.seeds import FEWEST_SEEDS, mean_and_standard_error, sign_flip_test
 from vcl_radial.reading import open_text
 from vcl_radial.runs.sections import with_spread
+
+
+def uncorrected(test: Hashable, p: float) -> float:
+    """The p-value of a test that stands alone."""
+    return p
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,15 @@ class Rows:
     Attributes:
         table: the rows.
         name: of the file, and of what was selected; for messages.
+        correct: corrects p-values for the number of tests on a page.
+        overlap: test rows over training rows, where a seed is a random split that shares rows with
+            the others; 0 for seeds of the same split.
     """
 
     table: pd.DataFrame
     name: str
+    correct: verdicts.Correction = uncorrected
+    overlap: float = 0.0
 
     @classmethod
     def read(cls, path: Path) -> Rows:
@@ -56,7 +67,7 @@ class Rows:
         words = ", ".join(f"{column} = {value}" for column, value in values.items())
         if table.empty:
             raise DataError(f"{self.name}: no row has {words}")
-        return Rows(table, f"{self.name} ({words})")
+        return replace(self, table=table, name=f"{self.name} ({words})")
 
     def wide(self, names: str = "metric", values: str = "value") -> Rows:
         """One row of many columns in place of many rows of one value each.
@@ -72,7 +83,7 @@ class Rows:
             table = filled.pivot(index=others, columns=names, values=values).reset_index()
         except ValueError:
             raise DataError(f"{self.name}: a {values} is there twice") from None
-        return Rows(table, self.name)
+        return replace(self, table=table)
 
     def values(self, column: str) -> list[float]:
         """The numbers of a column.
@@ -147,7 +158,8 @@ class Rows:
             raise DataError(
                 f"{self.name}: {first} and {second} have no {', '.join(keys)} in common"
             )
-        return Difference((paired.iloc[:, 0] - paired.iloc[:, 1]).tolist(), digits)
+        values = (paired.iloc[:, 0] - paired.iloc[:, 1]).tolist()
+        return Difference(values, digits, self.overlap, self.correct)
 
     def sides(
         self, names: Mapping[str, str], undecided: str = "undecided", sizes: bool = False
@@ -180,34 +192,64 @@ class Rows:
 
 @dataclass(frozen=True)
 class Difference:
-    """Differences of pairs of runs, and the exact sign-flip test of their sum.
+    """Differences of pairs of runs, and the test of their mean.
+
+    The test is the exact sign-flip test of seeds, and the corrected t-test of Nadeau and Bengio for
+    splits that share rows. There is none of fewer than six pairs.
 
     Attributes:
         values: one for each pair.
         digits: after the point, where it is printed.
+        overlap: test rows over training rows of splits; 0 for seeds.
+        correct: corrects p-values for the number of tests on a page.
     """
 
     values: list[float]
     digits: int = 2
+    overlap: float = 0.0
+    correct: verdicts.Correction = uncorrected
+
+    @property
+    def estimate(self) -> Estimate:
+        """Their mean with its standard error."""
+        return of_splits(self.values, self.overlap)
 
     @property
     def mean(self) -> float:
         """Their mean."""
-        return mean_and_standard_error(self.values)[0]
+        return self.estimate.mean
 
     @property
     def p(self) -> float:
-        """Two-sided, without a correction for several tests."""
-        return sign_flip_test(self.values)
+        """Two-sided, corrected for the tests of the page; nan of fewer than six pairs."""
+        if self.pairs < FEWEST_SEEDS:
+            return math.nan
+        alone = self.estimate.p if self.overlap else sign_flip_test(self.values)
+        return self.correct(self._test, alone)
 
     @property
     def verdict(self) -> verdicts.Verdict:
         """Of a published claim that the first is above the second."""
-        return verdicts.of_difference(self.values)
+        return verdicts.of_sign(self.mean, self.p)
+
+    def level(self, margin: float) -> bool:
+        """Whether two one-sided tests show that the mean is within a margin of 0.
+
+        Args:
+            margin: the smallest difference that counts.
+        """
+        p = self.correct((*self._test, margin), self.estimate.p_beyond(margin))
+        return p < verdicts.LEVEL
+
+    @property
+    def _test(self) -> tuple[float, ...]:
+        """The same for both signs and in any order: a page may print it in either way."""
+        turned = sorted(-value for value in self.values)
+        return (*max(sorted(self.values), turned), self.overlap)
 
     def __neg__(self) -> Difference:
         """Second minus first: its verdict is of the claim that the second is above."""
-        return Difference([-value for value in self.values], self.digits)
+        return replace(self, values=[-value for value in self.values])
 
     @property
     def pairs(self) -> int:
@@ -222,12 +264,13 @@ class Difference:
     @property
     def size(self) -> str:
         """Mean and standard error, without the sign."""
-        mean, error = mean_and_standard_error(self.values)
+        mean, error, _ = self.estimate
         return with_spread(abs(mean), error, self.digits)
 
     def __str__(self) -> str:
-        mean, error = mean_and_standard_error(self.values)
-        return f"{with_spread(mean, error, self.digits, sign=True)} ({p_value(self.p)})"
+        mean, error, _ = self.estimate
+        text = with_spread(mean, error, self.digits, sign=True)
+        return f"{text} ({p_value(self.p)})" if self.pairs >= FEWEST_SEEDS else text
 
 
 def p_value(p: float) -> str:

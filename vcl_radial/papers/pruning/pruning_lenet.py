@@ -34,6 +34,9 @@ _PANELS = {
 """Rows above, columns below; each with the units that they stand for."""
 _SETS = {f"{layer} {kind}": name for name, groups in GROUPS.items() for layer, kind in groups}
 RUN_METHODS = ("rdp",)
+SIZE_MARGIN, ERROR_MARGIN = 0.1, 0.1
+"""Of equivalence: a tenth of a published size, and 0.1 points of error, as the eight methods of the
+table lie between 0.9 and 1.1 %."""
 _BINS = 30
 _CUT = "threshold"
 _SCORES = (
@@ -173,8 +176,8 @@ def make_claims(results: Sequence[LeNetResult]) -> list[Claim]:
             f"{', '.join(f'{e:.2f}' for e in errors)} % error",
             together(
                 [
-                    of_figure(flops, rdp.flops, rounding=500),
-                    of_figure(errors, rdp.error, rounding=0.05),
+                    of_figure(flops, rdp.flops, SIZE_MARGIN * rdp.flops, rounding=500),
+                    of_figure(errors, rdp.error, ERROR_MARGIN, rounding=0.05),
                 ]
             ),
             "trained for "

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.metrics.verdicts import of_difference, together
+from vcl_radial.metrics.verdicts import of_family, together
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.papers.analysis import Analysis, Setting
 from vcl_radial.papers.radial.fitting import Recipe, fit
@@ -273,7 +273,10 @@ def _claims(curves: Sequence[Curve], samples: Sequence[int], seeds: int) -> list
     rises = [curve.at(strongest) - curve.at(math.inf) for curve in trained]
     falls = [curve.at(strongest) - curve.at(math.inf) for curve in whole]
     (gain, best), (last_gain, last_best) = _gain(whole[0]), _gain(whole[-1])
-    ends = [_gains(curves, _AS_TRAINED, n, seeds) for n in (samples[0], samples[-1])]
+    gains = {p: [_gains(curves, p, n, seeds) for n in samples] for p in (_AS_TRAINED, _POSTERIOR)}
+    few_and_many = zip(gains[_AS_TRAINED][0], gains[_AS_TRAINED][-1], strict=True)
+    fewer = [few - many for few, many in few_and_many]
+    verdicts = of_family([*gains[_AS_TRAINED], *gains[_POSTERIOR], fewer])
     return [
         Claim(
             "Fig. 11: highly truncated Gaussians improve MFVI",
@@ -281,7 +284,7 @@ def _claims(curves: Sequence[Curve], samples: Sequence[int], seeds: int) -> list
             + ", ".join(f"{r:+.1f}" for r in rises)
             + " points of accuracy for "
             + ", ".join(_name(n) for n in samples),
-            together(of_difference(_gains(curves, _AS_TRAINED, n, seeds)) for n in samples),
+            together(verdicts[: len(samples)]),
         ),
         Claim(
             "the same, if it predicts with the posterior that the KL is about",
@@ -289,7 +292,7 @@ def _claims(curves: Sequence[Curve], samples: Sequence[int], seeds: int) -> list
             + ", ".join(f"{f:+.1f}" for f in falls)
             + f" points; the best truncation with {_name(samples[0])} is {_truncation(best)}: "
             f"{gain:+.1f}",
-            together(of_difference(_gains(curves, _POSTERIOR, n, seeds)) for n in samples),
+            together(verdicts[len(samples) : -1]),
             "under truncated noise the NLL hardly resists sigma, and the network is not fit for "
             "the draws of its own posterior; only a mild truncation helps",
         ),
@@ -298,7 +301,7 @@ def _claims(curves: Sequence[Curve], samples: Sequence[int], seeds: int) -> list
             f"predicting with the truncated noise: {rises[0]:+.1f} points with "
             f"{_name(samples[0])}, {rises[-1]:+.1f} with {samples[-1]}; with the posterior, at the "
             f"best truncation: {gain:+.1f} and {last_gain:+.1f} (at {_truncation(last_best)})",
-            of_difference([few - many for few, many in zip(*ends, strict=True)]),
+            verdicts[-1],
         ),
     ]
 

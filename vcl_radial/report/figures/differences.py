@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from vcl_radial.metrics import average_accuracy, mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics import average_accuracy, holm
+from vcl_radial.metrics.seeds import FEWEST_SEEDS
 from vcl_radial.report.figures.over_seeds import method_names
+from vcl_radial.report.rows import Difference
 from vcl_radial.runs.sections import Cell, Column, Table, number, signed, with_spread
 
 LEVEL = 0.05
@@ -30,22 +32,26 @@ def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
     Returns:
         One row per method that shares at least two seeds with the reference: `method, seeds`, the
         mean difference in points and its standard error `difference, difference_se`, the `effect`
-        size, the `p` of the exact sign-flip test and what that says in `words`.
+        size, the `p` of the exact sign-flip test by Holm's correction over all rows (nan of fewer
+        than six seeds) and what that says in `words`.
     """
     by_run = {
         (str(method), seed): average_accuracy(run)
         for (method, seed), run in results.groupby(["method", "seed"])
     }
-    return paired(by_run, method_names(results), reference)
+    return corrected(paired(by_run, method_names(results), reference))
 
 
-def paired(by_run: Mapping[Any, float], methods: Sequence[str], reference: str) -> pd.DataFrame:
-    """A score of every method minus the reference's, as `paired_differences` has it.
+def paired(
+    by_run: Mapping[Any, float], methods: Sequence[str], reference: str, overlap: float = 0.0
+) -> pd.DataFrame:
+    """A score of every method minus the reference's, before `corrected` has its tests as a family.
 
     Args:
         by_run: the score of each run, by the pair of its method and seed.
         methods: in the order of the table; the reference may be among them.
         reference: the method to compare with.
+        overlap: test rows over training rows, where seeds are random splits that share rows.
     """
     rows = []
     for method in methods:
@@ -56,12 +62,19 @@ def paired(by_run: Mapping[Any, float], methods: Sequence[str], reference: str) 
         ]
         n = len(differences)
         if n > 1:
-            mean, error = mean_and_standard_error(differences)
-            p = sign_flip_test(differences)
-            effect = _ratio(mean, error * math.sqrt(n))
-            rows.append((method, n, mean, error, effect, p, in_words(n, mean, p)))
-    columns = ["method", "seeds", "difference", "difference_se", "effect", "p", "words"]
+            change = Difference(differences, overlap=overlap)
+            mean, error, _ = change.estimate
+            effect = _ratio(mean, error / math.sqrt(1 / n + overlap))
+            rows.append((method, n, mean, error, effect, change.p))
+    columns = ["method", "seeds", "difference", "difference_se", "effect", "p"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def corrected(differences: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `paired` as one family: `p` by Holm's correction, and what it says in `words`."""
+    together = differences.assign(p=holm(differences["p"].tolist()))
+    rows = zip(together["seeds"], together["difference"], together["p"], strict=True)
+    return together.assign(words=[in_words(*row) for row in rows])
 
 
 def difference_table(
@@ -98,16 +111,15 @@ def difference_table(
 
 
 def in_words(seeds: int, difference: float, p: float) -> str:
-    """What a p-value of the exact sign-flip test says, in plain words.
+    """What a p-value says, in plain words.
 
     Args:
         seeds: How many differences it was made of.
         difference: Their mean.
-        p: The p-value; nan above 40 seeds.
+        p: The p-value; nan below six and above 40 seeds.
     """
-    smallest = 2.0 / 2.0**seeds
-    if smallest >= LEVEL:
-        return f"too few seeds: with {seeds}, p is at least {smallest:.4g}"
+    if seeds < FEWEST_SEEDS:
+        return f"too few seeds: a test takes {FEWEST_SEEDS}"
     if math.isnan(p):
         return "no exact test for so many seeds"
     if p >= LEVEL:

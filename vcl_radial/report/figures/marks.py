@@ -5,12 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from vcl_radial.metrics import sign_flip_test
-from vcl_radial.metrics.seeds import MOST_SEEDS
+from vcl_radial.metrics.seeds import FEWEST_SEEDS, MOST_SEEDS
 from vcl_radial.report.figures.differences import LEVEL
 from vcl_radial.report.figures.scores import SCORES
-
-FEWEST_SEEDS = 6
-"""With five seeds in pairs, p is at least 2 / 2^5 = 0.0625: no difference can be shown."""
 
 READ_WITH_ACCURACY = ("forgetting", "backward_transfer", "recency_bias", "average_ece")
 """Scores that a network gets for nothing: one that never learned a task has none to forget, and

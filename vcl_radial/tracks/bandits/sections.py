@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.metrics.verdicts import of_difference
+from vcl_radial.metrics.verdicts import of_family
 from vcl_radial.reading import read_text
 from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
 from vcl_radial.runs.finished import FinishedRun
@@ -213,7 +213,8 @@ def make_claims(runs: Sequence[FinishedRun]) -> list[Claim]:
         # Of rounds in which nothing could be earned there is nothing to say.
         if optimum:
             rewards.setdefault(run.method, {})[run.spec.seed] = reward / optimum
-    claims = []
+    statements: list[tuple[str, str]] = []
+    games: list[list[float]] = []
     for published, better, worse in CONCLUSIONS[name]:
         if {better, worse} <= rewards.keys():
             first, second = rewards[better], rewards[worse]
@@ -223,9 +224,12 @@ def make_claims(runs: Sequence[FinishedRun]) -> list[Claim]:
                 f"{with_spread(*mean_and_standard_error(differences), 3, sign=True)} "
                 f"over {len(differences)} games"
             )
-            verdict = of_difference(differences)
-            claims.append(Claim(f"{name}: {published}", ours, verdict, "see what differs, below"))
-    return claims
+            statements.append((f"{name}: {published}", ours))
+            games.append(differences)
+    return [
+        Claim(*statement, verdict, "see what differs, below")
+        for statement, verdict in zip(statements, of_family(games), strict=True)
+    ]
 
 
 def _games_csv(runs: Sequence[FinishedRun]) -> str:

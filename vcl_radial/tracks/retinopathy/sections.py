@@ -14,7 +14,7 @@ from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.errors import DataError
 from vcl_radial.reading import LARGE, read_text
 from vcl_radial.report import figures
-from vcl_radial.report.figures.differences import difference_table
+from vcl_radial.report.figures.differences import corrected, difference_table
 from vcl_radial.report.labels import file_name
 from vcl_radial.report.sequences import heatmaps, matrix_table
 from vcl_radial.runs.finished import FinishedRun
@@ -298,25 +298,40 @@ def _details(
     return Section(f"{part}: balanced scores and calibration", blocks, folded=True)
 
 
+def _overlap(runs: Sequence[FinishedRun]) -> float:
+    """Test patients over training patients of the seeds' splits; 0 where all have one split."""
+    data = runs[0].spec.data
+    if _one_split(runs):
+        return 0.0
+    return float(data[runs[0].spec.evaluate_on] / (1 - data["validation"] - data["test"]))
+
+
 def _differences(methods: tables.Methods, of_runs: pd.DataFrame) -> list[Section]:
     """The paper's method against Gaussian noise, of recipes that differ in nothing else."""
-    shown: list[Section] = []
+    compared: dict[tuple[str, str], pd.DataFrame] = {}
     for method, runs in methods.items():
-        compared, reference = _PAPERS_METHODS
-        other = method.replace(compared, reference, 1)
-        if runs[0].spec.method != compared or other not in methods:
-            continue
-        differences = comparisons.differences(of_runs, method, other)
-        if differences.empty:
-            continue
+        name, reference = _PAPERS_METHODS
+        other = method.replace(name, reference, 1)
+        if runs[0].spec.method == name and other in methods:
+            rows = comparisons.differences(of_runs, method, other, _overlap(runs))
+            if not rows.empty:
+                compared[method, other] = rows
+    if not compared:
+        return []
+    family = corrected(pd.concat(compared.values(), ignore_index=True))
+    shown: list[Section] = []
+    for (method, other), alone in compared.items():
+        rows, family = family.iloc[: len(alone)], family.iloc[len(alone) :]
         words = (
-            f"{method} minus {other}, paired by seed. p is that of the exact two-sided sign-flip "
-            "test, for each row alone; the effect size d_z is the mean of the differences over "
-            "their standard deviation."
+            f"{method} minus {other}, paired by seed. Where a seed has a split of patients to "
+            "itself, the standard error and p are those of Nadeau and Bengio, as splits share "
+            "patients; otherwise p is that of the exact two-sided sign-flip test. p is Holm's over "
+            "all rows; fewer than six seeds have none. The effect size d_z is the mean of the "
+            "differences over their standard deviation."
         )
-        table = difference_table(differences, ("part", "score"), unit="")
+        table = difference_table(rows, ("part", "score"), unit="")
         name = f"differences{f'-{len(shown)}' * bool(shown)}.csv"
-        files = {name: figures.to_csv(differences)}
+        files = {name: figures.to_csv(rows)}
         shown.append(Section(f"{method} against {other}", [Text(words), table], files))
     return shown
 

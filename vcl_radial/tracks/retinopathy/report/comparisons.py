@@ -146,13 +146,16 @@ def by_run(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def differences(runs: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
+def differences(
+    runs: pd.DataFrame, method: str, reference: str, overlap: float = 0.0
+) -> pd.DataFrame:
     """One method minus another, paired by seed, for each part and score of `COMPARED`.
 
     Args:
         runs: what `by_run` gave, after the last site.
         method: that is compared.
         reference: with this one.
+        overlap: test patients over training patients, where each seed has a split of its own.
 
     Returns:
         What `figures.differences.paired` gives, with `part`, `score` and `decimals`; empty where
@@ -163,7 +166,7 @@ def differences(runs: pd.DataFrame, method: str, reference: str) -> pd.DataFrame
         for name, (heading, _, decimals) in COMPARED.items():
             known = of_part.dropna(subset=[name]).set_index(["method", "seed"])[name]
             values = dict(known.items())
-            one = paired(values, [method], reference)
+            one = paired(values, [method], reference, overlap)
             tables.append(one.assign(part=part, score=heading, decimals=decimals))
     return pd.concat(tables, ignore_index=True)
 

@@ -1,0 +1,91 @@
+"""A mean beside its t distribution: a test of its difference from 0, and of equivalence.
+
+    t = (mean - 0) / error,    t ~ Student with so many degrees of freedom
+
+`of_splits` has the corrected resampled variance of Nadeau and Bengio ("Inference for the
+Generalization Error", 2003), `welch` the two means with variances of their own of Welch (1947).
+Equivalence is shown by two one-sided tests (Schuirmann 1987).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vcl_radial.metrics.seeds import mean_and_standard_error
+
+
+class Estimate(NamedTuple):
+    """An estimate of a difference.
+
+    Attributes:
+        mean: in the unit of the values.
+        error: its standard error; nan of a single value.
+        degrees: of freedom.
+    """
+
+    mean: float
+    error: float
+    degrees: float
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value that the difference is 0; nan without a spread."""
+        return 2 * self._upper_tail(abs(self.mean))
+
+    def p_beyond(self, margin: float) -> float:
+        """The p-value that the difference is at least a margin, by two one-sided tests.
+
+            p = max( P(t >= (mean + margin) / error),  P(t <= (mean - margin) / error) )
+
+        Below 0.05 exactly where the 90 % interval lies within the margin on both sides.
+
+        Args:
+            margin: the smallest difference that counts, above 0.
+        """
+        return max(self._upper_tail(margin + self.mean), self._upper_tail(margin - self.mean))
+
+    def _upper_tail(self, distance: float) -> float:
+        from scipy import stats
+
+        if math.isnan(self.error):
+            return math.nan
+        if self.error == 0.0:
+            return 0.5 if distance == 0.0 else float(distance < 0.0)
+        return float(stats.t.sf(distance / self.error, self.degrees))
+
+
+def of_splits(differences: Sequence[float], overlap: float = 0.0) -> Estimate:
+    """The mean of differences over seeds, or over random splits that share rows.
+
+        error² = (1/k + n_test / n_train) s²,    k - 1 degrees of freedom
+
+    Without an overlap it is Student's paired t-test.
+
+    Args:
+        differences: k of them, one for each seed or split.
+        overlap: test rows over training rows of a split; 0 for seeds.
+    """
+    mean, error = mean_and_standard_error(differences)
+    return Estimate(mean, error * math.sqrt(1 + len(differences) * overlap), len(differences) - 1)
+
+
+def welch(values: Sequence[float], mean: float, deviation: float, count: int) -> Estimate:
+    """The mean of values minus a published mean with a standard deviation.
+
+        error² = s²/n + deviation²/count,   degrees by Welch and Satterthwaite
+
+    Args:
+        values: n of them, from 2.
+        mean: the published mean.
+        deviation: the published standard deviation.
+        count: of the published values, from 2.
+    """
+    ours, error = mean_and_standard_error(values)
+    parts = error**2, deviation**2 / count
+    spread = sum(parts)
+    if not spread > 0:
+        return Estimate(ours - mean, math.sqrt(spread), len(values) + count - 2)
+    degrees = spread**2 / (parts[0] ** 2 / (len(values) - 1) + parts[1] ** 2 / (count - 1))
+    return Estimate(ours - mean, math.sqrt(spread), degrees)

@@ -1,0 +1,54 @@
+"""The tests of one page, which are corrected together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+from vcl_radial.metrics.seeds import holm
+
+
+class Family:
+    """All tests of a page, by Holm's correction.
+
+    A page is made twice: the first time its tests report their p-values, the second time they
+    get the corrected ones. A test that a page repeats counts once.
+
+    Attributes:
+        quoted: families of other pages. A page that quotes some has no tests but theirs.
+    """
+
+    def __init__(self) -> None:
+        self._p: dict[Hashable, float] = {}
+        self._corrected: dict[Hashable, float] | None = None
+        self.quoted: list[Family] = []
+
+    def corrected(self, test: Hashable, p: float) -> float:
+        """The corrected p-value of a test; before `close` the p-value itself.
+
+        Args:
+            test: what makes it a test of its own, such as its differences.
+            p: of this test alone; nan is no test.
+
+        Raises:
+            LookupError: after `close`, a test that was not reported before it, or that is on none
+                of the quoted pages.
+        """
+        if math.isnan(p):
+            return p
+        if self.quoted:
+            known = [family._corrected or {} for family in self.quoted]
+            found = next((tests[test] for tests in known if test in tests), None)
+            if found is None:
+                raise LookupError("a test is on none of the pages that are quoted")
+            return found
+        if self._corrected is None:
+            self._p[test] = p
+            return p
+        if test not in self._corrected:
+            raise LookupError("a test depends on the verdict of another one")
+        return self._corrected[test]
+
+    def close(self) -> None:
+        """Correct the tests that were reported."""
+        self._corrected = dict(zip(self._p, holm(list(self._p.values())), strict=True))
