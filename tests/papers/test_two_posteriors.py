@@ -11,11 +11,11 @@ from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.papers.analysis import Setting
-from vcl_radial.papers.radial import two_posteriors
+from vcl_radial.papers.radial import training_dynamics, two_posteriors
 from vcl_radial.papers.radial.fitting import Recipe, fit
 from vcl_radial.papers.radial.images import Images
 from vcl_radial.papers.radial.sample_distance import ratio_at_equal_sigma
-from vcl_radial.papers.radial.two_posteriors import Histories, measure
+from vcl_radial.papers.radial.two_posteriors import Histories, Stage, measure
 from vcl_radial.posteriors import Gaussian, Radial
 
 
@@ -134,14 +134,35 @@ def test_both_posteriors_start_alike_and_only_the_fast_ones_sigma_gets_far(monke
     two_posteriors.train_both.cache_clear()
 
 
-def test_drawn_pictures_decide_no_claim(images):
-    def verdict(real, alike):
+def test_drawn_pictures_and_a_single_run_decide_no_claim(images):
+    def claim(real, alike):
         histories = Histories({}, replace(images, real=real), two_posteriors.QUICK, 2, 100, 14)
-        return histories.claim("published", "ours", alike).verdict
+        return histories.claim("published", "ours", alike)
 
-    assert {verdict(False, True), verdict(False, False)} == {Verdict.NOT_COMPARABLE}
-    assert verdict(True, True) is Verdict.REPRODUCED
-    assert verdict(True, False) is Verdict.NOT_REPRODUCED
+    assert {claim(False, alike).verdict for alike in (True, False)} == {Verdict.NOT_COMPARABLE}
+    assert {claim(True, alike).verdict for alike in (True, False)} == {Verdict.NO_EVIDENCE}
+    assert claim(True, True).because == "one run of each method; here it holds"
+
+
+def test_gradient_noise_that_grows_and_falls_again_before_the_end_has_grown(images):
+    def claim(gaussian, radial):
+        noise = {two_posteriors.MFVI: gaussian, two_posteriors.RADIAL: radial}
+        stages = {
+            name: [Stage(k, *[1.0] * 4, sd, *[1.0] * 4) for k, sd in enumerate(values)]
+            for name, values in noise.items()
+        }
+        histories = Histories(stages, replace(images, real=True), two_posteriors.QUICK, 2, 100, 14)
+        fields = training_dynamics._PANELS.items()
+        curves = [histories.curve(panel, name, field) for panel, field in fields for name in noise]
+        return training_dynamics._claims(curves, histories)[-1]
+
+    low = [0.003] * 6
+    assert claim([0.001, 0.003, 0.003, 0.5, 2.4, 0.0014], low).because.endswith("it holds")
+    assert claim(low, low).because.endswith("it does not hold")
+    # A radial posterior whose noise has peaked as high does not stay low.
+    assert claim([0.001, 0.003, 0.003, 0.5, 2.4, 2.0], [0.001, 2.0, *[0.001] * 4]).because.endswith(
+        "it does not hold"
+    )
 
 
 def test_every_block_of_a_network_is_found():

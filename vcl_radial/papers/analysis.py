@@ -121,3 +121,7 @@ def undecided(verdict: Verdict, reason: str) -> Callable[..., Claim]:
         return Claim(published, ours, verdict, f"{reason}; here {seen}")
 
     return claim
+
+
+of_one_run = undecided(Verdict.NO_EVIDENCE, "one run of each method")
+"""Of networks that are trained once: without a spread, no number of theirs decides a claim."""

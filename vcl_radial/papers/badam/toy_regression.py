@@ -20,13 +20,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from vcl_radial.errors import Diverged
-from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.noise_precision import BATCH_STEP
 from vcl_radial.optimizers.vadam import Vadam
-from vcl_radial.papers.analysis import Analysis, Setting, undecided
+from vcl_radial.papers.analysis import Analysis, Setting, of_one_run
 from vcl_radial.predict import own_randomness
 from vcl_radial.report.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
 from vcl_radial.report.figures.style import INK, QUIET_INK
@@ -63,8 +62,7 @@ BADAM, LAPLACE, BBB, VADAM, DROP, OURS = (
     "MC dropout",
     "radial (not in the paper)",
 )
-REASON = "one run of each method"
-_of_one_run = undecided(Verdict.NO_EVIDENCE, REASON)
+
 Predict: TypeAlias = Callable[[Job], Mixture]
 
 _COLOURS = dict(
@@ -318,7 +316,7 @@ def _claims(curves: Sequence[Curve], others: Sequence[Curve]) -> list[Claim]:
     places = torch.tensor(of[VADAM].x, dtype=torch.float64)
     errors = [_error(curve, places) for curve in vadam]
     return [
-        _of_one_run(
+        of_one_run(
             "Fig. 1: BAdam's uncertainty widens gradually away from the data",
             "one sd at x = 0.25, 0.6, 0.8, 1.0, 1.2: "
             + ", ".join(f"{s:.2f}" for s in steps)
@@ -327,20 +325,20 @@ def _claims(curves: Sequence[Curve], others: Sequence[Curve]) -> list[Claim]:
             "a ReLU unit whose kink lies at the edge of the data enters the linearised band at "
             "once (Laplace's too); the authors' published code has tanh units",
         ),
-        _of_one_run(
+        of_one_run(
             "Fig. 1: like the Laplace approximation",
             f"one sd amid the data, and half a unit away: {told(BADAM, LAPLACE)}",
             all(0.5 < at(of[BADAM]) / at(of[LAPLACE]) < 2 for at in (_inside, _away)),
             "v is a variance of batches' gradients, and sqrt(v) no curvature; and a diagonal knows "
             "nothing of what weights determine together",
         ),
-        _of_one_run(
+        of_one_run(
             "section 4: BBB and VADAM have no large uncertainties far away",
             f"the same: {told(BBB, VADAM, BADAM)}",
             max(_away(of[BBB]), _away(of[VADAM])) < _away(of[BADAM]),
             "see the widths",
         ),
-        _of_one_run(
+        of_one_run(
             "section 4: VADAM is sensitive to the initial precision",
             "RMSE of its mean amid the data, its sd away, for noise that starts at "
             + "; ".join(

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.metrics.verdicts import Verdict, of_statement
+from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.objectives import categorical_nll
-from vcl_radial.papers.analysis import Setting, undecided
+from vcl_radial.papers.analysis import Setting, of_one_run, undecided
 from vcl_radial.papers.radial.fitting import Recipe, fit
 from vcl_radial.papers.radial.gradient_noise import gradient_variance
 from vcl_radial.papers.radial.images import Images, load_eyes
@@ -78,10 +78,9 @@ class Histories:
     """of the radial network, one for a layer"""
 
     def claim(self, published: str, ours: str, alike: bool, because: str = "") -> Claim:
-        """A claim of the papers, which drawn pictures cannot decide."""
-        if not self.images.real:
-            return _of_drawn_pictures(published, ours, alike, because)
-        return Claim(published, ours, of_statement(alike), because)
+        """A claim of the papers, which drawn pictures and a single run cannot decide."""
+        undecided_claim = of_one_run if self.images.real else _of_drawn_pictures
+        return undecided_claim(published, ours, alike, because)
 
     def curve(self, panel: str, name: str, field: str, **ends: str) -> Curve:
         """One quantity over the epochs, perhaps with a band between two others."""
