@@ -10,7 +10,7 @@ import torch
 from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.price.carry import Model, carry, carry_radial, exactly, precisions
 from vcl_radial.price.measure import COLUMNS, measure
-from vcl_radial.price.page import draw
+from vcl_radial.price.page import draw, page
 from vcl_radial.price.radial import RadialShape
 from vcl_radial.price.shapes import Blocks, Diagonal, Full, LowRank, Moments
 from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
@@ -114,6 +114,29 @@ def test_the_picture_tells_radial_shapes_apart_and_says_where_the_full_one_is():
     assert [len(drawn) for drawn in dots] == [5, 4]  # in place of 0 there is nothing
     looks = {(dot.get_marker(), dot.get_markerfacecolor() == "none") for dot in dots[1][1:]}
     assert len(looks) == 3
+
+
+def test_the_page_says_where_the_best_weight_is_and_its_tests_are_one_family():
+    scores = {"diagonal, KL(q||p)": {1: 60.0}, "full": {1: 80.0}}
+    scores["radial by unit"] = {1: 20.0, 10: 30.0, 100: 25.0}
+    scores["radial by unit, Eq. 44"] = {1: 20.0, 10: 21.0, 100: 41.0}
+    lines = pd.DataFrame(
+        [
+            dict.fromkeys(COLUMNS, 1.0)
+            | {"stream": "s", "seed": seed, "scored_by": "accuracy", "shape": shape}
+            | {"weight": float(weight), "score": score}
+            | {"chosen": "both" if score == max(of_shape.values()) else "none"}
+            | {"command": "c", "settings": "", "commit": "a", "processor": "p", "seconds": 1.0}
+            for shape, of_shape in scores.items()
+            for weight, score in of_shape.items()
+            for seed in range(8)
+        ]
+    )
+    text = page(lines)
+    assert "radial by unit 20.0, 30.0, 25.0 (weights 1, 10, 100)" in text
+    assert "radial by unit, Eq. 44 21.0, 41.0 (weights 10, 100, the largest weight tried)" in text
+    p = 3 * 2 / 2**8  # of three tests
+    assert f"full +20.0 ± 0.0 (p = {p:.2g}); radial by unit -30.0 ± 0.0 (p = {p:.2g})" in text
 
 
 def test_more_numbers_lose_less(stream, model):

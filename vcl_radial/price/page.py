@@ -9,13 +9,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from vcl_radial.metrics.seeds import mean_and_standard_error, sign_flip_test
+from vcl_radial.metrics.seeds import mean_and_standard_error
 from vcl_radial.price.measure import RADIAL
 from vcl_radial.price.scores import SCORES, Score
 from vcl_radial.price.shapes import Diagonal, Full
 from vcl_radial.report import markdown
+from vcl_radial.report.family import Family
 from vcl_radial.report.figures.drawing import key_line, logarithmic, sheet
 from vcl_radial.report.figures.style import method_styles
+from vcl_radial.report.rows import Difference
 from vcl_radial.runs.sections import (
     Block,
     Column,
@@ -40,10 +42,10 @@ _COLUMNS = (
     "The weight of the prior is chosen by held-out points of the first two tasks; in the column "
     '"oracle" by the test points of all tasks in the end. KL is that of the carried posterior to '
     "the exact one after the last task; where there are several tables, their median, and of all "
-    "else the mean. Mean ± standard error over seeds."
+    "else the mean. Mean ± standard error over seeds. p is that of the exact sign-flip test, by "
+    "Holm's correction over all tests of this page; fewer than six seeds have none."
 )
 
-_RADIAL = RADIAL[0].name
 _FAMILIES = ("full", "rank", "blocks", "diagonal", "radial")
 
 
@@ -78,15 +80,22 @@ def score_of(lines: pd.DataFrame) -> Score:
 
 def page(results: pd.DataFrame) -> str:
     """The page, in Markdown."""
+    family = Family()
+    _sections(results, family)
+    family.close()
+    return markdown.page(Report("The price of the approximation", _sections(results, family)))
+
+
+def _sections(results: pd.DataFrame, family: Family) -> list[Section]:
     figure = Figure(FIGURE, None, "Score and KL over bytes")
     parts = [Section("", [Text(_INTRODUCTION), figure, Text(_COLUMNS)])]
     for name, lines in benchmarks(results).items():
         seeds = len(set(lines["seed"]))
         more = f", {len(set(lines['stream']))} tables" if "/" in lines["stream"].iloc[0] else ""
-        points = [*_sentences(lines), *_outliers(lines), *_origin(lines)]
+        points = [*_sentences(lines, family), *_outliers(lines), *_origin(lines)]
         blocks: list[Block] = [_table(lines), Text(points=points)]
         parts.append(Section(f"{name} ({seeds} seeds{more})", blocks))
-    return markdown.page(Report("The price of the approximation", parts))
+    return parts
 
 
 def _table(lines: pd.DataFrame) -> Table:
@@ -133,30 +142,48 @@ def _rounded(value: float) -> str:
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
-def _sentences(lines: pd.DataFrame) -> list[str]:
+def _sentences(lines: pd.DataFrame, family: Family) -> list[str]:
     """What the shape of the posterior is worth, beside its correlations."""
     two, score = chosen(lines, "two tasks"), score_of(lines)
     scores = two.pivot(index="seed", columns="shape", values="score")
-    pairs = (
-        (
-            "A posterior that is radial by unit in place of a mean-field Gaussian",
-            _RADIAL,
-            Diagonal.name,
-        ),
-        ("A full posterior in place of a mean-field Gaussian", Full.name, Diagonal.name),
-    )
-    sentences = []
-    for change, shape, reference in pairs:
-        if shape not in scores or reference not in scores:
-            continue
-        away = (scores[shape] - scores[reference]).dropna().tolist()
-        mean, error = mean_and_standard_error(away)
-        p = sign_flip_test(away)
-        by = with_spread(mean, error, score.decimals, sign=True)
-        sentences.append(
-            f"{change} changes {score.heading} by {by} ({len(away)} seeds, p = {p:.2g})."
+    if Diagonal.name not in scores:
+        return []
+    changes = {
+        shape: Difference(
+            (scores[shape] - scores[Diagonal.name]).dropna().tolist(),
+            score.decimals,
+            correct=family.corrected,
         )
-    return sentences
+        for shape in (Full.name, *(radial.name for radial in RADIAL))
+        if shape in scores
+    }
+    by_shape = "; ".join(f"{shape} {change}" for shape, change in changes.items())
+    return [
+        f"In pairs of seeds, {score.heading} minus that of {Diagonal.name}: {by_shape}.",
+        *_peaks(lines),
+    ]
+
+
+def _peaks(lines: pd.DataFrame) -> list[str]:
+    """How coarse the grid of weights is for radial posteriors, and whether it holds their best."""
+    score, parts = score_of(lines), []
+    for radial in RADIAL:
+        of_shape = lines[lines["shape"] == radial.name]
+        scores = of_shape.groupby("weight")["score"].mean()
+        if scores.empty:
+            continue
+        best = int((scores if score.higher_is_better else -scores).argmax())
+        around = scores.iloc[max(0, best - 1) : best + 2]
+        values = ", ".join(f"{value:.{score.decimals}f}" for value in around)
+        weights = ", ".join(f"{weight:,.10g}" for weight in around.index)
+        last = ", the largest weight tried" if best == len(scores) - 1 else ""
+        parts.append(f"{radial.name} {values} (weights {weights}{last})")
+    if not parts:
+        return []
+    return [
+        "The grid of weights is coarse for radial posteriors; the mean over seeds at the best "
+        f"weight by test points and beside it: {'; '.join(parts)}."
+    ]
 
 
 def _outliers(lines: pd.DataFrame) -> list[str]:
