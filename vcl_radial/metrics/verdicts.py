@@ -14,7 +14,7 @@ Correction: TypeAlias = Callable[[Hashable, float], float]
 """Takes a test and its p-value, and gives the corrected p-value."""
 
 LEVEL = 0.05
-"""Of tests, after the correction for their number."""
+"""Level of all tests, after the correction for their number."""
 
 POINTS_OF_ACCURACY = 0.5
 """Margin of equivalence of accuracies, in points."""
@@ -39,7 +39,7 @@ def of_statement(holds: bool) -> Verdict:
 
 
 def of_sign(difference: float, p: float) -> Verdict:
-    """Of a published difference above 0, by the sign of ours and the p-value of its test.
+    """Verdict on a published difference above 0, by the sign of ours and the p-value of its test.
 
     Args:
         difference: the mean of ours.
@@ -56,7 +56,7 @@ def of_sign(difference: float, p: float) -> Verdict:
 
 
 def of_difference(differences: Sequence[float]) -> Verdict:
-    """Of a published difference above 0, by our paired ones and their exact sign-flip test.
+    """Verdict on a published difference above 0, by the exact sign-flip test of our paired ones.
 
     Args:
         differences: one for each seed. Fewer than six cannot have p < 0.05.
@@ -65,7 +65,7 @@ def of_difference(differences: Sequence[float]) -> Verdict:
 
 
 def of_family(differences: Sequence[Sequence[float]]) -> list[Verdict]:
-    """Of several published differences above 0, with Holm's correction for their number.
+    """Verdicts on published differences above 0, with Holm's correction for their number.
 
     Args:
         differences: ours of each, one for each seed.
@@ -92,7 +92,7 @@ def of_figure(
     count: int = 0,
     correct: Correction = lambda test, p: p,
 ) -> Verdict:
-    """Of a published figure, by equivalence: a wide interval reproduces nothing.
+    """Verdict on a published figure, by equivalence: a wide interval reproduces nothing.
 
     Args:
         values: one for each seed or split.

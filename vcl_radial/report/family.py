@@ -37,11 +37,10 @@ class Family:
         if math.isnan(p):
             return p
         if self.quoted:
-            known = [family._corrected or {} for family in self.quoted]
-            found = next((tests[test] for tests in known if test in tests), None)
-            if found is None:
-                raise LookupError("a test is on none of the pages that are quoted")
-            return found
+            for family in self.quoted:
+                if family._corrected and test in family._corrected:
+                    return family._corrected[test]
+            raise LookupError("a test is on none of the pages that are quoted")
         if self._corrected is None:
             self._p[test] = p
             return p
