@@ -51,6 +51,7 @@ def test_a_later_task_starts_at_0_and_is_held_to_the_old_heads(family):
     net = network(family)
     net.head.adapt([2])
     state = copy.deepcopy(Learner(SFSVI, net).train(0, 1).method.state_dict())
+    state["method"] = Recorded.__name__
     learner = Learner(Recorded, net, context_points=10)
     method = learner.method
     method.load_state_dict(state)
