@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.mixture import Mixture
 from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.objectives import categorical_nll
@@ -62,6 +62,13 @@ class Likelihood(ABC):
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """D -log p(y | f) / df, `[B, C]`."""
 
+    def check(self, targets: Tensor, outputs: int) -> None:  # noqa: B027 - the user's may be any
+        """See that targets are some of a head of so many outputs, before they are learned.
+
+        Raises:
+            DataError: they are not; names what they are, and what the head takes.
+        """
+
     # What a likelihood with parameters of its own learns them by.
 
     def begin_task(self, points: int) -> None:  # noqa: B027 - most have nothing to learn
@@ -89,6 +96,14 @@ class Categorical(Likelihood):
     """One of C classes: p(y | f) = softmax(f)_y, with f the logits."""
 
     name = "categorical"
+
+    def check(self, targets: Tensor, outputs: int) -> None:
+        """They are the numbers of classes, int64 `[B]`."""
+        takes = f"a head of {outputs} outputs takes int64 labels [B] from 0 to {outputs - 1}"
+        _check_form(targets, targets.dtype == torch.int64, takes)
+        lowest, highest = (int(end) for end in targets.aminmax())
+        if lowest < 0 or highest >= outputs:
+            raise DataError(f"labels from {lowest} to {highest}: {takes}")
 
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy."""
@@ -177,6 +192,13 @@ class Bernoulli(Likelihood):
 
     name = "bernoulli"
 
+    def check(self, targets: Tensor, outputs: int) -> None:
+        """They are 0 or 1 `[B]`, and there is one output."""
+        takes = f"yes or no takes targets [B] of 0 or 1, and one output; there are {outputs}"
+        _check_form(targets, outputs == 1, takes)
+        if wrong := targets[(targets != 0) & (targets != 1)].tolist():
+            raise DataError(f"a target is {wrong[0]}: {takes}")
+
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean binary cross-entropy."""
         logits = outputs.squeeze(-1)
@@ -248,6 +270,16 @@ class Gaussian(Likelihood):
         nll: Tensor = self.noise.mean.to(squares) / 2 * squares + constant.to(squares)
         return nll
 
+    def check(self, targets: Tensor, outputs: int) -> None:
+        """They are finite numbers `[B]`, and there is one output."""
+        takes = f"a number takes targets [B] and one output, of which there are {outputs}"
+        _check_form(targets, outputs == 1 and targets.dtype != torch.bool, takes)
+        if not (finite := targets.isfinite()).all():
+            raise DataError(
+                f"targets hold {targets[~finite][0]} in {int((~finite).sum())} of {len(targets)} "
+                "points: they are to be finite numbers"
+            )
+
     @torch.no_grad()
     def observe(self, outputs: Tensor, targets: Tensor) -> None:
         """A step of the way to the optimum for a batch."""
@@ -288,6 +320,13 @@ class Gaussian(Likelihood):
         self._has_begun = int(state["points"]) > 0
         for name, value in state.items():
             setattr(self.noise, name, value.clone())
+
+
+def _check_form(targets: Tensor, fits: bool, takes: str) -> None:
+    """Raises DataError: the targets are no `[B]`, or do not fit otherwise."""
+    if targets.dim() != 1 or not fits:
+        kind = str(targets.dtype).removeprefix("torch.")
+        raise DataError(f"{kind} targets of shape {list(targets.shape)}: {takes}")
 
 
 def _errors(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ NOT_SERVED = {
     "bayes-linear-patches": {"numbers"},
     "lwf": {"numbers"},
     "sfsvi": {"convolutions"},
-    "vogn": {"convolutions"},
+    "vogn": {"batch norms", "convolutions"},
 }
 """Of the streams, those that a method refuses in a line; every other one it has to serve."""
 

@@ -17,10 +17,12 @@ in evaluation mode. Both leave the mode as it was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import wraps
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -31,7 +33,7 @@ from vcl_radial import ranges
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
 from vcl_radial.methods.serves import check_network
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, check_batch, check_inputs
 from vcl_radial.nn import MultiHead, parameters_in_use
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.shared_inputs import shared_inputs
@@ -168,8 +170,9 @@ class Method:
         """Whether the network is called with a task."""
         self.gradients_are_read = False
         """Whether somebody else adds to the loss or reads `.grad`; said before a task begins."""
-        self.task = Task(0, 1, _no_batches)
+        self.task = _NO_TASK
         """The task that is learned, or was learned last."""
+        self._labels_seen = False
         self.movement: Sequence[LayerMovement] = ()
         """Of the last task's posterior against its prior, where the method has one."""
         self.sampling: Tensor | None = None
@@ -183,7 +186,7 @@ class Method:
         Raises:
             UserError: every parameter of the body and of the task's heads is frozen.
         """
-        self.task = task
+        self.task, self._labels_seen = task, False
         self.likelihood.begin_task(task.points)
         for module in self.network.modules():
             if isinstance(module, MultiHead):
@@ -247,16 +250,45 @@ class Method:
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
         """Make a step on a batch; the loss, detached."""
-        points = len(batch.y)
+        if self.task is _NO_TASK:
+            raise UserError(
+                f"{type(self).__name__} has no task to learn: call begin_task(task), and in a "
+                "begin_task() of your own super().begin_task(task)"
+            )
+        check_batch(batch, self.heads if self.with_task else None)
+        new, points = batch, len(batch.y)
         with in_mode(self.network, training=True):
             batch = self.extend(batch)
             optimizer.zero_grad()
             outputs = self.outputs(batch)
-            loss = self.backward(self.loss(batch, outputs))
+            self.check_labels(new, outputs.shape[-1])
+            loss = self.loss(batch, outputs)
+            if loss.is_cpu and not math.isfinite(loss.item()):
+                check_inputs(new.x, f"task {self.task.number + 1}")
+            loss = self.backward(loss)
             self.step(optimizer)
         # Of points of the past the likelihood has learned already.
-        self.likelihood.observe(outputs.detach()[..., :points, :], batch.y[:points])
+        self.likelihood.observe(outputs.detach()[..., :points, :], new.y)
         return loss
+
+    def check_labels(self, batch: Batch, outputs: int) -> None:
+        """See that the targets of a batch fit a head of so many outputs.
+
+        Where the labels lie on a GPU, which a look at them waits for, all of a task are looked at
+        once, in its first step.
+
+        Raises:
+            DataError: as `Likelihood.check`.
+            UserError: as `check_batch`.
+        """
+        if batch.y.is_cpu:
+            self.likelihood.check(batch.y, outputs)
+        elif not self._labels_seen:
+            self._labels_seen = True
+            for part in chain([batch], self.task.batches()):
+                on_cpu = Batch(part.x, part.y.cpu(), part.labels.cpu())
+                check_batch(on_cpu, self.heads if self.with_task else None)
+                self.likelihood.check(on_cpu.y, outputs)
 
     def extend(self, batch: Batch) -> Batch:
         """The points of a step, where it sees more than those of the task."""
@@ -449,3 +481,6 @@ STEP = ("learn", "loss", "backward", "step", "make_optimizer")
 
 def _no_batches() -> Iterator[Batch]:
     return iter(())
+
+
+_NO_TASK = Task(0, 1, _no_batches)

@@ -30,7 +30,7 @@ from vcl_radial.features import (
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import MakeOptimizer, Method, WarmUp
 from vcl_radial.methods.exact_head import ExactHead
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, check_batch, check_inputs
 from vcl_radial.nn import MultiHead, SingleHead, WithHeads
 from vcl_radial.nn.heads import first_head
 from vcl_radial.ranges import Count
@@ -237,7 +237,11 @@ class FixedFeatureMethod(Method):
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
         """Make a step where features are trained."""
-        return torch.zeros(()) if self.trainer is None else super().learn(batch, optimizer)
+        if self.trainer is not None:
+            return super().learn(batch, optimizer)
+        check_batch(batch, self.heads if self.with_task else None)
+        self.check_labels(batch, self._width)
+        return torch.zeros(())
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
         """Of the features that are trained, with their head."""
@@ -318,6 +322,7 @@ class FixedFeatureMethod(Method):
         for (x, *head), y in self.points():
             if head and head[0] != label:
                 continue
+            check_inputs(x, f"task {self.task.number + 1}")
             held.append((self.network.phi(x), y))
             count += len(y)
             if count >= ROWS:

@@ -11,7 +11,7 @@ from torch.nn.utils import clip_grad_norm_
 from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, check_inputs
 from vcl_radial.schedules import set_rates
 
 
@@ -122,9 +122,12 @@ class TaskLoop:
             where: of the training, for what is said if it is not.
 
         Raises:
-            Diverged: it is not.
+            DataError: the task's inputs are no finite numbers.
+            Diverged: the loss is not, for another reason.
         """
         if not torch.isfinite(self.loss):
+            for batch in self.task.batches():
+                check_inputs(batch.x, f"task {self.task.number + 1}")
             raise Diverged(f"the loss became {self.loss.item()} {where}; lower learning_rate")
 
     def end(self, **draws: Any) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from vcl_radial.errors import DataError, UserError
 from vcl_radial.schedules import Schedule, constant
 
 
@@ -63,6 +64,61 @@ class Task:
     epochs: int = 1
     batch_size: int = 1
     schedule: Schedule = constant
+
+
+def check_batch(batch: Batch, heads: Sequence[int] | None) -> None:
+    """See that every input has its target, and a head of its task.
+
+    Args:
+        batch: some points of a task.
+        heads: the labels of the task's heads; None where the network has one head for all tasks.
+
+    Raises:
+        DataError: the batch is empty, or its parts differ in length.
+        UserError: a point is of another head.
+    """
+    x, y, task = batch
+    if not len(x) or x.shape[:1] != y.shape[:1]:
+        raise DataError(
+            f"a batch has inputs of shape {list(x.shape)} and targets of shape {list(y.shape)}: "
+            "it takes at least one input, and one target for each"
+        )
+    if heads is None:
+        return
+    labels: list[Any] = [task]
+    if isinstance(task, Tensor):
+        if task.shape not in ((), y.shape[:1]):
+            raise DataError(
+                f"the heads of a batch of {len(y)} points have shape {list(task.shape)}: give one "
+                "number, or one for each point"
+            )
+        # A look at a GPU's values waits for it: `Method.check_labels` does so once a task.
+        labels = torch.unique(task).tolist() if task.is_cpu else []
+    for label in labels:
+        if label not in heads or isinstance(label, bool | float):
+            raise UserError(
+                f"points of head {label} in a task whose heads are {list(heads)}: make the task "
+                "with Task(..., heads=[...]), or give its points another head"
+            )
+
+
+def check_inputs(x: Tensor, whose: str) -> None:
+    """See that inputs `[B, ...]` are finite numbers.
+
+    Args:
+        x: the inputs.
+        whose: what they belong to, for the message.
+
+    Raises:
+        DataError: one is NaN or infinite.
+    """
+    if (finite := x.isfinite()).all():
+        return
+    rows = (~finite.reshape(len(x), -1).all(1)).nonzero().flatten()
+    raise DataError(
+        f"the inputs of {whose} hold {'NaN' if x.isnan().any() else 'inf'} in {len(rows)} of "
+        f"{len(x)} rows of a batch, first in row {int(rows[0])}: replace it, or leave the rows out"
+    )
 
 
 def columns(batches: Iterable[Batch], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

@@ -19,10 +19,11 @@ from torch.optim import Optimizer
 
 from vcl_radial.data.streams import TensorLoading, TensorStream
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.likelihoods import Categorical
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
-from vcl_radial.methods.tasks import Batch, Task, columns
+from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
 from vcl_radial.predict import in_mode
 from vcl_radial.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
@@ -66,6 +67,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
 
     Raises:
         UserError: another criterion is given, or an optimiser that cannot serve every experience.
+        DataError: labels do not fit the head, or inputs are not finite numbers.
         Diverged: the loss is not a finite number at the end of an epoch.
     """
 
@@ -216,12 +218,15 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             output: Tensor = self.method.predict(batch.x, batch.task, number=number)
             return output
         self.mb_logits = logits = self.method.outputs(self._batch)
+        self.method.check_labels(self._batch, logits.shape[-1])
         likelihood = self.method.likelihood
         return likelihood.logits(logits) if logits.dim() == 2 else likelihood.mean_output(logits)
 
     def criterion(self) -> Tensor:
         """Mean NLL, and in training the penalty over N; nats per point."""
         if not self.is_training:
+            if self.mb_y.is_cpu:
+                Categorical().check(self.mb_y, self.mb_output.shape[-1])
             return nll_loss(self.mb_output, self.mb_y)
         assert self.mb_logits is not None
         return self.method.loss(self._batch, self.mb_logits)
@@ -335,6 +340,8 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
 
     def _after_training_epoch(self, **kwargs: Any) -> None:
         if not torch.isfinite(self.loss):
+            for batch in self._points_in_order():
+                check_inputs(batch.x, f"task {self.experience.current_experience + 1}")
             raise Diverged(
                 f"the loss became {self.loss.item()} in epoch {self.clock.train_exp_epochs + 1} "
                 f"of task {self.experience.current_experience + 1}; try a smaller learning_rate"

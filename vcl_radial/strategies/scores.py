@@ -12,6 +12,7 @@ from avalanche.evaluation.metric_utils import get_metric_name
 from torch import Tensor
 
 from vcl_radial.errors import Diverged
+from vcl_radial.methods.tasks import check_inputs
 from vcl_radial.metrics import accuracy, expected_calibration_error, nll
 
 Score = Callable[[Tensor, Tensor], Tensor | float]
@@ -96,10 +97,14 @@ class Scores(PluginMetric[float]):
         """Score the experience.
 
         Raises:
+            DataError: an input is not a number.
             Diverged: a prediction is not a number.
         """
         self.predictions, labels = torch.cat(self._outputs), torch.cat(self._labels)
         sampling = torch.cat(self._sampling) if self._sampling else None
+        if torch.isnan(self.predictions).any():
+            for batch in strategy.dataloader:
+                check_inputs(batch[0], f"experience {strategy.experience.current_experience + 1}")
         self.values = scores_of(self.predictions, labels, sampling, self.scores)
         self.reset()
         step = strategy.clock.train_iterations

@@ -82,6 +82,8 @@ class TensorStream:
             for rows in getattr(self, name):
                 yield of_type(f"every entry of {name}", rows, torch.int64)
         if self.x.is_cpu:  # elsewhere a look at values waits for the device
+            ends = torch.stack(self.x.aminmax()) if self.x.numel() else self.x
+            yield not bool(ends.isfinite().all()), "x has numbers that are not finite"
             lowest, highest = (int(v) for v in self.y.aminmax()) if len(self.y) else (0, 0)
             yield (
                 lowest < 0 or highest >= self.n_classes,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vcl_radial.methods.tasks import check_inputs
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.data import RegressionData, Split, Standardiser
 from vcl_radial.tracks.regression.fit import OnStep
@@ -43,6 +44,8 @@ class LaneSplits:
 
         self.train = lanes([part.train for part in parts])
         self.test = lanes([part.test for part in parts])
+        for part in (self.train, self.test):
+            check_inputs(part.x.flatten(0, 1), f"{data.name}, standardised,")
         self.y_scale = torch.stack([scaler.y_scale for scaler in scalers])
 
 

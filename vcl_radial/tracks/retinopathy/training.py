@@ -25,7 +25,7 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
 from vcl_radial.methods.registry import find_method
-from vcl_radial.methods.tasks import Batch, Task, columns
+from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
 from vcl_radial.metrics.referral import auc
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
@@ -229,6 +229,8 @@ class Training:
         loss, nll, kl = self._train(on_batch)
         self.epoch += 1
         if not math.isfinite(loss):
+            for batch in self.task.batches():
+                check_inputs(batch.x, f"site {self.site}")
             where = f"site {self.site}: " if self.site else ""
             raise Diverged(
                 f"{where}the loss of epoch {self.epoch} is {loss}: "

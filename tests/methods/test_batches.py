@@ -1,0 +1,257 @@
+"""What a step is given: labels of its head, heads of its task, inputs that are numbers."""
+
+import dataclasses
+
+import pytest
+import torch
+from avalanche.benchmarks import tensors_benchmark
+from avalanche.training.plugins import EvaluationPlugin
+from torch.optim import Adam
+
+from vcl_radial.data.streams import build_stream
+from vcl_radial.data.tables import RegressionData, Split
+from vcl_radial.errors import DataError, Diverged, UserError
+from vcl_radial.likelihoods import Bernoulli, Categorical, Gaussian, OneHot
+from vcl_radial.methods.bayes_linear import BayesLinear
+from vcl_radial.methods.loop import TaskLoop
+from vcl_radial.methods.naive import Naive
+from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn import MLP
+from vcl_radial.strategies import Strategy
+from vcl_radial.strategies.scores import Scores
+from vcl_radial.tracks.regression.training import LaneSplits
+
+X = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+LABELS = torch.tensor([0, 1] * 4)
+NAN, INF = float("nan"), float("inf")
+
+
+def adam(module):
+    return Adam(module.parameters(), lr=1e-2)
+
+
+def made(kind=Naive, outputs=2, multi_head=False, **settings):
+    posterior = "radial" if kind is VCL else "none"
+    network = MLP(4, outputs, hidden=[8], multi_head=multi_head, posterior=posterior)
+    return kind(network, **settings)
+
+
+def step(method, batch, number=0, **task):
+    method.begin_task(Task(number, points=8, batches=lambda: [batch], **task))
+    return method.learn(batch, method.make_optimizer(adam))
+
+
+@pytest.mark.parametrize(
+    ("kind", "likelihood"),
+    [
+        (Naive, Categorical),
+        (Naive, OneHot),
+        (VCL, Categorical),
+        (VCL, OneHot),
+        (BayesLinear, Categorical),
+    ],
+)
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (LABELS + 2, "labels from 2 to 3: a head of 2 outputs takes int64 labels"),
+        (-LABELS, "labels from -1 to 0: a head of 2 outputs"),
+        (-100 * LABELS, "labels from -100 to 0: a head of 2 outputs"),
+        (LABELS.int(), "int32 targets of shape .8.: a head of 2 outputs"),
+        (LABELS.float(), "float32 targets of shape .8.: a head of 2 outputs"),
+        (LABELS.bool(), "bool targets of shape .8.: a head of 2 outputs"),
+        (LABELS[:, None], r"int64 targets of shape .8, 1.: a head of 2 outputs"),
+        (torch.eye(2)[LABELS], r"float32 targets of shape .8, 2.: a head of 2 outputs"),
+    ],
+)
+def test_labels_that_a_head_does_not_have_are_named_with_its_size(kind, likelihood, labels, words):
+    with pytest.raises(DataError, match=words):
+        step(made(kind, likelihood=likelihood()), Batch(X, labels))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "targets", "words"),
+    [
+        (Bernoulli, LABELS * 2, "a target is 2: yes or no takes"),
+        (Bernoulli, LABELS / 2, "a target is 0.5: yes or no takes"),
+        (Bernoulli, torch.full([8], NAN), "a target is nan: yes or no takes"),
+        (Bernoulli, LABELS[:, None], "shape .8, 1.: yes or no takes"),
+        (Gaussian, torch.full([8], NAN), "targets hold nan in 8 of 8 points"),
+        (Gaussian, torch.tensor([0.0, INF] * 4), "targets hold inf in 4 of 8 points"),
+        (Gaussian, torch.zeros(8, 1), "float32 targets of shape .8, 1.: a number takes"),
+    ],
+)
+def test_targets_that_one_output_does_not_have_are_named(likelihood, targets, words):
+    with pytest.raises(DataError, match=words):
+        step(made(outputs=1, likelihood=likelihood()), Batch(X, targets))
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli, Gaussian])
+def test_one_output_is_what_a_single_number_takes(likelihood):
+    with pytest.raises(DataError, match=r"takes .*one output"):
+        step(made(outputs=8, likelihood=likelihood()), Batch(X, LABELS.float()))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "targets"),
+    [
+        (Bernoulli, LABELS),
+        (Bernoulli, LABELS.bool()),
+        (Bernoulli, LABELS.float()),
+        (Gaussian, LABELS),
+        (Gaussian, LABELS.double()),
+    ],
+)
+def test_numbers_of_any_type_are_learned_as_the_same(likelihood, targets):
+    torch.manual_seed(0)
+    loss = step(made(outputs=1, likelihood=likelihood()), Batch(X, targets))
+    torch.manual_seed(0)
+    expected = step(made(outputs=1, likelihood=likelihood()), Batch(X, targets.float()))
+    assert float(loss) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("batch", [Batch(X, LABELS[:5]), Batch(X[:0], LABELS[:0])])
+def test_a_batch_has_points_and_a_target_for_each(batch):
+    with pytest.raises(DataError, match="at least one input, and one target for each"):
+        step(made(), batch)
+
+
+@pytest.mark.parametrize("head", [1, LABELS, torch.tensor(1), True])
+def test_points_of_another_head_are_refused_before_anything_moves(head):
+    method = made(VCL, multi_head=True)
+    before = {name: weight.clone() for name, weight in method.network.named_parameters()}
+    with pytest.raises(UserError, match=r"head (1|True) in a task whose heads are \[0\]"):
+        step(method, Batch(X, LABELS, head))
+    after = dict(method.network.named_parameters())
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items() if name in after)
+    assert "1" not in method.network.head.heads
+
+
+@pytest.mark.parametrize("head", [1, LABELS])
+def test_points_of_the_heads_of_a_task_train_those(head):
+    method = made(multi_head=True)
+    step(method, Batch(X, LABELS, head), heads=[0, 1])
+    assert all(weight.grad is not None for weight in method.network.head.heads["1"].parameters())
+
+
+def test_one_head_for_all_tasks_takes_any_number_of_a_task():
+    assert step(made(), Batch(X, LABELS, 3)).isfinite()
+
+
+def test_heads_are_one_number_or_one_for_each_point():
+    with pytest.raises(DataError, match=r"heads of a batch of 8 points have shape \[8, 1\]"):
+        step(made(multi_head=True), Batch(X, LABELS, LABELS[:, None]), heads=[0, 1])
+
+
+@pytest.mark.parametrize("kind", [Naive, VCL, BayesLinear])
+@pytest.mark.parametrize(("value", "words"), [(NAN, "NaN"), (INF, "inf")])
+def test_inputs_that_are_no_numbers_are_called_that(kind, value, words):
+    x = X.clone()
+    x[3, 1] = value
+    method = made(kind)
+
+    def learn():
+        step(method, Batch(x, LABELS), number=1)
+        method.end_task(method.task)
+
+    with pytest.raises(
+        DataError, match=f"inputs of task 2 hold {words} in 1 of 8 rows of a batch, .* row 3"
+    ):
+        learn()
+
+
+def test_a_loss_that_is_no_number_is_laid_to_inputs_of_any_batch():
+    x = X.clone()
+    x[3, 1] = INF
+    loop = TaskLoop(made(), Task(0, 8, lambda: [Batch(x, LABELS)]), adam)
+    loop.loss = torch.tensor(NAN)
+    with pytest.raises(DataError, match="inputs of task 1 hold inf"):
+        loop.check_loss("in epoch 1")
+    finite = TaskLoop(made(), Task(0, 8, lambda: [Batch(X, LABELS)]), adam)
+    finite.loss = torch.tensor(NAN)
+    with pytest.raises(Diverged, match="lower learning_rate"):
+        finite.check_loss("in epoch 1")
+
+
+def test_a_method_whose_task_has_not_begun_does_not_learn():
+    class BeginsNothing(Naive):
+        def begin_task(self, task):
+            pass
+
+    with pytest.raises(UserError, match=r"BeginsNothing has no task to learn: call begin_task"):
+        step(made(BeginsNothing), Batch(X, LABELS))
+
+
+class OnAGPU(torch.Tensor):
+    """Labels that count how often somebody waits for them."""
+
+    copies = 0
+    is_cpu = False
+
+    def cpu(self):
+        OnAGPU.copies += 1
+        return self.as_subclass(torch.Tensor)
+
+
+def test_labels_on_a_gpu_are_looked_at_once_a_task():
+    OnAGPU.copies = 0
+    method = made()
+    batch = Batch(X, LABELS.as_subclass(OnAGPU))
+    step(method, batch)
+    looks = OnAGPU.copies
+    method.learn(batch, method.make_optimizer(adam))
+    assert looks == OnAGPU.copies > 0
+    step(method, batch)
+    assert OnAGPU.copies == 2 * looks
+    with pytest.raises(DataError, match="labels from 2 to 3"):
+        step(method, Batch(X, (LABELS + 2).as_subclass(OnAGPU)))
+
+
+def in_avalanche(x, y, test_x=None):
+    """Learn a task of these points in Avalanche, and predict it or these other inputs."""
+    test = [(x if test_x is None else test_x, y)]
+    benchmark = tensors_benchmark(
+        train_tensors=[(x, y)],
+        test_tensors=test,
+        task_labels=[0],
+        complete_test_set_only=False,
+    )
+    evaluator = EvaluationPlugin(Scores(), loggers=[])
+    strategy = Strategy(
+        made(), optimizer=adam, train_mb_size=4, eval_mb_size=8, evaluator=evaluator
+    )
+    (experience,) = benchmark.train_stream
+    strategy.train(experience)
+    strategy.eval(benchmark.test_stream)
+
+
+def test_avalanche_refuses_the_same_labels_and_inputs():
+    nan = X.clone()
+    nan[3, 1] = NAN
+    in_avalanche(X, LABELS)
+    with pytest.raises(DataError, match=r"labels from . to .: a head of 2 outputs"):
+        in_avalanche(X, LABELS + 1)
+    with pytest.raises(DataError, match=r"labels from -100 to .*: a head of 2 outputs"):
+        in_avalanche(X, -100 * LABELS)
+    with pytest.raises(DataError, match="inputs of task 1 hold NaN in 1 of"):
+        in_avalanche(nan, LABELS)
+    with pytest.raises(DataError, match="inputs of experience 1 hold NaN in 1 of 8"):
+        in_avalanche(X, LABELS, nan)
+
+
+def test_a_stream_of_inputs_that_are_no_numbers_is_refused_where_it_is_made():
+    stream = build_stream({"kind": "split", "dataset": "digits"})
+    x = stream.x.clone()
+    x[5, 2] = NAN
+    with pytest.raises(UserError, match="x has numbers that are not finite"):
+        dataclasses.replace(stream, x=x)
+
+
+def test_tables_of_inputs_that_are_no_numbers_are_called_that():
+    x = torch.randn(20, 2).double()
+    x[3, 1] = NAN
+    split = Split(torch.arange(15), torch.arange(15, 20))
+    data = RegressionData("own", x, x[:, 0], (split,))
+    with pytest.raises(DataError, match="inputs of own, standardised, hold"):
+        LaneSplits(data, [0])
