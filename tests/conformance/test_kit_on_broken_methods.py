@@ -258,7 +258,7 @@ def test_a_method_may_say_that_it_trains_old_heads(monkeypatch):
 
 def test_a_fault_does_not_keep_the_other_checks_from_going_on():
     outcomes = [v.outcome for v in verdicts("DrawsInEvaluation").values()]
-    assert outcomes.count("ok") == len(CHECKS)
+    assert (outcomes.count("fault"), outcomes.count("skipped")) == (1, 0)
     found = verdicts("DrawsUnseeded")
     assert found["learns"].outcome == "ok"
     assert "not looked at before 'seeds' is mended" in found["checkpoint"].words
