@@ -65,7 +65,7 @@ def test_without_a_posterior_the_weights_go_on(sites):
 def test_means_are_trained_first_on_the_first_site_only(sites):
     keys = {"strategy": "ml_init_vcl", "options": {"ml_epochs": 1}, "epochs": 1}
     weights = trained(sites[0], posterior="gaussian", **keys).carried()
-    second = Training(recipe(**keys), sites[1], seed=0, site=1, start=weights)
+    second = Training(recipe(posterior="gaussian", **keys), sites[1], seed=0, site=1, start=weights)
     steps = []
     second.run_epoch(lambda: steps.append(1))
     assert len(steps) == len(second.batches)
