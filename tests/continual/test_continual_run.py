@@ -197,12 +197,12 @@ def test_the_state_is_plain_enough_to_be_read_without_unpickling(tmp_path: Path)
 
 
 def with_unreadable(split: str):
-    """`build_stream`, but with no number in any input of a split."""
+    """`build_stream`, but with inputs in a split of which any sum overflows."""
 
     def build(*args: Any):
         stream = build_stream(*args)
         for rows in getattr(stream, split):
-            stream.x[rows] = torch.nan
+            stream.x[rows] = torch.finfo(stream.x.dtype).max
         return stream
 
     return build

@@ -114,7 +114,7 @@ def test_differences_are_against_the_first_method_or_there_is_none(runs, report)
     twice = report_of([*runs, *(r.__class__(**{**vars(r), "method": "b"}) for r in runs[:2])])
     (table,) = (block for block in twice.sections[1].blocks if isinstance(block, Table))
     assert [cell.text for cell in table.body[0]][:3] == ["b", "2", "0.00 ± 0.00"]
-    assert table.body[0][-1].text == "too few seeds: with 2, p is at least 0.5"
+    assert table.body[0][-1].text == "too few seeds: a test takes 6"
 
 
 def test_pages_show_one_sheet_of_heatmaps_and_files_hold_them_singly(report):

@@ -1,9 +1,7 @@
 import math
 from collections import Counter
 
-import numpy as np
 import pandas as pd
-import pytest
 from scipy import stats
 
 from vcl_radial.tracks.regression.published import (
@@ -11,7 +9,6 @@ from vcl_radial.tracks.regression.published import (
     SOURCES,
     best_log_likelihood,
     cell,
-    log_likelihood_over_points,
     published,
 )
 from vcl_radial.tracks.regression.tables import impossible_pairs
@@ -61,15 +58,3 @@ def test_pairs_beyond_the_bound_are_named_and_pairs_below_it_are_not():
     assert any(w.startswith("kin8nm, Radial") for w in lines)
     assert any(w.startswith("kin8nm, MFVI") for w in lines)
     assert not any("power" in w or "concrete" in w for w in lines)
-
-
-@pytest.mark.parametrize(("points", "rmse", "deviation"), [(4573, 4.57, 6.12), (160, 0.65, 0.81)])
-def test_the_printed_likelihood_sums_over_points_and_mixes_units(points, rmse, deviation):
-    # As their code has it: errors of 100 draws in the target's unit, the precision of a
-    # standardised target, a sum over the points.
-    rng = np.random.default_rng(0)
-    errors = rng.normal(scale=rmse, size=(points, 100))
-    tau = (deviation / rmse) ** 2
-    sums = np.exp(-tau / 2 * errors**2).sum(axis=0)
-    printed = np.mean(np.log(sums) - math.log(100) - math.log(2 * math.pi) / 2 + math.log(tau) / 2)
-    assert log_likelihood_over_points(rmse, deviation, points) == pytest.approx(printed, abs=0.03)
