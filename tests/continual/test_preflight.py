@@ -20,12 +20,15 @@ from vcl_radial.tracks.continual.settings import StreamSettings
         {"tasks": 10, "heads": "single", "class_order": [1, 0, *range(2, 10)]},
         {"kind": "permuted", "tasks": 3},
         {"first_tasks": 2},
+        {"class_order": "seed"},
+        {"class_order": "seed", "tasks": 2, "validation": 0.25},
         {"kind": "permuted", "tasks": 3, "first_tasks": 1},
     ],
 )
 def test_the_sizes_of_tasks_that_are_known_are_those_of_the_data(settings):
     stream = StreamSettings(dataset="digits", **settings).model_dump(exclude_none=True)
-    assert task_sizes(stream) == list(map(len, build_stream(stream).train))
+    for seed in (0, 7):
+        assert task_sizes(stream, seed) == list(map(len, build_stream(stream, seed=seed).train))
 
 
 def test_the_counts_of_the_digits_are_those_of_scikit_learn():
@@ -48,7 +51,9 @@ def test_the_counts_of_the_digits_are_those_of_scikit_learn():
             {"stream.kind": "permuted", "stream.class_order": [1, 0]},
             'class_order is of kind = "split": a permuted task has all classes',
         ),
+        ({"stream.kind": "permuted", "stream.class_order": "seed"}, "class_order is of kind"),
         ({"hidden": []}, r"^naive: hidden = \[\]: heads of several tasks share a layer"),
+        ({"batch_size": 257, "stream.class_order": "seed"}, "than the 25. training points"),
         ({"batch_size": 257}, "^naive: batch_size = 257 is more than the 256 training points"),
         ({"network": "nowhere:body"}, "network = 'nowhere:body': cannot import 'nowhere'"),
         ({"stream.kind": "random:nothing"}, "kind = 'random:nothing': 'random' has no 'nothing'"),

@@ -53,7 +53,7 @@ def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
 def _images(spec: Any, data_dir: Path | None) -> LinearStream:
     from vcl_radial.tracks.continual.networks import make_network, stream_for
 
-    stream = stream_for(spec.stream, spec.recipe, data_dir)
+    stream = stream_for(spec.stream, spec.recipe, data_dir, spec.seed)
     check_one_head(spec, stream.multi_head)
     with own_randomness(spec.seed, _CPU):
         model: Any = make_method(spec.recipe, make_network(stream, spec.recipe)).network

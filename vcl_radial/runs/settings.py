@@ -109,7 +109,7 @@ def _in_table(location: tuple[int | str, ...], table: Any) -> list[int | str]:
     for part in location:
         inside = isinstance(table, Mapping) and part in table
         if not inside and not (isinstance(table, list) and isinstance(part, int)):
-            break
+            continue
         parts.append(part)
         table = table[part]
     return parts

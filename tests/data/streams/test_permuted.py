@@ -11,6 +11,11 @@ def test_the_first_task_is_not_permuted(tiny: ImageData) -> None:
     assert torch.equal(stream.inputs(0, "test"), split_stream(tiny).x[len(tiny.train_y) :])
 
 
+def test_the_first_of_permuted_tasks_has_the_statistics_of_all(tiny: ImageData) -> None:
+    stream = permuted_stream(tiny, tasks=2, statistics="first-task")
+    assert torch.equal(stream.x, permuted_stream(tiny, tasks=2).x)
+
+
 def test_each_later_task_is_a_permutation_of_the_pixels_other_than_the_others(
     tiny: ImageData,
 ) -> None:

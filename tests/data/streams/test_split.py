@@ -63,6 +63,33 @@ def test_test_pixels_are_scaled_by_the_moments_of_the_training_set(tiny: ImageDa
     torch.testing.assert_close(stream.x[len(train) :].double(), expected.flatten(1))
 
 
+@pytest.mark.parametrize("heads", ["multi", "single"])
+def test_with_first_task_statistics_nothing_of_later_tasks_is_in_any_input(
+    tiny: ImageData, heads: str
+) -> None:
+    order = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7]
+    settings = {"heads": heads, "class_order": order, "statistics": "first-task"}
+    stream = split_stream(tiny, validation=0.2, **settings)
+    first = torch.isin(tiny.train_y, torch.tensor(order[:2]))
+    known = tiny.train_x[first].double()
+    assert len(known) == 40  # those that are held out too
+    expected = (torch.cat([tiny.train_x, tiny.test_x]).double() - known.mean()) / known.std(
+        correction=0
+    )
+    torch.testing.assert_close(stream.x.double(), expected.flatten(1))
+    brighter = tiny.train_x.clone()
+    brighter[~first] = 255
+    other = split_stream(replace(tiny, train_x=brighter), **settings)
+    assert torch.equal(other.inputs(0, "test"), stream.inputs(0, "test"))
+
+
+def test_a_first_task_of_one_shade_is_reported(tiny: ImageData) -> None:
+    dark = torch.where((tiny.train_y < 2)[:, None, None], 9, tiny.train_x)
+    with pytest.raises(DataError, match="tiny: all training pixels are equal"):
+        split_stream(replace(tiny, train_x=dark), statistics="first-task")
+    split_stream(replace(tiny, train_x=dark))
+
+
 def test_an_unflattened_stream_has_the_same_pixels_as_images(tiny: ImageData) -> None:
     images = split_stream(tiny, flatten=False)
     assert images.inputs(1, "test").shape == (8, 1, 4, 3)
@@ -125,6 +152,8 @@ def test_split_notmnist_has_the_tasks_of_vcl(real_data: Path) -> None:
         ({"class_order": [0, 0, 2, 3, 4, 5, 6, 7, 8, 9]}, "class_order"),
         ({"class_order": ["0", *range(1, 10)]}, "class_order"),
         ({"class_order": 3}, "class_order"),
+        ({"class_order": "seed"}, "class_order"),
+        ({"statistics": "first"}, 'statistics = "first" is unknown: did you mean "first-task"'),
         ({"validation": 1.0}, "validation"),
         ({"validation": "a"}, "validation"),
         ({"validation": 0.001}, "validation = 0.001 leaves 40 training and 0 validation"),

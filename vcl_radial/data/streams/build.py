@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial import outside
-from vcl_radial.data.streams.choices import check_first_tasks, check_keys
+from vcl_radial.data.streams.choices import check_first_tasks, check_keys, checked_order
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.permuted import permuted_stream
@@ -22,18 +22,22 @@ from vcl_radial.errors import DataError, UserError
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
 
 
-def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> TensorStream:
+def build_stream(
+    settings: Mapping[str, Any], data_dir: Path | None = None, seed: int = 0
+) -> TensorStream:
     """Build the stream that settings describe.
 
     Args:
         settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
             `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
-            (not of permuted), `validation`, `split_seed`, `flatten`, with the defaults of
-            `split_stream` and `permuted_stream`; `first_tasks`, after which the stream ends, as
-            `TensorStream.first` has it; `image_size`, `test_share`, `test_seed` and
-            `features`, which are those of `load_dataset`; and the `checksum` that the data have to
+            (not of permuted; "seed" is an order drawn from the seed), `statistics`, `validation`,
+            `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`;
+            `first_tasks`, after which the stream ends, as `TensorStream.first` has it;
+            `image_size`, `test_share`, `test_seed` and `features`, which are those of
+            `load_dataset`; and the `checksum` that the data have to
             have. A function from outside is called as these two are, with the keys that are set.
         data_dir: Where the data lie; see `load_dataset`.
+        seed: The seed of the run, for class_order = "seed".
 
     Raises:
         UserError: A setting is missing, unknown or not valid; names it, and the nearest name.
@@ -57,6 +61,8 @@ def build_stream(settings: Mapping[str, Any], data_dir: Path | None = None) -> T
     options = {key: value for key, value in settings.items() if key not in read}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")
+    if options.get("class_order") == "seed":
+        options["class_order"] = checked_order("seed", data.n_classes, seed)
     first = options.pop("first_tasks", None)
     stream = _own_stream(kind, data, options) if own else _BUILDERS[kind](data, **options)
     check_first_tasks(first, stream.n_tasks)

@@ -12,7 +12,7 @@ from vcl_radial.errors import UserError
 
 _COMMON = (
     *("kind", "dataset", "tasks", "first_tasks", "heads", "validation", "split_seed", "flatten"),
-    "checksum",
+    *("statistics", "checksum"),
     *STREAM_KEYS,
 )
 _KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
@@ -127,19 +127,37 @@ def check_first_tasks(first_tasks: int | None, tasks: int) -> None:
         )
 
 
-def checked_order(class_order: Sequence[int] | None, n_classes: int) -> list[int]:
+def checked_order(
+    class_order: Sequence[int] | str | None, n_classes: int, seed: int | None = None
+) -> list[int]:
     """The class order, or the conventional one where it is None.
+
+    The order "seed" is the permutation of `numpy.random.RandomState(seed)`, which NumPy keeps the
+    same in all its versions. It depends on the run's seed alone, and so is that of every method.
+
+    Args:
+        class_order: the classes in their order, None, or "seed" where a seed is given.
+        n_classes: the number of classes.
+        seed: the seed of the run.
 
     Raises:
         UserError: it is no permutation of the classes.
     """
+    if class_order == "seed" and seed is not None:
+        import numpy as np  # takes a while, and few streams need it
+
+        return [int(c) for c in np.random.RandomState(seed).permutation(n_classes)]
     conventional = list(range(n_classes))
     if class_order is None:
         return conventional
-    valid = isinstance(class_order, Sequence) and all(type(c) is int for c in class_order)
-    if not valid or sorted(class_order) != conventional:
+    if (
+        isinstance(class_order, str)
+        or not isinstance(class_order, Sequence)
+        or any(type(c) is not int for c in class_order)
+        or sorted(class_order) != conventional
+    ):
         raise UserError(
             f"class_order = {class_order!r} must hold each class from 0 to {n_classes - 1} "
             "exactly once"
         )
-    return list(class_order)
+    return [int(c) for c in class_order]

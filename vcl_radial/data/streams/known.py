@@ -40,11 +40,12 @@ def rows_of(dataset: str) -> tuple[int, int] | None:
     return sum(TRAIN_COUNTS[dataset]), TEST_COUNTS[dataset]
 
 
-def task_sizes(settings: Mapping[str, Any]) -> list[int] | None:
+def task_sizes(settings: Mapping[str, Any], seed: int = 0) -> list[int] | None:
     """Training points of each task of a stream, or None where only reading the data tells.
 
     Args:
         settings: as of `build_stream`, with all of its keys.
+        seed: the seed of the run.
 
     Raises:
         UserError: a setting is not known, or does not fit the data.
@@ -58,19 +59,19 @@ def task_sizes(settings: Mapping[str, Any]) -> list[int] | None:
             check_first_tasks(settings.get("first_tasks"), settings["tasks"])
         if counts is None or outside.is_named(settings["kind"]):
             return None
-        return _task_sizes(settings, counts)
+        return _task_sizes(settings, counts, seed)
     except UserError as error:  # begins with the key
         raise UserError(f"stream.{error}") from None
 
 
-def _task_sizes(settings: Mapping[str, Any], counts: Sequence[int]) -> list[int]:
+def _task_sizes(settings: Mapping[str, Any], counts: Sequence[int], seed: int) -> list[int]:
     tasks, validation = settings["tasks"], settings["validation"]
     trained = settings.get("first_tasks") or tasks
     if settings["kind"] == "permuted":
         n = sum(counts)
         return [n - held_out(n, validation, "unpermuted")] * trained
     k = classes_per_task(len(counts), tasks, settings["heads"] == "multi")
-    order = checked_order(settings.get("class_order"), len(counts))
+    order = checked_order(settings.get("class_order"), len(counts), seed)
     sizes = []
     for start in range(0, k * trained, k):
         classes = order[start : start + k]

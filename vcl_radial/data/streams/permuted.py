@@ -17,6 +17,7 @@ def permuted_stream(
     *,
     tasks: int = 10,
     heads: Literal["multi", "single"] = "single",
+    statistics: Literal["all-tasks", "first-task"] = "all-tasks",
     validation: float = 0.1,
     seed: int = 0,
     flatten: bool = True,
@@ -32,6 +33,8 @@ def permuted_stream(
         data: The data set.
         tasks: The number of tasks T.
         heads: "single" (domain-incremental) or "multi" (a head for each task).
+        statistics: As that of `split_stream`. Both values mean the same here: the first task has
+            all images.
         validation: The share of the training images that is held out, unless the data have a
             validation part.
         seed: Seed of the permutations and of the validation split, which do not depend on
@@ -44,6 +47,7 @@ def permuted_stream(
     Source: Goodfellow et al. (2013), section 3; Nguyen et al. (2018), section 6.1.
     """
     check_choice("heads", heads, ("multi", "single"))
+    check_choice("statistics", statistics, ("all-tasks", "first-task"))
     check_count("tasks", tasks)
     check_fraction("validation", validation)
     check_seed("split_seed", seed)

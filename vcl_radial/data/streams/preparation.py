@@ -10,13 +10,18 @@ from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.errors import DataError, UserError
 
 
-def standardised(data: ImageData, *, flatten: bool) -> Tensor:
+def standardised(data: ImageData, *, flatten: bool, known: Tensor | None = None) -> Tensor:
     """Return all images, training before test, with the training pixels at mean 0, variance 1.
 
     x = (pixel - m) / s, where m and s are the scalar mean and standard deviation over all pixels
     of the *whole standard training set*: of every task, and before a validation set is held out.
     This is the usual preparation for these benchmarks; it lets two numbers from later tasks
-    into the first one.
+    into the first one. With `known` these are the numbers of some of the training images.
+
+    Args:
+        data: The data set.
+        flatten: Inputs as vectors.
+        known: Row numbers of the training images that m and s are of; None: all of them.
 
     Returns:
         float32 [N, D]; unless `flatten`, images [N, C, H, W], C = 1 where they have no channels.
@@ -25,7 +30,8 @@ def standardised(data: ImageData, *, flatten: bool) -> Tensor:
         DataError: All training pixels are equal.
     """
     x = torch.cat([data.train_x, data.test_x]).float()
-    std, mean = torch.std_mean(x[: len(data.train_x)], correction=0)
+    of = x[: len(data.train_x)] if known is None else x[known]
+    std, mean = torch.std_mean(of, correction=0)
     if std == 0:
         raise DataError(f"{data.name}: all training pixels are equal, so there is nothing to learn")
     x.sub_(mean).div_(std)

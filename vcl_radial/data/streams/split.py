@@ -26,6 +26,7 @@ def split_stream(
     tasks: int = 5,
     heads: Literal["multi", "single"] = "multi",
     class_order: Sequence[int] | None = None,
+    statistics: Literal["all-tasks", "first-task"] = "all-tasks",
     validation: float = 0.1,
     seed: int = 0,
     flatten: bool = True,
@@ -41,6 +42,9 @@ def split_stream(
         tasks: The number of tasks T; it must divide the number of classes.
         heads: "multi" (task-incremental) or "single" (class-incremental).
         class_order: A permutation of the classes; None: the conventional order 0..C-1.
+        statistics: Of which training images the inputs have mean 0 and variance 1, before a
+            validation set is held out: those of "all-tasks", or of the "first-task" alone, so that
+            the stream knows nothing of later ones.
         validation: The share of each task's training images that is held out, unless the data have
             a validation part.
         seed: Seed of the validation split, and of nothing else.
@@ -53,6 +57,7 @@ def split_stream(
     Source: Zenke, Poole, Ganguli (2017), section 5.1; Nguyen et al. (2018), section 6.1.
     """
     check_choice("heads", heads, ("multi", "single"))
+    check_choice("statistics", statistics, ("all-tasks", "first-task"))
     check_fraction("validation", validation)
     check_seed("split_seed", seed)
     multi_head = heads == "multi"
@@ -78,10 +83,12 @@ def split_stream(
         if not len(test[-1]):
             raise DataError(f'{data.name} has no test image for the task "{names[-1]}": add some')
 
+    of_first = task_of_row[:n_train] == 0
+    known = of_first.nonzero()[:, 0] if statistics == "first-task" else None
     first = [0 if multi_head else task * k for task in range(tasks)]
     return TensorStream(
         name=f"split {data.name}, {tasks} tasks, {heads}-head",
-        x=standardised(data, flatten=flatten),
+        x=standardised(data, flatten=flatten, known=known),
         y=place_of_row % k if multi_head else place_of_row,
         train=tuple(train),
         validation=tuple(held_out),

@@ -225,7 +225,7 @@ def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
     Raises:
         UserError: the data are missing or damaged, or a method cannot be made for them.
     """
-    stream = stream_for(runs[0].stream, runs[0].recipe, data_dir)
+    stream = stream_for(runs[0].stream, runs[0].recipe, data_dir, runs[0].seed)
 
     def make(run: Run) -> ContinualStrategy:
         run.recipe.check_batches(min(map(len, stream.train)))

@@ -157,8 +157,10 @@ class LaneRuns:
     ) -> None:
         if len({shape(recipe) for recipe in recipes}) != 1 or shape(recipes[0]) is None:
             raise ValueError("the recipes of lanes must have one shape")
+        if settings.varies_with_seed and len(set(seeds)) != 1:
+            raise ValueError("lanes have one stream, and here each seed has its own")
         torch.set_flush_denormal(True)
-        stream = stream_for(settings, recipes[0], data_dir)
+        stream = stream_for(settings, recipes[0], data_dir, seeds[0])
         recipes[0].check_batches(min(map(len, stream.train)))
         self.evaluate_on = evaluate_on
         self.lanes: list[Lane] = []

@@ -13,16 +13,16 @@ from vcl_radial.tracks.networks import body_of, posterior_of
 
 
 def stream_for(
-    settings: StreamSettings, recipe: Recipe, data_dir: Path | None = None
+    settings: StreamSettings, recipe: Recipe, data_dir: Path | None = None, seed: int = 0
 ) -> TensorStream:
-    """The task sequence, of vectors for an MLP and of images for any other network.
+    """The task sequence of a run, of vectors for an MLP and of images for any other network.
 
     Raises:
         UserError: a setting is not valid, or the data cannot be read.
     """
     flatten = recipe.network is None
     keys = settings.model_dump(exclude_none=True, exclude={"data_name"})
-    return build_stream(keys | {"flatten": flatten}, data_dir)
+    return build_stream(keys | {"flatten": flatten}, data_dir, seed)
 
 
 def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:

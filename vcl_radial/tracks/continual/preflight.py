@@ -23,13 +23,14 @@ def check_runs(runs: Iterable[Run]) -> None:
     Raises:
         UserError: something is not or does not; names the method or the benchmark, and the mend.
     """
-    checked: list[tuple[StreamSettings, Recipe]] = []
+    checked: list[tuple[StreamSettings, Recipe, int | None]] = []
     for run in runs:
-        if (run.stream, run.recipe) in checked:
+        key = run.stream, run.recipe, run.seed if run.stream.varies_with_seed else None
+        if key in checked:
             continue
-        checked.append((run.stream, run.recipe))
+        checked.append(key)
         try:
-            smallest = _check_stream(run.stream)
+            smallest = _check_stream(run.stream, run.seed)
         except UserError as error:
             raise UserError(f"{run.benchmark}: {error}") from None
         try:
@@ -56,12 +57,12 @@ def check_recipe(recipe: Recipe, likelihood: str | None = None) -> None:
     look_up_parts(recipe)
 
 
-def _check_stream(stream: StreamSettings) -> int | None:
+def _check_stream(stream: StreamSettings, seed: int) -> int | None:
     """See that a stream can be made; the training points of its smallest task, where known."""
     for key in ("kind", "dataset"):
         if outside.is_named(name := getattr(stream, key)):
             outside.look_up(key, name)
-    sizes = task_sizes(stream.model_dump(exclude_none=True, exclude={"data_name"}))
+    sizes = task_sizes(stream.model_dump(exclude_none=True, exclude={"data_name"}), seed)
     return None if sizes is None else min(sizes)
 
 

@@ -38,6 +38,9 @@ class StreamSettings(Settings):
         first_tasks: after how many of the tasks the stream ends; by default after all.
         image_size: pixels along both edges of the images of an image folder; by default as they
             are.
+        class_order: a permutation of the classes, or "seed": one that is drawn from the run's seed,
+            the same for every method (`vcl_radial.data.streams.choices.checked_order`).
+        statistics: of which training images the inputs have mean 0 and variance 1.
         test_share: of each class's images, where an image folder has no test part.
         test_seed: of that choice, which is not that of the validation part: searches that hold out
             other validation images must not see another test part.
@@ -57,7 +60,8 @@ class StreamSettings(Settings):
     tasks: Count = 5
     first_tasks: Count | None = None
     heads: Literal["multi", "single"] = "multi"
-    class_order: list[int] | None = None
+    class_order: list[int] | Literal["seed"] | None = None
+    statistics: Literal["all-tasks", "first-task"] = "all-tasks"
     validation: ShareBelowOne = 0.1
     split_seed: CountOrZero = 0
     image_size: Count | None = None
@@ -74,6 +78,13 @@ class StreamSettings(Settings):
             raise ValueError(f"this key is for stream.dataset = {IMAGE_FOLDER!r} only")
         return value
 
+    @field_validator("class_order", mode="before")
+    @classmethod
+    def _list_or_seed(cls, value: Any) -> Any:
+        if value != "seed" and not isinstance(value, list | None):
+            raise ValueError("give a list of the classes, or 'seed'")
+        return value
+
     @model_serializer(mode="wrap")
     def _without_keys_of_others(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Results from before there were these keys are those of other data sets still.
@@ -81,6 +92,7 @@ class StreamSettings(Settings):
         left_out = set() if self.dataset == IMAGE_FOLDER else set(IMAGE_KEYS)
         of_some = ("first_tasks", "data_name", "features")
         left_out |= {key for key in of_some if getattr(self, key) is None}
+        left_out |= {"statistics"} if self.statistics == "all-tasks" else set()
         return {key: v for key, v in content.items() if key not in left_out}
 
     @property
@@ -89,6 +101,11 @@ class StreamSettings(Settings):
         keys = IMAGE_KEYS if self.dataset == IMAGE_FOLDER else ()
         features = {} if self.features is None else {"features": self.features}
         return {key: getattr(self, key) for key in keys} | features
+
+    @property
+    def varies_with_seed(self) -> bool:
+        """Whether runs of other seeds have other tasks."""
+        return self.class_order == "seed"
 
     @property
     def trained_tasks(self) -> int:

@@ -82,7 +82,7 @@ class Run(RunSpec):
         try:
             if chosen:
                 classes_per_task(classes, tasks, stream.heads == "multi")
-                checked_order(stream.class_order, classes)
+                checked_order(stream.class_order, classes, self.seed)
             check_first_tasks(stream.first_tasks, tasks)
         except UserError as error:  # begins with the key
             raise UserError(f"{self.benchmark}: stream.{error}") from None

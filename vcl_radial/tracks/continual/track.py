@@ -84,7 +84,8 @@ class Continual(Track[Run]):
 
             groups: dict[str, list[Run]] = {}
             for run in runs:
-                groups.setdefault(f"{run.stream!r} {run.recipe.network is None}", []).append(run)
+                key = f"{_data_of(run)} {run.recipe.network is None}"
+                groups.setdefault(key, []).append(run)
             for on_it in groups.values():
                 check_made_on(on_it, data_dir)
         if any(run.stream.dataset == IMAGE_FOLDER for run in runs):
@@ -147,8 +148,8 @@ class Continual(Track[Run]):
 
         groups: dict[str, list[Run]] = {}
         for number, run in enumerate(runs):
-            stream = json.dumps([run.stream.model_dump(), run.evaluate_on])
-            groups.setdefault(f"{stream}{shape(run.recipe) or number}", []).append(run)
+            stream = f"{_data_of(run)} {run.evaluate_on}"
+            groups.setdefault(f"{stream} {shape(run.recipe) or number}", []).append(run)
         return [
             group[start : start + lanes]
             for group in groups.values()
@@ -162,6 +163,12 @@ class Continual(Track[Run]):
         from vcl_radial.tracks.continual.execute import TaskLanes
 
         return TaskLanes(runs, place, report)
+
+
+def _data_of(run: Run) -> str:
+    """What runs on the same stream have in common."""
+    seed = run.seed if run.stream.varies_with_seed else None
+    return json.dumps([run.stream.model_dump(), seed])
 
 
 def _name_left_out(root: Path) -> None:

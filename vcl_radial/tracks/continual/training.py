@@ -101,7 +101,7 @@ class ContinualRun(Scored):
         # A network trained to a loss near 0 meets denormal numbers, and they are slow.
         torch.set_flush_denormal(True)
         self.seed, self.recipe = seed, recipe
-        self.stream = stream_for(settings, recipe, data_dir)
+        self.stream = stream_for(settings, recipe, data_dir, seed)
         recipe.check_batches(min(map(len, self.stream.train)))
         benchmark = to_avalanche(self.stream)
         self.train_experiences = list(benchmark.train_stream)
