@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from vcl_radial.nn import MLP, PosteriorSettings, consolidate, kl_divergence
-from vcl_radial.nn.movement import AT_REST, movement
+from vcl_radial.nn.movement import AT_REST, layer_starts, movement
 
 
 def network(family="radial", grouping="unit", **settings):
@@ -48,6 +48,40 @@ class TestEveryFamily:
 
 def test_layers_have_their_names_and_the_heads_of_all_tasks_one():
     assert [layer.layer for layer in movement(network(), [1])] == ["body.0", "body.1", "head"]
+
+
+@pytest.mark.parametrize("family", ["gaussian", "radial", "radial-eq44"])
+@pytest.mark.parametrize(
+    ("grouping", "sizes"),
+    [
+        ("layer", [31 * 20, 21 * 10, 11 * 3]),
+        ("tensor", [30 * 20, 20, 20 * 10, 10, 10 * 3, 3]),
+        ("unit", [31, 21, 11]),
+    ],
+)
+def test_the_start_has_the_scale_the_size_and_the_spread_of_the_draws(family, grouping, sizes):
+    torch.manual_seed(0)
+    posterior = PosteriorSettings(family, grouping, initial_rho=-2.975)
+    net = MLP(30, 3, hidden=(20, 10), posterior=posterior)
+    starts = layer_starts(net)
+    assert [start.group_size for start in starts] == sizes
+    for start in starts:
+        assert start.scale == pytest.approx(0.04977, rel=1e-3)
+    block = next(net.body[0].weights.children())[0]
+    spread = (block.posterior.sample(40_000) - block.mean).detach().square().mean().sqrt()
+    assert starts[0].noise == pytest.approx(float(spread), rel=0.03)
+    assert len(net.head.heads) == 0  # nothing was made
+
+
+def test_equal_noise_of_a_weight_is_another_scale_for_each_size():
+    starts = layer_starts(network("radial", "layer"))
+    assert [start.noise for start in starts] == pytest.approx([0.02] * 3, rel=1e-5)
+    assert starts[0].scale == pytest.approx(0.02 * 620**0.5, rel=1e-5)
+    assert str(starts[0]) == "body.0: sigma = 0.498, D = 620, noise of a weight = 0.02"
+
+
+def test_point_estimates_start_without_noise():
+    assert layer_starts(MLP(30, 3, hidden=(20,), posterior=None)) == []
 
 
 def test_a_unit_is_at_rest_by_itself():

@@ -1,4 +1,6 @@
 import io
+import json
+import math
 import re
 import sys
 
@@ -7,7 +9,10 @@ from rich.console import Console
 from tiny_runs import tiny_run
 
 from vcl_radial.runs import progress
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.place import Place
 from vcl_radial.runs.progress import Progress
+from vcl_radial.runs.runner import perform
 from vcl_radial.runs.track import Step
 from vcl_radial.tracks.continual.track import Continual
 
@@ -48,6 +53,22 @@ def go_through(runs, shown: Progress) -> None:
                 shown.show(run, step(done, task, trainings, f"task {done} of 5 is done"))
         for run in pair:
             shown.end(run, "finished")
+
+
+def test_what_a_posterior_starts_with_is_shown_once_for_each_method(tmp_path, capsys):
+    runs = [tiny_run(method, seed=seed) for method in ("radial-vcl", "naive") for seed in (0, 1)]
+    perform(runs, Place(tmp_path), jobs=1, lanes=2)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "sigma" in line] == [
+        "radial-vcl  body.0: sigma = 0.00248, D = 520, noise of a weight = 0.000109",
+        "radial-vcl  head: sigma = 0.00248, D = 18, noise of a weight = 0.000584",
+    ]
+    facts = json.loads((RunFolder(tmp_path, runs[1]).path / "environment.json").read_text())
+    assert [(row["layer"], row["group_size"]) for row in facts["starts"]] == [
+        ("body.0", 520),
+        ("head", 18),
+    ]
+    assert facts["starts"][0]["noise"] == pytest.approx(math.log1p(math.exp(-6)) / 520**0.5)
 
 
 def test_without_a_terminal_each_task_and_each_end_is_a_plain_line(capsys):

@@ -39,10 +39,14 @@ class MultiHead(nn.Module):
         """Make the heads of these tasks where they are missing."""
         for task in tasks:
             if str(task) not in self.heads:
-                # The CPU's generator alone: `torch.manual_seed` would set those of GPUs for good.
-                with torch.random.fork_rng(devices=[]):
-                    torch.default_generator.manual_seed(int(self.seed) + 1_000_003 * task)
-                    self.heads[str(task)] = self._make_head().to(self.like)
+                self.heads[str(task)] = self.new_head(task)
+
+    def new_head(self, task: int) -> nn.Module:
+        """The output layer that a task starts with; it is not kept."""
+        # The CPU's generator alone: `torch.manual_seed` would set those of GPUs for good.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(int(self.seed) + 1_000_003 * task)
+            return self._make_head().to(self.like)
 
     def head(self, task: int) -> nn.Module:
         """The output layer of a task."""

@@ -1,15 +1,16 @@
-"""How far a posterior has gone from its prior, layer by layer."""
+"""Where a posterior starts, and how far it has gone from its prior, layer by layer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from vcl_radial.nn.carry import variational_weights
+from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.weights import VariationalWeights
 
 AT_REST = 0.1
@@ -37,6 +38,49 @@ class LayerMovement(NamedTuple):
     """per cent of the units whose incoming weights have moved by less than `AT_REST`"""
 
 
+class LayerStart(NamedTuple):
+    """The noise that a layer starts with."""
+
+    layer: str
+    """as `LayerMovement.layer`"""
+    scale: float
+    """sigma, geometric mean"""
+    group_size: int
+    """D, the weights of a group"""
+    noise: float
+    """standard deviation of the noise of one weight, sqrt(E||w - mean||^2 / D), geometric mean"""
+
+    def __str__(self) -> str:
+        """One line for a terminal."""
+        return (
+            f"{self.layer}: sigma = {self.scale:.3g}, D = {self.group_size:,}, "
+            f"noise of a weight = {self.noise:.3g}"
+        )
+
+
+@torch.no_grad()
+def layer_starts(network: nn.Module) -> list[LayerStart]:
+    """The noise in the body's layers and in a new head, a row for each size of their groups.
+
+    Layers that are not made of blocks of a family alone are left out, as in `movement`.
+    """
+    layers = list(_layers(network, []))
+    for name, module in network.named_modules():
+        if isinstance(module, MultiHead):
+            layers += [(name, weights) for _, weights in _layers(module.new_head(0), [])]
+    starts = [
+        LayerStart(
+            layer,
+            float(block.posterior.scale.double().log().mean().exp()),
+            block.mean.shape[-1],
+            float(block.weight_noise().double().log().mean().exp()),
+        )
+        for layer, weights in layers
+        for block in weights.posterior_blocks()
+    ]
+    return list(dict.fromkeys(starts))
+
+
 @torch.no_grad()
 def movement(network: nn.Module, tasks: Collection[int]) -> list[LayerMovement]:
     """The movement of the body's layers and of the heads of these tasks, in the network's order.
@@ -44,12 +88,15 @@ def movement(network: nn.Module, tasks: Collection[int]) -> list[LayerMovement]:
     Layers that are not made of blocks of a family alone (`VariationalWeights.all_in_blocks`) are
     left out.
     """
+    return [_movement(layer, weights) for layer, weights in _layers(network, tasks)]
+
+
+def _layers(network: nn.Module, tasks: Collection[int]) -> Iterator[tuple[str, VariationalWeights]]:
+    """Layers that are made of blocks of a family alone, with their names."""
     used = set(variational_weights(network, tasks))
-    return [
-        _movement(re.sub(r"(\.heads\.\d+|\.output)?\.weights$", "", name), module)
-        for name, module in network.named_modules()
-        if module in used and isinstance(module, VariationalWeights) and module.all_in_blocks
-    ]
+    for name, module in network.named_modules():
+        if module in used and isinstance(module, VariationalWeights) and module.all_in_blocks:
+            yield re.sub(r"(\.heads\.\d+|\.output)?\.weights$", "", name), module
 
 
 def _movement(layer: str, weights: VariationalWeights) -> LayerMovement:

@@ -99,6 +99,7 @@ class Progress(Lines):
         super().__init__(unit)
         self._width = max(len(run.label) for run in runs)
         self._started: dict[str, float] = {}
+        self._methods: set[str] = set()
         self._ended, self._total = 0, len(runs)
         # Epochs done and to come, by run: what the bar over all runs adds up.
         self._done = dict.fromkeys([run.label for run in runs], 0)
@@ -115,6 +116,10 @@ class Progress(Lines):
         first = name not in self._started
         if first:
             self._started[name] = time.monotonic()
+        if step.start and run.method not in self._methods:
+            self._methods.add(run.method)
+            for line in step.start:
+                self.say(f"{run.method}  {line}")
         self._done[name], self._to_come[name] = step.epoch, step.epochs
         if step.news is not None and (first or not self.on_terminal):
             seconds = "" if first else f"  {self._seconds(name)}"

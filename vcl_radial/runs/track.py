@@ -46,6 +46,7 @@ class Step:
         epoch: epochs done.
         epochs: of the whole run.
         news: a line for the terminal, where there is something to say.
+        start: lines on what a run starts with, shown once for each method.
         scalars: what a logger shows, by name.
         at: training steps made so far, where a logger puts the scalars.
     """
@@ -56,6 +57,7 @@ class Step:
     epoch: int = 0
     epochs: int = 0
     news: str | None = None
+    start: Sequence[str] = ()
     scalars: Mapping[str, float] = field(default_factory=dict)
     at: int = 0
 

@@ -12,6 +12,7 @@ import pandas as pd
 from avalanche.training.plugins import EvaluationPlugin
 
 from vcl_radial.metrics import summary
+from vcl_radial.nn.movement import LayerStart
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Step
 from vcl_radial.strategies.base import ContinualStrategy
@@ -51,6 +52,10 @@ class InProgress(Protocol):
     def accuracy(self) -> pd.DataFrame:
         """The tidy scores so far."""
 
+    @property
+    def starts(self) -> Sequence[LayerStart]:
+        """The noise that each layer started with; empty where there is none."""
+
     def movement(self) -> pd.DataFrame:
         """How far the posterior of each layer went in each task; empty where there is none."""
 
@@ -76,7 +81,7 @@ class TaskTraining:
         """After the last task that is done."""
         done = self._run.tasks_done
         news = f"goes on after task {done} of {len(self._names)}" if done else None
-        return self._step(done, news=news)
+        return self._step(done, news=news, start=tuple(map(str, self._run.starts)))
 
     def state_dict(self) -> dict[str, Any]:
         """As that of `ContinualRun`."""
@@ -144,12 +149,14 @@ class TaskTraining:
         return {}
 
     def facts(self) -> dict[str, Any]:
-        """Tasks, parameters, seconds, and the bytes that are carried from task to task."""
+        """Tasks, parameters, seconds, bytes carried from task to task, and the first noise."""
+        starts = [start._asdict() for start in self._run.starts]
         return {
             "tasks": list(self._names),
             "parameters": self._run.parameters,
             "carried_bytes": self._run.carried_bytes,
             "seconds": self._run.seconds,
+            **({"starts": starts} if starts else {}),
         }
 
 

@@ -25,7 +25,7 @@ from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, Loss, categorical_loss
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.nn.movement import LayerMovement, movement
+from vcl_radial.nn.movement import LayerMovement, layer_starts, movement
 from vcl_radial.outside import is_named
 from vcl_radial.predict import own_randomness
 from vcl_radial.schedules import SCHEDULES
@@ -92,6 +92,7 @@ class Lane(Scored):
 
     def __init__(self, recipe: Recipe, seed: int, model: TaskModel, on_epoch: Any) -> None:
         self.recipe, self.seed, self.model, self.on_epoch = recipe, seed, model, on_epoch
+        self.starts = layer_starts(model.network)
         self._start = contents(model.network.state_dict())
         self.rows: list[tuple[int, int, str, float]] = []
         self.layers: list[tuple[int, LayerMovement]] = []

@@ -27,7 +27,7 @@ from vcl_radial.likelihoods import OneHot
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.nn import variational_weights
-from vcl_radial.nn.movement import LayerMovement
+from vcl_radial.nn.movement import LayerMovement, layer_starts
 from vcl_radial.schedules import SCHEDULES
 from vcl_radial.seeds import seed_of
 from vcl_radial.strategies.base import ContinualStrategy
@@ -119,6 +119,7 @@ class ContinualRun(Scored):
             evaluator=EvaluationPlugin(self.scores, *([means] if means else []), loggers=[]),
             plugins=[_EpochCallback(on_epoch, means), Upkeep()],
         )
+        self.starts = layer_starts(self.strategy.network)
         self._start = contents(self.strategy.network.state_dict())
         self.rows: list[tuple[int, int, str, float]] = []
         self.layers: list[tuple[int, LayerMovement]] = []

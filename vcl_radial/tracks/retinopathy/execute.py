@@ -16,6 +16,7 @@ from vcl_radial.data.fundus import FundusData, Split
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.registry import find_method
+from vcl_radial.nn.movement import layer_starts
 from vcl_radial.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
@@ -70,7 +71,9 @@ class EpochTraining:
         """After the last epoch that is done."""
         here, done = self._step(), len(self.history)
         news = f"goes on after epoch {done}" if done else None
-        return replace(here, score=None, news=news, scalars={})
+        network = start_of(self.run.recipe, self.sites[0].data.size, self.run.seed).network
+        start = tuple(map(str, layer_starts(network)))
+        return replace(here, score=None, news=news, start=start, scalars={})
 
     def _step(self) -> Step:
         return step(self.run, [site.name for site in self.trained_on], self.history)
