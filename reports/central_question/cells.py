@@ -1,0 +1,158 @@
+"""The cells of a queue: which runs a file of blocks lists.
+
+A block of `queue.toml` is a table with a `title`, `evaluate_on` and a list `cells` of tables with
+
+- `benchmarks`, `methods` (names, or files beside the queue) and `seeds`,
+- `fixed`, settings of all runs, and `grid`, lists of values, of which all combinations are run,
+- or `search`, the space of `searches` searches of `trials` points each: scrambled Sobol sequences
+  whose seeds are 0, 1, ..., the same points for every benchmark and method,
+- or, in place of all but `seeds`, `best_of`, a block of searches: the whole stream at the settings
+  with the best mean score over the seeds of each search, once all of that block is done.
+
+Keys of settings that are not a recipe's: `sigma` sets `initial_rho` to log(exp(sigma) - 1);
+`resplit` holds other validation images out for every seed; `search` is the number of a search.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scipy.stats import qmc
+
+Row = dict[str, str]
+Name = tuple[str, ...]
+Settings = dict[str, Any]
+Done = Mapping[Name, Sequence[Row]]
+"""The rows of all cells that are done, by their names."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run. `benchmark` and `method` are names or paths."""
+
+    block: str
+    benchmark: str
+    method: str
+    evaluate_on: str
+    seed: int
+    settings: Settings = field(hash=False)
+
+    @property
+    def name(self) -> Name:
+        """What its rows begin with."""
+        texts = (f"{key}={json.dumps(value)}" for key, value in sorted(self.settings.items()))
+        kind = (self.block, Path(self.benchmark).stem, Path(self.method).stem)
+        return *kind, " ".join(texts), self.evaluate_on, str(self.seed)
+
+    @property
+    def keys(self) -> Settings:
+        """The settings as `vcl-radial run --set` takes them."""
+        keys = {key: v for key, v in self.settings.items() if key not in ("search", "resplit")}
+        if "sigma" in keys:  # a benchmark's own noise of a weight would take its place
+            rho = math.log(math.expm1(keys.pop("sigma")))
+            keys |= {"initial_rho": rho, "initial_noise": None}
+        if self.settings.get("resplit"):
+            keys["stream.split_seed"] = self.seed
+        return keys | {"evaluate_on": self.evaluate_on}
+
+
+class Block(NamedTuple):
+    """A table of `queue.toml`."""
+
+    name: str
+    table: Mapping[str, Any]
+
+    @property
+    def file(self) -> str:
+        """The results."""
+        return f"{self.name}-{self.table['title'].replace(' ', '-')}.csv.gz"
+
+
+def blocks_of(path: Path) -> list[Block]:
+    """The blocks of a queue in their order."""
+    return [Block(*entry) for entry in tomllib.loads(path.read_text()).items()]
+
+
+def settings_of(cells: Mapping[str, Any]) -> Iterator[Settings]:
+    """All combinations of a grid, or the points of searches, with what is fixed."""
+    fixed, grid = cells.get("fixed", {}), cells.get("grid", {})
+    if "search" not in cells:
+        for values in itertools.product(*grid.values()):
+            yield fixed | dict(zip(grid, values, strict=True))
+        return
+    for number in range(cells["searches"]):
+        for point in sobol(cells["search"], cells["trials"], number):
+            yield fixed | {"search": number} | point
+
+
+def sobol(space: Mapping[str, Any], trials: int, seed: int) -> list[Settings]:
+    """The first points of a scrambled Sobol sequence over lists of values and log ranges."""
+    sequence = qmc.Sobol(len(space), seed=seed).random_base2(math.ceil(math.log2(trials)))
+    return [
+        {key: _value(space[key], u) for key, u in zip(space, point, strict=True)}
+        for point in sequence[:trials]
+    ]
+
+
+def _value(choices: Any, u: float) -> Any:
+    if isinstance(choices, list):
+        return choices[int(u * len(choices))]
+    return float(f"{choices['low'] * (choices['high'] / choices['low']) ** u:.3g}")
+
+
+def cells_of(block: Block, path: Path, done: Done) -> list[Cell]:
+    """The cells of a block; of one that takes the best settings of searches, once these are done.
+
+    Args:
+        block: of the queue.
+        path: of the queue, beside which files of benchmarks and methods lie.
+        done: the rows of all cells.
+    """
+
+    def found(name: str) -> str:
+        return str(path.parent / name) if name.endswith(".toml") else name
+
+    cells = []
+    for table in block.table["cells"]:
+        parts = table.get("evaluate_on", block.table["evaluate_on"])
+        if "best_of" in table:
+            kinds = _best(table, path, done)
+        else:
+            names = (map(found, table[key]) for key in ("benchmarks", "methods"))
+            kinds = list(itertools.product(*names, settings_of(table)))
+        cells += [
+            Cell(block.name, benchmark, method, part, seed, settings)
+            for part in ([parts] if isinstance(parts, str) else parts)
+            for benchmark, method, settings in kinds
+            for seed in table["seeds"]
+        ]
+    return list({cell.name: cell for cell in cells}.values())
+
+
+def _best(table: Mapping[str, Any], path: Path, done: Done) -> list[tuple[str, str, Settings]]:
+    """Benchmark, method and settings with the best mean score over the seeds of each search."""
+    (searched,) = (block for block in blocks_of(path) if block.name == table["best_of"])
+    scores: dict[Any, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    settings: dict[str, Settings] = {}
+    for cell in cells_of(searched, path, done):
+        if cell.name not in done:
+            return []
+        text = cell.name[3]
+        values = [r["value"] for r in done[cell.name] if r["metric"] == "average_accuracy"]
+        key = cell.benchmark, cell.method, cell.settings["search"]
+        scores[key][text].append(float(values[0]) if values else -math.inf)
+        left_out = ("resplit", "stream.first_tasks")
+        settings[text] = {k: v for k, v in cell.settings.items() if k not in left_out}
+    return [
+        (benchmark, method, settings[max(of, key=lambda text, of=of: statistics.fmean(of[text]))])
+        for (benchmark, method, _), of in scores.items()
+    ]
