@@ -25,7 +25,7 @@ verify-reports: .venv/installed  ## every page of reports/ is what its files mak
 spot-check: .venv/installed  ## one cheap run of every page again, and its numbers; 10 minutes, with data
 	OMP_NUM_THREADS=1 $(BIN)/python tests/spot_check.py
 
-faults: .venv/installed  ## kills, full disks, damaged files: what is lost? Linux, about 40 minutes
+faults: .venv/installed  ## kills, full disks, damaged files: what is lost? Linux, about an hour
 	$(BIN)/python tests/faults --to reports/reliability.md
 
 build: .venv/installed  ## wheel and sdist in dist/

@@ -1,7 +1,7 @@
 """`python tests/faults`: do to the suite what a bad night does, and see that nothing is lost.
 
-It needs Linux, no data beside the digits that come with scikit-learn, and about a quarter of an
-hour on two cores. It exits with code 1 if anything was lost. Kinds of faults go on side by side,
+It needs Linux, no data beside the digits that come with scikit-learn, and about an hour on two
+cores. It exits with code 1 if anything was lost. Kinds of faults go on side by side,
 each in a process of its own.
 """
 

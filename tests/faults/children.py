@@ -86,6 +86,16 @@ class Child:
         own = sum(int(row[11]) + int(row[12]) for row in rows)
         return (own + sum(int(row[13]) + int(row[14]) for row in rows)) / _TICK
 
+    def holds(self) -> tuple[int, int]:
+        """MiB of memory and open files of all its processes."""
+        there = [Path(f"/proc/{p}") for p in [self.process, *self.others()]]
+        pages = [int(row[1]) for path in there if (row := _read(path / "statm").split())]
+        opened = 0
+        for path in there:
+            with suppress(OSError):  # it has ended meanwhile
+                opened += len(list((path / "fd").iterdir()))
+        return sum(pages) * os.sysconf("SC_PAGE_SIZE") >> 20, opened
+
     def at_cpu(self, seconds: float) -> bool:
         """Wait until it has used so much processor time; whether it still goes on then."""
         while self.poll() is None:

@@ -16,7 +16,7 @@ from work import BENCHMARK, Setting, Work, ends_well, lost, one_line, others, ru
 if TYPE_CHECKING:
     from vcl_radial.runs.folder import RunFolder
 
-_STAMP = 32
+STAMP = 32
 """Bytes of the checksum at the start of a checkpoint."""
 
 
@@ -105,7 +105,7 @@ def payload(setting: Setting) -> Iterator[str | None]:
     for work in (run(methods=("naive",)), sweep(setting)):
         half = _half_done(setting, work)
         (checkpoint,) = half.glob("**/checkpoint.pt")
-        state = torch.load(io.BytesIO(checkpoint.read_bytes()[_STAMP:]), weights_only=True)
+        state = torch.load(io.BytesIO(checkpoint.read_bytes()[STAMP:]), weights_only=True)
         for key in (None, "strategy", "rows", "spec"):
             place = setting.place()
             trace = place / "executed"

@@ -1,10 +1,12 @@
 """A full disk, a disk that takes no writing, a folder that is deleted at work."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
-from children import fork
+from children import Ended, fork
 from isolation import isolated, mount, remount
 from moments import Moment, interrupt, moments_of, struck
 from work import BENCHMARK, METHODS, Setting, Work, ends_well, one_line, results, run, sweep, works
@@ -71,6 +73,37 @@ def deleted(setting: Setting) -> Iterator[str | None]:
                 fault = "the other run was not finished"
             fault = fault or ends_well(setting, work, place)
             yield fault and f"{moment}: {fault}"
+
+
+def out_deleted(setting: Setting) -> Iterator[str | None]:
+    """All results deleted while the first of two runs is at work; then while both are."""
+    work, long = run(), run("batch_size=1")
+    for phase in ("training", "evaluation"):
+        total = moments_of(setting, work, phase)
+        for _ in range(max(1, setting.moments // 10)):
+            moment = Moment(phase, setting.rng.randrange(2, total // 2), total)
+            place = setting.place()
+            end = struck(work, place, moment, partial(shutil.rmtree, place / "out"))
+            yield _gone(setting, work, place, end, str(moment))
+
+    for _ in range(max(1, setting.moments // 10)):
+        place = setting.place()
+        child = fork(long.arguments(place / "out", 2), place / "said")
+        while child.poll() is None and len(list((place / "out").glob("**/spec.toml"))) < 2:
+            time.sleep(0.02)
+        # At once, for a worker may write while a folder is emptied.
+        (place / "out").rename(place / "removed")
+        yield _gone(setting, long, place, child.wait(), "two at a time")
+
+
+def _gone(setting: Setting, work: Work, place: Path, end: Ended, when: str) -> str | None:
+    """What is wrong after all results were deleted, or None."""
+    fault = one_line(end, 1, "was deleted", most=len(METHODS))
+    for folder in (path.parent for path in (place / "out").glob("**/seed-*/*")):
+        if fault is None and not (folder / "done").exists():
+            fault = f"{folder.relative_to(place)} was made anew in part"
+    fault = fault or ends_well(setting, work, place)
+    return fault and f"{when}: {fault}"
 
 
 def _kilobytes(setting: Setting, work: Work) -> int:

@@ -16,11 +16,20 @@ Fault = str | None
 def isolated(cases: Callable[[], Iterator[Fault]], answers: Path) -> Iterator[Fault]:
     """The cases of a function that may mount, in a copy of this process with its own mounts."""
 
+    def alone() -> Iterator[Fault]:
+        if reason := _own_mounts():
+            yield f"skipped: {reason}"
+        else:
+            yield from cases()
+
+    return apart(alone, answers)
+
+
+def apart(cases: Callable[[], Iterator[Fault]], answers: Path) -> Iterator[Fault]:
+    """The cases of a function in a copy of this process, which may start threads."""
+
     def work() -> int:
         with answers.open("w") as file:
-            if reason := _own_mounts():
-                file.write(json.dumps(f"skipped: {reason}") + "\n")
-                return 0
             for fault in cases():
                 file.write(json.dumps(fault) + "\n")
                 file.flush()

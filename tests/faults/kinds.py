@@ -3,12 +3,17 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import commands
 import damage
 import disk
 import diverged
 import fuzz
 import kills
+import large
+import long
+import ray_nodes
 import signals
+import states
 import twice
 from work import Setting
 
@@ -54,6 +59,14 @@ KINDS = (
         signals.outside,
     ),
     Kind(
+        "commands",
+        "`kill -9`, SIGINT or SIGTERM of `price`, `bench`, `pages` and `check`, at a change of a "
+        "file and after a share of the work",
+        "no file is half written; a signal is one line and code 130; the same command ends with "
+        "the same files, but for the times in them",
+        commands.stopped,
+    ),
+    Kind(
         "clock",
         "the clock set six years back or forward between a stop and the next start",
         _RESUMES,
@@ -78,6 +91,18 @@ KINDS = (
         disk.deleted,
     ),
     Kind(
+        "deleted-out",
+        "all of `--out` deleted while runs are trained or scored, `--jobs 1` and `2`",
+        f"a line for each run that names it, code 1; no folder is made anew in part; {_RESUMES}",
+        disk.out_deleted,
+    ),
+    Kind(
+        "ray",
+        "a node of a Ray cluster, or a worker on it, killed while two runs are at work",
+        f"its run is done elsewhere, or one line says that it was lost; {_RESUMES}",
+        ray_nodes.killed,
+    ),
+    Kind(
         "twice",
         "two of the same command at work in one folder, `run` and `sweep`",
         f"they share the work or one says so in one line; no run is done twice; {_RESUMES}",
@@ -100,6 +125,13 @@ KINDS = (
         "a bit flipped in a checkpoint, or the checkpoint cut off",
         "noticed and named, its run starts anew; the same results",
         damage.checkpoints,
+    ),
+    Kind(
+        "states",
+        "a checkpoint with the right checksum and a tensor of another shape or dtype, of NaN, "
+        "absent or additional: methods on digits, photographs, tables in sequence",
+        f"one line that names it and the fix; without it {_RESUMES}",
+        states.altered,
     ),
     Kind(
         "payload",
@@ -130,6 +162,19 @@ KINDS = (
         "random command lines",
         "code 0, or a message of one line",
         fuzz.command_lines,
+    ),
+    Kind(
+        "large",
+        "a table of 20,000 columns, a table of 1,000,000 rows, images of 1,000 classes",
+        "to the end, or one line that says why not",
+        large.inputs,
+    ),
+    Kind(
+        "long",
+        "200 tasks in a run, 100 seeds in a command",
+        "no more than 32 MiB and 2 open files more in the last quarter than in the second; the "
+        "report within 5 minutes",
+        long.flat,
     ),
     Kind(
         "diverged-trials",

@@ -87,3 +87,30 @@ def test_a_loss_would_be_seen(tmp_path: Path):
     assert lost(setting, work, tmp_path / "out") == "run/accuracy.csv is too many"
     (folder / "accuracy.csv").rename(folder / ".accuracy.csv.12345678")
     assert "was left behind" in str(lost(setting, work, tmp_path / "out"))
+
+
+def test_a_half_written_file_would_be_seen(tmp_path: Path):
+    from commands import _half_written
+
+    whole = {"a.json": b"{}", "b.md": b"text\n", "c.svg": b"<svg></svg>\n", ".d.csv.abc": b"1,"}
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    assert _half_written(tmp_path) is None
+    for name, content in list(whole.items())[:3]:
+        (tmp_path / name).write_bytes(content[:-1])
+        assert str(_half_written(tmp_path)).startswith(f"{name} is half written")
+        (tmp_path / name).write_bytes(content)
+
+
+def test_a_tensor_is_changed_wherever_it_lies():
+    import torch
+    from states import _ABSENT, _tensors, _with
+
+    state = {"a": {"b": torch.ones(2)}, "c": [1, (torch.zeros(3), "x")], "d": torch.empty(0)}
+    paths = [path for path, _ in _tensors(state)]
+    assert paths == [("a", "b"), ("c", 1, 0)]
+    wrong = _with(state, paths[1], lambda x: x + 1, more=False)
+    assert wrong["c"][1][0].tolist() == [1.0, 1.0, 1.0]
+    assert state["c"][1][0].tolist() == [0.0, 0.0, 0.0]
+    assert _with(state, paths[0], lambda x: _ABSENT, more=False)["a"] == {}
+    assert len(_with(state, paths[1], lambda x: x, more=True)["c"][1]) == 3

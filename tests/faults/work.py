@@ -96,8 +96,10 @@ class Work:
         """Its arguments."""
         file = [str(self.file)] if self.file else []
         name, *rest = self.words
-        if name == "report":
+        if name in ("report", "price", "bench"):
             return [*self.words, "--to", str(out)]
+        if name in ("pages", "check"):
+            return [*self.words, *([str(out)] if name == "pages" else [])]
         return [name, *file, *rest, "--device", "cpu", "--jobs", str(jobs), "--out", str(out)]
 
 

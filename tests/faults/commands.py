@@ -1,0 +1,131 @@
+"""`price`, `bench`, `pages` and `check`, killed and stopped: what they wrote stays whole."""
+
+import csv
+import gzip
+import io
+import json
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from children import Child, Ended, fork
+from kills import cpu_of
+from moments import Counter, Moment, struck
+from work import Setting, Work, one_line
+
+COMMANDS = (
+    Work(("price", "split-digits-single-head", "--set", "options.units=8", "stream.tasks=2")),
+    Work(("bench", "kl", "--quick", "--repeats", "1")),
+    Work(("pages",)),
+    Work(("check", "naive")),
+)
+_TEMPLATE = "{{ csv('runs.csv') }} runs of {{ record('cost.json').name }}\n"
+
+
+def stopped(setting: Setting) -> Iterator[str | None]:
+    """A signal before a change of the command's files, and after a random share of its work."""
+    for work in COMMANDS:
+        place, counter = _place(setting, work), Counter()
+        end = struck(work, place, Moment("writing", None, 0), lambda: None, counter)
+        if end.code != 0:
+            raise RuntimeError(f"the undisturbed work fails: {end.words}")
+        expected = _outcome(work, place / "out", end)
+        for number in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
+            for when, place, end in _struck(setting, work, number, counter.total):
+                fault = _ended(end, number) or _half_written(place / "out")
+                if fault is None:
+                    again = fork(work.arguments(place / "out"), place / "again").wait()
+                    outcome = _outcome(work, place / "out", again)
+                    fault = None if again.code == 0 else f"it does not get through: {again.words}"
+                    fault = fault or _first_difference(outcome, expected)
+                yield fault and f"{work.words[0]}, {signal.Signals(number).name} {when}: {fault}"
+
+
+def _struck(
+    setting: Setting, work: Work, number: int, total: int
+) -> Iterator[tuple[str, Path, Ended]]:
+    """The command stopped at moments of both kinds: when, its folder, and how it ended."""
+    count = min(max(1, setting.moments // 15), total)
+    for at in sorted(setting.rng.sample(range(1, total + 1), count)):
+        place, moment = _place(setting, work), Moment("writing", at, total)
+        end = struck(work, place, moment, partial(signal.raise_signal, number))
+        yield f"at {moment}", place, end
+
+    def start(place: Path) -> Child:
+        return fork(work.arguments(place / "out"), place / "said")
+
+    if work.words[0] == "pages":  # it is over in no time
+        return
+    whole = cpu_of(setting, start)
+    for _ in range(count if total else max(1, setting.moments // 15)):
+        share, place = setting.rng.uniform(0.3, 0.85), _place(setting, work)
+        child = start(place)
+        if child.at_cpu(share * whole):
+            child.signal_all(number)
+        end = child.wait()
+        if end.code != 0:
+            yield f"after {share:.0%}", place, end
+
+
+def _place(setting: Setting, work: Work) -> Path:
+    """A new place, with what the command reads."""
+    place = setting.place()
+    if work.words[0] == "pages":
+        for name in ("first", "second"):
+            folder = place / "out" / name
+            folder.mkdir(parents=True)
+            (folder / "README.md.jinja").write_text(_TEMPLATE)
+            (folder / "runs.csv").write_text("method,seed,score\nnaive,0,1\n")
+            (folder / "cost.json").write_text(json.dumps({"name": name}))
+    return place
+
+
+def _ended(end: Ended, number: int) -> str | None:
+    if number != signal.SIGKILL:
+        return one_line(end, 130, "stopped")
+    return None if end.code == -number else f"it was not killed: {end.words}"
+
+
+def _outcome(work: Work, out: Path, end: Ended) -> dict[str, object]:
+    """What must be the same each time: files by their names, without the times that they hold."""
+    files = {str(path.relative_to(out)): path for path in out.glob("**/*") if path.is_file()}
+    if work.words[0] == "bench":
+        return dict.fromkeys(files)
+    contents: dict[str, object] = {name: path.read_bytes() for name, path in files.items()}
+    if "results.csv.gz" in files:
+        rows = csv.DictReader(
+            io.StringIO(gzip.decompress(files["results.csv.gz"].read_bytes()).decode())
+        )
+        contents["results.csv.gz"] = [{**row, "seconds": ""} for row in rows]
+    return contents | ({"verdicts": end.output} if work.words[0] == "check" else {})
+
+
+def _first_difference(outcome: dict[str, object], expected: dict[str, object]) -> str | None:
+    for name in sorted({*outcome, *expected}):
+        if name not in expected:
+            return f"{name} is too many"
+        if name not in outcome:
+            return f"{name} is missing"
+        if outcome[name] != expected[name]:
+            return f"{name} has another content"
+    return None
+
+
+def _half_written(out: Path) -> str | None:
+    """A file that is not whole, or None; hidden ones are those of a write under way."""
+    ends = {".png": b"IEND\xaeB`\x82", ".svg": b"</svg>\n", ".md": b"\n", ".csv": b"\n"}
+    for path in sorted(path for path in out.glob("**/*") if path.is_file()):
+        content = path.read_bytes()
+        try:
+            if path.name.startswith("."):
+                continue
+            if path.suffix == ".json":
+                json.loads(content)
+            if path.suffix == ".gz":
+                gzip.decompress(content)
+        except (ValueError, EOFError, OSError) as error:
+            return f"{path.relative_to(out)} is half written: {error}"
+        if not content.endswith(ends.get(path.suffix, b"")):
+            return f"{path.relative_to(out)} is half written"
+    return None
