@@ -290,7 +290,7 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
     assert killed
     assert signal.getsignal(signal.SIGINT) is on_interrupt
     assert {end.how for end in ends} == {"finished"}
-    assert "its process died (exit code -9" in capsys.readouterr().out
+    assert "its process died (SIGKILL" in capsys.readouterr().out
     perform(runs, tiny.place(tmp_path / "alone"), 1, lanes=1)
     for run in runs:
         assert results(run, tmp_path / "killed") == results(run, tmp_path / "alone")
