@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import signal
 from collections.abc import Iterator
 from functools import partial
@@ -20,7 +21,7 @@ COMMANDS = (
     Work(("pages",)),
     Work(("check", "naive")),
 )
-_TEMPLATE = "{{ csv('runs.csv') }} runs of {{ record('cost.json').name }}\n"
+_TEMPLATE = "{% set runs = csv('runs.csv') %}{{ record('cost.json').name }}\n"
 
 
 def stopped(setting: Setting) -> Iterator[str | None]:
@@ -94,6 +95,8 @@ def _outcome(work: Work, out: Path, end: Ended) -> dict[str, object]:
         return dict.fromkeys(files)
     contents: dict[str, object] = {name: path.read_bytes() for name, path in files.items()}
     if "results.csv.gz" in files:
+        page = files["README.md"].read_bytes()
+        contents["README.md"] = re.sub(rb"(less than )?\d+ minutes?", b"", page)
         rows = csv.DictReader(
             io.StringIO(gzip.decompress(files["results.csv.gz"].read_bytes()).decode())
         )
