@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from vcl_radial import __version__
@@ -103,10 +103,14 @@ def _interruptions_repeated() -> Iterator[None]:
     hook = sys.unraisablehook
 
     def swallowed(unraisable: sys.UnraisableHookArgs) -> None:
-        if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        else:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             hook(unraisable)
+            return
+        started = False
+        while not started:  # on a busy machine the signal may come before `start` returns
+            with suppress(KeyboardInterrupt):
+                threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+                started = True
 
     sys.unraisablehook = swallowed
     try:
