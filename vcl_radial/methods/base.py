@@ -21,7 +21,6 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from functools import wraps
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -32,6 +31,7 @@ from torch.optim import Optimizer
 from vcl_radial import ranges
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
+from vcl_radial.methods.modes import evaluating
 from vcl_radial.methods.serves import check_network
 from vcl_radial.methods.tasks import Batch, Task, check_batch, check_inputs
 from vcl_radial.nn import MultiHead, parameters_in_use
@@ -58,22 +58,6 @@ class WarmUp(NamedTuple):
 
     epochs: int
     inside: AbstractContextManager[None]
-
-
-_EVALUATES = ("begin_task", "end_task", "select", "settle", "predict", "draws", "fitted")
-"""What of a method runs with its network in evaluation mode."""
-
-
-def _in_evaluation(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a method, with the method's network in evaluation mode inside."""
-
-    @wraps(function)
-    def evaluated(self: Method, *args: Any, **kwargs: Any) -> Any:
-        with in_mode(self.network, training=False):
-            return function(self, *args, **kwargs)
-
-    vars(evaluated)["in_evaluation"] = True
-    return evaluated
 
 
 class Method:
@@ -136,12 +120,9 @@ class Method:
     constructor has, and "eval_samples" where its predictions draw."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let what a subclass overrides of `_EVALUATES` run in evaluation mode, as here."""
-        # Not in a loop's calls: a user's own loop calls what the subclass defines.
+        """Let what a subclass overrides run in the mode that it has here."""
         super().__init_subclass__(**kwargs)
-        for name in _EVALUATES:
-            if not hasattr(function := getattr(cls, name), "in_evaluation"):
-                setattr(cls, name, _in_evaluation(function))
+        evaluating(cls)
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
         """Before any constructor of a subclass: see that settings are in their ranges."""
@@ -472,8 +453,7 @@ class Method:
                     yield (x[rows], task), y[rows]
 
 
-for _name in _EVALUATES:
-    setattr(Method, _name, _in_evaluation(getattr(Method, _name)))
+evaluating(Method)
 
 STEP = ("learn", "loss", "backward", "step", "make_optimizer")
 """What of a step may hold the gradient of a penalty whose value has none."""

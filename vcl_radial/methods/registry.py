@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NOT_METHODS = {
     *("base", "carried", "exact_head", "fixed_features", "laplace", "loop", "natural_gradient"),
-    *("options", "penalties", "quadratic", "registry", "serves", "tasks"),
+    *("modes", "options", "penalties", "quadratic", "registry", "serves", "tasks"),
 }
 """What is in the folder beside the methods."""
 
