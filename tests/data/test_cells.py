@@ -2,7 +2,12 @@
 
 import pytest
 
-from vcl_radial.data.cells import is_missing, may_be_number, plain_number
+from vcl_radial.data.cells import (
+    is_missing,
+    may_be_number,
+    plain_number,
+    words_around_numbers,
+)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +107,23 @@ def test_signs_of_data_sets_and_errors_of_spreadsheets_are_missing_values(text):
 def test_a_long_cell_is_judged_in_linear_time(text):
     assert plain_number(text) is None
     assert not may_be_number(text)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("{} kg", "{}kg", "{}°C", "{} percent", "{}k", "SGD {}", "R {}", "{}L", "{}円"),
+        *("tensor({}.)", "np.float64({}.5)", "[{}]", "Decimal('{}')"),
+    ],
+)
+def test_numbers_in_the_same_words_are_no_texts(form):
+    assert words_around_numbers(form.format(i) for i in range(5)) is not None
+
+
+@pytest.mark.parametrize("form", ["A{}", "zone-{}", "{}-9", "{}+", "1/{}", "v{}.2.3", "2024-05-{}"])
+def test_codes_dates_and_ranges_are_texts(form):
+    assert words_around_numbers(form.format(i) for i in range(5)) is None
+
+
+def test_texts_of_several_forms_are_texts():
+    assert words_around_numbers(["5 kg", "3 lb"]) is None

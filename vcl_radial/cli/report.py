@@ -85,6 +85,8 @@ def _report(options: argparse.Namespace) -> int:
         **of_sweep,
     )
     to = options.to or options.folder / "report"
+    if options.to is None and to.is_symlink():  # a folder from outside must not lead elsewhere
+        raise UserError(f"{to}: is a link; remove it, or name a folder for the report with --to")
     with consent(options.trust):
         return _write(options, to, of_sweep, command)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 NUMBER_WORDS: Final = frozenset({"inf", "infinity", "true", "false"})
@@ -16,7 +17,7 @@ NUMBER_WORDS: Final = frozenset({"inf", "infinity", "true", "false"})
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 _MISSING = re.compile(
-    r"|\?+|[.…]+|[+-]?(?i:nan)(?:\(\w*\))?|NA|N/A|n/a|NaT|None|null|NULL|<NA>|\\N"
+    r"|\?+|[.…]+|[+-]?(?i:nan)(?:\(\w*\))?|NA|N/A|n/a|N\.A\.|NaT|None|null|NULL|<NA>|\\N"
     r"|(?:[$€£¥]\s*)?[-–—−]+|#N/?A.*|#NV|#[^\s\d]+[!?]|#+|#DIV/0!|[+-]?1\.#[A-Z]+0*"
 )
 
@@ -35,6 +36,10 @@ _WRITTEN = re.compile(
     r"|[+\-−]\s*inf(?:inity)?|[+\-−]?∞",
     re.IGNORECASE,
 )
+
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_AROUND = re.compile(r"#\s*[^\s\d#+\-/:_][^\d#]*|[^\W\d_]+\.?\s+#|.*[(\[{].*#.*[)\]}]")
 
 
 def plain_number(text: str) -> float | None:
@@ -57,3 +62,14 @@ def may_be_number(text: str) -> bool:
     kinds = [(c, unicodedata.category(c)) for c in shown]
     bare = "".join("¤" if kind == "Sc" else c for c, kind in kinds if kind != "Cf")
     return _WRITTEN.fullmatch(bare) is not None
+
+
+def words_around_numbers(texts: Iterable[str]) -> str | None:
+    """What stands around one number in every text, `#` for the number; None where there is none.
+
+    A unit, a suffix, a currency or a call (`# kg`, `R #`, `tensor(#)`) makes no texts of numbers. A
+    code does, such as `A7` or `10-20`.
+    """
+    forms = {_NUMBER.sub("#", text) for text in texts}
+    (form,) = forms if len(forms) == 1 else ("",)
+    return form if _AROUND.fullmatch(form) else None

@@ -18,7 +18,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vcl_radial.data.cells import NUMBER_WORDS, is_missing, may_be_number, plain_number
+from vcl_radial.data.cells import (
+    NUMBER_WORDS,
+    is_missing,
+    may_be_number,
+    plain_number,
+    words_around_numbers,
+)
 from vcl_radial.data.frames import read_frame
 from vcl_radial.data.streams.choices import check_count
 from vcl_radial.data.streams.tensors import tensors_checksum
@@ -200,6 +206,12 @@ def _encoded(column: pd.Series[str], path: Path, most: int) -> tuple[NDArray[np.
     for text in others:  # in the order of the rows
         if are_numbers or is_missing(text) or may_be_number(text):
             raise _refused(path, column.name, column.index[cells == text][0], text)
+    if not has_numbers and (form := words_around_numbers(others)):
+        raise DataError(
+            f"{path}: column {column.name!r} has {form!r} in every row, with a number for #: write "
+            "the number alone, and the rest into the column's name, or a letter before it if it is "
+            "a text"
+        )
     kinds, places = np.unique(cells, return_inverse=True)
     if len(kinds) == len(column):
         raise DataError(

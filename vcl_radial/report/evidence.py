@@ -104,11 +104,19 @@ def restore(place: Path, to: Path) -> list[tuple[Path, Path]]:
             of_runs = [[head.partition(",")[2]] for _ in listed]
             for line in lines:
                 number, _, rest = line.partition(",")
-                of_runs[int(number)].append(rest)
+                of_runs[_count(number)].append(rest)
             for (folder, _), content in zip(folders, of_runs, strict=True):
                 if len(content) > 1:
                     (folder / name).write_text("\n".join(content) + "\n", encoding="utf-8")
-    except (OSError, lzma.LZMAError, EOFError, ValueError, LookupError, TypeError) as error:
+    except (
+        OSError,
+        lzma.LZMAError,
+        EOFError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:
         words = " ".join(str(error).split())
         raise DataError(f"{place / FILE}: cannot be read ({words}); write it again") from None
     return folders
@@ -128,3 +136,10 @@ def _below(place: Path, folder: str) -> Path:
 def _small(text: str) -> bytes:
     """A quarter smaller than by gzip: runs on the same patients repeat over megabytes."""
     return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+def _count(text: str) -> int:
+    """The number of a run; -1 would be the last one."""
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is no number of a run")
+    return int(text)

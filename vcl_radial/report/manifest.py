@@ -46,11 +46,12 @@ def drawn_from(folder: Path, shown: str) -> set[str]:
     manifest = _read(folder)
     if manifest is None or manifest.shown != shown:
         return set()
-    return {
-        name
-        for name, checksum in manifest.files.items()
-        if (folder / name).is_file() and checksum_of(folder / name) == checksum
-    }
+    whole = set()
+    for name, checksum in manifest.files.items():
+        with contextlib.suppress(OSError):  # what cannot be read is drawn anew
+            if checksum_of(folder / name) == checksum:
+                whole.add(name)
+    return whole
 
 
 def write(

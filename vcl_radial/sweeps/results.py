@@ -129,8 +129,12 @@ class SweepResults:
         return self.track.objectives[self.objective].direction
 
 
+_FIX = "the sweep's own command writes it anew"
+_MOST_SEEDS = 100_000
+
+
 def read_results(path: Path, by: str | None = None) -> SweepResults:
-    """What a sweep's folder holds.
+    """Read what a sweep's folder holds.
 
     Args:
         path: the folder.
@@ -140,12 +144,22 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
         UserError: it is not one, a file in it is damaged, no trial has ended yet, there is no such
             score, or it names code (`Untrusted`).
     """
-    mend = "the sweep's own command writes it anew"
     if not (path / "sweep.toml").is_file():
         raise UserError(f"{path}: is not a sweep's folder; give the one that `sweep` named")
-    table = read_described(path / "sweep.toml")
-    if table is None:
-        raise UserError(f"{path / 'sweep.toml'}: damaged; {mend}")
+    try:
+        table = read_described(path / "sweep.toml")
+        if table is not None:
+            return _results(path, table, by)
+    except (ValueError, LookupError, TypeError, AttributeError):  # values that no sweep has
+        pass
+    raise UserError(f"{path / 'sweep.toml'}: damaged; {_FIX}")
+
+
+def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResults:
+    """As `read_results`, of a table that any hand may have written."""
+    table["seed"], table["fixed"], table["start"][0]  # what a report reads beside what is read here
+    if not 0 <= table.get("seeds", 0) <= _MOST_SEEDS:
+        raise ValueError("too many seeds")
     with outside.named_by(path / "sweep.toml"):
         of_starts = [tracks.of(start) for start in table["start"]]
     pairs = zip(of_starts, table["start"], strict=True)
@@ -161,11 +175,11 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
         columns = columns_of(per_seed=table.get("per_seed", False))
         trials = [(_label(row), _tried(row, columns, keys)) for row in rows]
     except FileNotFoundError:
-        raise UserError(f"{path / 'trials.csv'}: there is none; {mend}") from None
-    except (OSError, ValueError, LookupError, TypeError, StopIteration):
-        raise UserError(f"{path / 'trials.csv'}: damaged; {mend}") from None
+        raise UserError(f"{path / 'trials.csv'}: there is none; {_FIX}") from None
+    except (OSError, ValueError, LookupError, TypeError, StopIteration, csv.Error):
+        raise UserError(f"{path / 'trials.csv'}: damaged; {_FIX}") from None
     if not trials:
-        raise UserError(f"{path / 'trials.csv'}: has no trial; {mend}, if one has ended")
+        raise UserError(f"{path / 'trials.csv'}: has no trial; {_FIX}, if one has ended")
     objectives = tracks.of(table["start"][0]).objectives
     if by is not None and by not in objectives:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
@@ -283,6 +297,8 @@ def _label(row: Mapping[str, str]) -> str:
 def _tried(row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Searchable]) -> Tried:
     if None in row or any(row[column] is None for column in (*columns, *keys)):
         raise ValueError("a row is torn")
+    if row["score"] and not math.isfinite(float(row["score"])):
+        raise ValueError("a score is no number")
     return Tried(
         number=int(row["trial"]),
         outcome=row["outcome"],
