@@ -15,9 +15,12 @@ def in_mode(network: nn.Module, *, training: bool) -> Iterator[None]:
     """A network in training or in evaluation mode inside; afterwards each module is as it was.
 
     A network in training mode may hold modules in evaluation mode, such as batch norms whose
-    averages are to stay: those are left alone.
+    averages are to stay: those are left alone. One whose layers are all in evaluation mode is not
+    in training mode, though it was wrapped since.
     """
-    if network.training if training else not any(m.training for m in network.modules()):
+    layers_train = any(m.training and not m._modules for m in network.modules())
+    on = network.training and layers_train
+    if on if training else not any(m.training for m in network.modules()):
         yield
         return
     modes = [(module, module.training) for module in network.modules()]

@@ -13,6 +13,8 @@ from vcl_radial.data.tables import RegressionData, Split
 from vcl_radial.errors import DataError, Diverged, UserError
 from vcl_radial.likelihoods import Bernoulli, Categorical, Gaussian, OneHot
 from vcl_radial.methods.bayes_linear import BayesLinear
+from vcl_radial.methods.coreset_vcl import CoresetVCL
+from vcl_radial.methods.ewc import EWC
 from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
@@ -255,3 +257,25 @@ def test_tables_of_inputs_that_are_no_numbers_are_called_that():
     data = RegressionData("own", x, x[:, 0], (split,))
     with pytest.raises(DataError, match="inputs of own, standardised, hold"):
         LaneSplits(data, [0])
+
+
+def test_points_of_another_head_in_the_data_of_a_task_are_refused_where_it_ends():
+    method = EWC(MLP(4, 2, hidden=[8], posterior="none"))
+    whole = Batch(X, LABELS, 1)
+    method.begin_task(Task(0, 8, lambda: [Batch(X, LABELS)], heads=[1]))  # of head 0 by default
+    method.learn(whole, method.make_optimizer(adam))
+    with pytest.raises(UserError, match="head 0"):
+        method.end_task(method.task)
+
+
+@pytest.mark.parametrize("fault", ["label", "input"])
+def test_a_coreset_is_looked_at_where_it_is_learned(fault):
+    method = CoresetVCL(MLP(4, 2, hidden=[8], posterior="gaussian"), coreset_size=3)
+    x, y = X.clone(), LABELS.clone()
+    rows = method.select(lambda: Batch(x, y, 0))
+    column, value = (0, NAN) if fault == "input" else (1, -100)
+    method.coreset[column][:] = value
+    method.begin_task(Task(0, 5, lambda: [Batch(x, y, 0).at(rows)]))
+    method.learn(Batch(x, y, 0).at(rows), method.make_optimizer(adam))
+    with pytest.raises(DataError):
+        method.end_task(method.task)

@@ -8,11 +8,14 @@ from torch import nn
 from torch.optim import Adam
 
 from vcl_radial.data.streams import build_stream, to_avalanche
+from vcl_radial.methods.badam import BAdam
+from vcl_radial.methods.deep_ensemble import DeepEnsemble
 from vcl_radial.methods.ewc import EWC
 from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.mc_dropout import MCDropout
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.vadam import VADAM
 from vcl_radial.nn import WithHeads
 from vcl_radial.predict import in_mode, log_predictive
 from vcl_radial.strategies import ContinualStrategy, Strategy
@@ -217,3 +220,27 @@ def test_avalanche_ends_a_task_in_evaluation_mode_too():
         states.append(strategy)
     assert same(states[0], states[2])
     assert same(states[1], states[2])
+
+
+@pytest.mark.parametrize("kind", [Naive, BAdam, VADAM, DeepEnsemble])
+def test_a_network_that_was_left_in_evaluation_mode_is_trained_in_training_mode(kind):
+    method = kind(network().eval())
+    method.begin_task(task())
+    optimizer = method.make_optimizer(adam)
+    before = [m.running_mean.clone() for m in norms(method)]
+    method.learn(next(points().split(10)), optimizer)
+    assert before
+    for mean, norm in zip(before, norms(method), strict=True):
+        assert not torch.equal(mean, norm.running_mean)
+
+
+def norms(method):
+    return [m for m in method.network.modules() if isinstance(m, nn.BatchNorm1d)]
+
+
+def test_a_norm_that_rests_stays_so_when_heads_are_added():
+    body = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8))
+    body[1].eval()
+    made = WithHeads(body, (6,), 2, posterior=None)
+    assert made.body[0].training
+    assert not made.body[1].training

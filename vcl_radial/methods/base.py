@@ -18,7 +18,7 @@ in evaluation mode. Both leave the mode as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -214,11 +214,15 @@ class Method:
         Raises:
             UserError: the state is of another method, or of another posterior.
         """
+        self.check_state(state)
+        self.network.load_state_dict(state["network"])
+        self.likelihood.load_state_dict(state.get("likelihood", {}))
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raise `UserError` where a state is of another method."""
         own = type(self).__name__
         if (name := state.get("method", own)) != own:
             raise UserError(f"the state is of {name}, and the method is {own}: load it into {name}")
-        self.network.load_state_dict(state["network"])
-        self.likelihood.load_state_dict(state.get("likelihood", {}))
 
     def forget_caches(self) -> None:
         """Drop what was computed from the weights and could be again, within a task.
@@ -443,6 +447,7 @@ class Method:
         """
         device = self.device
         for batch in self.task.batches():
+            check_batch(batch, self.heads if self.with_task else None)
             x, y, labels = batch.x.to(device), batch.y.to(device), batch.labels.to(device)
             with in_mode(self.network, training=False):
                 if not self.with_task:

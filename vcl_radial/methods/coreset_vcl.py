@@ -31,7 +31,7 @@ from vcl_radial.data.streams import TensorBatches
 from vcl_radial.data.streams.coreset import coreset
 from vcl_radial.methods.base import MakeOptimizer
 from vcl_radial.methods.ml_init_vcl import MLInitVCL
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, check_inputs
 from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
 from vcl_radial.objectives import per_point
 from vcl_radial.predict import own_randomness
@@ -154,6 +154,8 @@ class CoresetVCL(MLInitVCL):
                         self.output(of_coreset.x, of_coreset.task)
                         for _ in range(self.train_samples)
                     ]
+                    check_inputs(of_coreset.x, "the coreset")
+                    self.likelihood.check(of_coreset.y, draws[0].shape[-1])
                     kl = kl_divergence(network, heads)
                     nll = self.likelihood.nll(torch.stack(draws), of_coreset.y)
                     optimizer.zero_grad()

@@ -16,6 +16,7 @@ from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.outside import in_words
 from vcl_radial.posteriors import Posterior
+from vcl_radial.predict import in_mode
 
 
 class WithHeads(nn.Module):
@@ -72,16 +73,15 @@ class WithHeads(nn.Module):
 @torch.no_grad()
 def _features(body: nn.Module, shape: Sequence[int]) -> Tensor:
     """What the body gives for an input of zeros in the type of its weights, `[1, F]`."""
-    training = body.training
     weights = (p for p in body.parameters() if p.is_floating_point() and not is_lazy(p))
     x = torch.zeros(1, *shape).to(next(weights, torch.zeros(0)))
     try:
-        features = body.eval()(x)
+        with in_mode(body, training=False):
+            features = body(x)
     except Exception as error:  # a user's network may fail in any way
         raise UserError(
             f"the network fails on one input {list(shape)}: {in_words(error)}"
         ) from error
-    body.train(training)
     found = list(features.shape) if isinstance(features, Tensor) else type(features).__name__
     if not isinstance(features, Tensor) or len(found) != 2 or not features.is_floating_point():
         raise UserError(

@@ -146,6 +146,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take over what `state_dict` gave."""
+        self.method.check_state(state)
         self.model.load_state_dict(state["model"])
         memory = {**state, "network": self.network.state_dict()}
         type(self.method).load_state_dict(self.method, memory)
