@@ -18,8 +18,9 @@ def command(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in DECOYS:
         Path(f"{name}.py").write_text(f"open('RAN-{name}', 'w').close()\nraise SystemExit\n")
-    root = str(Path(__file__).parents[2])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
+    # An empty entry would be the current folder.
+    folders = filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(folders))
     return lambda *words, options=(): subprocess.run(
         [sys.executable, *options, "-m", "vcl_radial", *words],
         capture_output=True,
