@@ -141,6 +141,7 @@ class CoresetVCL(MLInitVCL):
         if not any(parameter.requires_grad for parameter in network.parameters()):
             return network.eval()
         x, y, tasks = self.coreset
+        check_inputs(x, "the coreset")
         heads = torch.unique(tasks).tolist()
         consolidate(network, heads)
         optimizer, task = self._optimizer_for(network), self.task
@@ -154,7 +155,6 @@ class CoresetVCL(MLInitVCL):
                         self.output(of_coreset.x, of_coreset.task)
                         for _ in range(self.train_samples)
                     ]
-                    check_inputs(of_coreset.x, "the coreset")
                     self.likelihood.check(of_coreset.y, draws[0].shape[-1])
                     kl = kl_divergence(network, heads)
                     nll = self.likelihood.nll(torch.stack(draws), of_coreset.y)
