@@ -18,9 +18,12 @@ def in_mode(network: nn.Module, *, training: bool) -> Iterator[None]:
     averages are to stay: those are left alone. One whose layers are all in evaluation mode is not
     in training mode, though it was wrapped since.
     """
-    layers_train = any(m.training and not m._modules for m in network.modules())
-    on = network.training and layers_train
-    if on if training else not any(m.training for m in network.modules()):
+    modules = network.modules()
+    if training:
+        as_asked = network.training and any(m.training and not m._modules for m in modules)
+    else:
+        as_asked = not any(m.training for m in modules)
+    if as_asked:
         yield
         return
     modes = [(module, module.training) for module in network.modules()]
