@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from vcl_radial import __version__
+from vcl_radial.cli import MOVED
 from vcl_radial.data.streams import DATA_VARIABLE
 from vcl_radial.runs import catalogue
 
@@ -432,3 +433,10 @@ def test_what_cannot_be_checked_is_one_line(command, own_method, arguments, word
     assert (code, out, len(err)) == (1, "", 1), err
     assert err[0].startswith("vcl-radial: ")
     assert words in err[0]
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_command_that_moved_names_its_new_form(command, name):
+    code, _, (line,) = command(name, "anything", "--quick")
+    assert code == 2
+    assert MOVED[name] in line

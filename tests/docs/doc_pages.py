@@ -22,6 +22,8 @@ PAGES = [
 ]
 """The pages whose links and commands are checked."""
 
+_SPEED = ["python", "-m", "benchmarks.speed"]
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n|\n)+")
 _FILE = re.compile(r"`([\w-]+\.(?:py|toml))`")
@@ -32,6 +34,7 @@ PATH=
 set -f
 command_not_found_handle() { :; }
 vcl-radial() { printf '%s\037' "$@" >&3; printf '\036' >&3; }
+python() { if [ "$1 $2" = "-m benchmarks.speed" ]; then shift; vcl-radial "$@"; fi; }
 torchrun() { while [ "$1" != vcl_radial ]; do shift; done; shift; vcl-radial "$@"; }
 """
 
@@ -80,7 +83,9 @@ def prose(page: Path) -> str:
 
 
 def commands(page: Path, folder: Path) -> list[list[str]]:
-    """The arguments of every `vcl-radial` command that a page shows, loops unrolled by a shell.
+    """The arguments of every command that a page shows, loops unrolled by a shell.
+
+    Those of `python -m MODULE` begin with the module.
 
     Args:
         page: the page.
@@ -98,7 +103,9 @@ def commands(page: Path, folder: Path) -> list[list[str]]:
             f"vcl-radial {part}" for cell in columns for part in re.findall("`([^`]+)`", cell)
         ]
     for words in map(str.split, inline):
-        if words[:1] == ["vcl-radial"] and not any("..." in word for word in words):
+        if (words[:1] == ["vcl-radial"] or words[:3] == _SPEED) and not any(
+            "..." in word for word in words
+        ):
             # A command without arguments is mentioned, not shown.
             shown.append(" ".join(words if len(words) > 2 else [*words, "--help"]))
     script = "\n".join(["exec 3>&1 >/dev/null", _SHELL, *shown])

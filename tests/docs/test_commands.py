@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from doc_pages import DOCS, PAGES, ROOT, blocks, commands, name, write_files
 
+from benchmarks.speed import __main__ as speed
 from vcl_radial import cli
 from vcl_radial.cli import run
 from vcl_radial.conformance import recipe_for
@@ -20,6 +21,9 @@ from vcl_radial.tracks.continual.preflight import check_recipe
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
 """What a reader puts in the place of a word in capitals."""
+
+MODULES = {"benchmarks.speed": speed}
+"""Programs beside `vcl-radial`."""
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, rea
             _understand(words)
         except (Exception, SystemExit) as error:
             if not (isinstance(error, SystemExit) and error.code == 0):  # as --help does
-                pytest.fail(f"vcl-radial {' '.join(arguments)}\n{error}")
+                pytest.fail(f"{' '.join(arguments)}\n{error}")
 
 
 def test_the_commands_of_the_docs_are_found():
@@ -70,8 +74,9 @@ def test_the_commands_of_the_docs_are_found():
         "papers soap-bubbles",
         "papers soap-bubble --set epochs=20",
         "papers pruning-lenet --method badam",
-        "bench steps",
-        "bench step --seeds 3",
+        "bench step",
+        "benchmarks.speed steps",
+        "benchmarks.speed step --seeds 3",
     ],
 )
 def test_a_command_with_a_wrong_name_key_or_option_is_not_understood(command, readers_folder):
@@ -82,6 +87,9 @@ def test_a_command_with_a_wrong_name_key_or_option_is_not_understood(command, re
 
 def _understand(words):
     """Parse a command, and plan what it names as far as that needs no data."""
+    if words[0] in MODULES:
+        MODULES[words[0]].parser().parse_args(words[1:])
+        return
     options = cli._parser().parse_args(words)
     settings = dict(parse_setting(text) for text in getattr(options, "settings", []))
     if words[0] == "run":

@@ -71,7 +71,7 @@ def test_the_pages_of_papers_are_made_of_their_records(folder):
 
 
 def test_the_page_of_speed_is_made_of_its_records():
-    from vcl_radial.bench import measuring, page
+    from benchmarks.speed import measuring, page
 
     folder = REPORTS / "speed"
     made = page.to_markdown(measuring.with_pictures(measuring.read(folder)))

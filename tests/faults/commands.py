@@ -1,4 +1,4 @@
-"""`price`, `bench`, `pages` and `check`, killed and stopped: what they wrote stays whole."""
+"""`price`, `benchmarks.speed`, `pages` and `check`, killed and stopped: files stay whole."""
 
 import csv
 import gzip
@@ -17,7 +17,7 @@ from work import Setting, Work, one_line
 
 COMMANDS = (
     Work(("price", "split-digits-single-head", "--set", "options.units=8", "stream.tasks=2")),
-    Work(("bench", "kl", "--quick", "--repeats", "1")),
+    Work(("benchmarks.speed", "kl", "--quick", "--repeats", "1")),
     Work(("pages",)),
     Work(("check", "naive")),
 )
@@ -91,7 +91,7 @@ def _ended(end: Ended, number: int) -> str | None:
 def _outcome(work: Work, out: Path, end: Ended) -> dict[str, object]:
     """What must be the same each time: files by their names, without the times that they hold."""
     files = {str(path.relative_to(out)): path for path in out.glob("**/*") if path.is_file()}
-    if work.words[0] == "bench":
+    if work.words[0] == "benchmarks.speed":
         return dict.fromkeys(files)
     contents: dict[str, object] = {name: path.read_bytes() for name, path in files.items()}
     if "results.csv.gz" in files:

@@ -77,7 +77,7 @@ _SENSIBLE = (
     *(["run", name] for name in _benchmarks().values()),
     *(["sweep", "d2-grid"], ["sweep", "tune-radial"], ["sweep", "tune-retinopathy"]),
     *(["papers", "all"], ["papers", "soap-bubble"], ["papers", "pruning-lenet"]),
-    *(["check", "naive"], ["bench", "kl"], ["report", "runs"]),
+    *(["check", "naive"], ["report", "runs"]),
 )
 """How command lines begin that have a meaning."""
 _VALUES = (
@@ -241,7 +241,6 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.sweeps.command.sweep",
         "vcl_radial.papers.compute.compute_all",
         "vcl_radial.conformance.check",
-        "vcl_radial.bench.measuring.measure_all",
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch("signal.signal"))

@@ -60,8 +60,8 @@ KINDS = (
     ),
     Kind(
         "commands",
-        "`kill -9`, SIGINT or SIGTERM of `price`, `bench`, `pages` and `check`, at a change of a "
-        "file and after a share of the work",
+        "`kill -9`, SIGINT or SIGTERM of `price`, `benchmarks.speed`, `pages` and `check`, at a "
+        "change of a file and after a share of the work",
         "no file is half written; a signal is one line and code 130; the same command ends with "
         "the same files, but for the times in them",
         commands.stopped,

@@ -96,7 +96,7 @@ class Work:
         """Its arguments."""
         file = [str(self.file)] if self.file else []
         name, *rest = self.words
-        if name in ("report", "price", "bench"):
+        if name in ("report", "price", "benchmarks.speed"):
             return [*self.words, "--to", str(out)]
         if name in ("pages", "check"):
             return [*self.words, *([str(out)] if name == "pages" else [])]

@@ -7,13 +7,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from vcl_radial import __version__
 from vcl_radial.cli import (
-    bench,
     check,
     listing,
     pages,
@@ -36,7 +35,6 @@ COMMANDS = (
     papers,
     price,
     check,
-    bench,
 )
 """Modules with `add(commands)`, in the order of the help."""
 
@@ -51,15 +49,29 @@ RENAMED = {
 }
 """Commands of before, and those of today with their first argument."""
 
+MOVED = {"bench": "python -m benchmarks.speed"}
+"""Commands of before, and what runs them today from a checkout."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
+    return exit_code_of("vcl-radial", lambda: _main(arguments))
+
+
+def exit_code_of(program: str, command: Callable[[], int]) -> int:
+    """Run a command, report its errors in one line each, and return its exit code.
+
+    Args:
+        program: what begins the lines on standard error.
+        command: parses its arguments, does its work and returns its exit code.
+    """
     open_closed_streams()
+    signal.signal(signal.SIGTERM, _interrupt)
     with unfailing_output() as lost:
-        code = _main(arguments)
+        code = _guarded(program, command)
         sys.stdout.flush()
     for error in lost.errors:
-        print(f"vcl-radial: the output cannot be written: {error.strerror}", file=sys.stderr)
+        print(f"{program}: the output cannot be written: {error.strerror}", file=sys.stderr)
         return code or FAILED
     return code
 
@@ -72,25 +84,30 @@ def _main(arguments: Sequence[str] | None) -> int:
         first = given[1] if len(given) > 1 and not given[1].startswith("-") else "NAME"
         today = RENAMED[given[0]].format(first)
         parser.error(f"{given[0]} is gone; today it is `vcl-radial {today}`")
+    if given and given[0] in MOVED:
+        parser.error(f"{given[0]} has left the package; run `{MOVED[given[0]]} ...` in a checkout")
     options = parser.parse_args(given)
-    signal.signal(signal.SIGTERM, _interrupt)
+    code: int = options.command(options)
+    return code
+
+
+def _guarded(program: str, command: Callable[[], int]) -> int:
     try:
         with _interruptions_repeated():
-            code: int = options.command(options)
+            return command()
     except (VclRadialError, PermissionError) as error:
         fault = str(error)
         if isinstance(error, PermissionError):
             fault = f"{error.filename}: {error.strerror}"
         # A name that somebody gave may hold a line break.
-        print(f"vcl-radial: {visible(' '.join(fault.splitlines()))}", file=sys.stderr)
+        print(f"{program}: {visible(' '.join(fault.splitlines()))}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(
-            "vcl-radial: stopped; the same command goes on from what is finished",
+            f"{program}: stopped; the same command goes on from what is finished",
             file=sys.stderr,
         )
         return INTERRUPTED
-    return code
 
 
 def _interrupt(*_: Any) -> NoReturn:

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from vcl_radial.bench.timing import interleaved, ratios, spread
+from benchmarks.speed.timing import interleaved, ratios, spread
 from vcl_radial.metrics.verdicts import Verdict, of_statement
 from vcl_radial.papers.analysis import Analysis, Setting, undecided
 from vcl_radial.papers.radial.cost_methods import (

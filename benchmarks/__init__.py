@@ -1,0 +1,1 @@
+"""Benchmarks: one TOML each, searches in `sweeps/`, and measurements of speed in `speed/`."""

@@ -1,0 +1,53 @@
+"""How fast a cost grows: the exponent b of a power law, cost ~ size^b."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import linear_regression
+
+from benchmarks.speed.setting import Row
+
+NOTE = (
+    "Exponent: the slope of log(median) over log(size) by least squares, over the upper half of an "
+    "axis. 1 is linear, 0 is constant."
+)
+
+
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """The slope b of log(cost) = a + b log(size) by least squares over the upper half of sizes.
+
+    The upper half has the middle size too, where their number is odd, and two sizes at least.
+
+    Args:
+        sizes: in ascending order.
+        costs: above 0, one for each.
+    """
+    upper = slice((len(sizes) - 1) // 2, None)
+    logs = ([math.log(value) for value in values[upper]] for values in (sizes, costs))
+    return linear_regression(*logs).slope
+
+
+def exponents(section: str, rows: Sequence[Row]) -> list[Row]:
+    """The exponents of the medians of seconds and megabytes, where there are two sizes or more.
+
+    A cost that was measured as 0 somewhere has none.
+
+    Args:
+        section: of the rows.
+        rows: those that count have sizes such as "width=400".
+    """
+    costs: dict[tuple[str, str, str], list[tuple[int, Row]]] = {}
+    for r in rows:
+        axis, equals, value = r.size.rpartition("=")
+        if equals and (r.metric.startswith("seconds") or r.metric.endswith("(MB)")):
+            costs.setdefault((r.metric, axis, r.variant), []).append((int(value), r))
+    fitted = []
+    for (metric, axis, variant), points in costs.items():
+        # A small peak of memory may not rise above what the process has had before.
+        if len(points) > 1 and all(r.median > 0 for _, r in points):
+            sizes, at = zip(*sorted(points), strict=True)
+            b = exponent(sizes, [r.median for r in at])
+            line = f"{metric.removeprefix('memory: ')} over {axis}"
+            fitted.append(Row(section, line, "", f"exponent, {variant}", b, b, b, at[0].repeats))
+    return fitted

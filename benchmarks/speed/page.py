@@ -1,0 +1,108 @@
+"""The result of a measurement in words and numbers: for the terminal, as CSV, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from benchmarks.speed.flame import STACK
+from benchmarks.speed.pictures import Picture
+from benchmarks.speed.setting import Record, Row
+from vcl_radial.report import markdown
+from vcl_radial.report.provenance import origin
+from vcl_radial.runs.sections import Block, Column, Figure, Report, Section, Table, Text
+
+_INTRODUCTION = (
+    "Medians over rounds, lowest and highest in brackets. Within a section the variants take turns "
+    "in one process, in reversed order every other round; ratios are taken within a round. A first "
+    "round does not count, but for whole runs, and denormal numbers are flushed to zero. Times are "
+    "those of the processor for this process; on a GPU, and for whole runs and worker processes, "
+    "of the wall clock."
+)
+
+
+class Measured(NamedTuple):
+    """A section that was measured: what it measures, the result, and the pictures of it."""
+
+    measures: str
+    record: Record
+    pictures: Sequence[Picture]
+
+
+def to_csv(records: Mapping[str, Record]) -> str:
+    """All numbers, tidy and in full precision."""
+    rows = [row for record in records.values() for row in record.rows]
+    return pd.DataFrame(rows, columns=Row._fields, dtype=object).to_csv(index=False)
+
+
+def tables(rows: Sequence[Row]) -> dict[str, Table]:
+    """One table for each kind of size, a line per variant and size, a column per metric."""
+    by_kind: dict[str, list[Row]] = {}
+    for r in rows:
+        if r.metric == STACK:  # in the picture alone
+            continue
+        by_kind.setdefault(_kind(r), []).append(r)
+    return {kind: _table(group) for kind, group in by_kind.items()}
+
+
+def to_text(rows: Sequence[Row], notes: Sequence[str]) -> str:
+    """The tables of a section in aligned columns, and its notes."""
+    parts = [
+        (f"  {kind}\n" if kind else "") + markdown.aligned(table)
+        for kind, table in tables(rows).items()
+    ]
+    return "\n".join([*parts, *(f"  {note}" for note in notes)]).rstrip() + "\n"
+
+
+def to_markdown(sections: Mapping[str, Measured]) -> str:
+    """The page: every section with its tables, and where its numbers come from."""
+    shown = [Section(f"{name}: {of.measures}", _blocks(of)) for name, of in sections.items()]
+    return markdown.page(Report("Speed", [Section("", [Text(_INTRODUCTION)]), *shown]))
+
+
+def _blocks(of: Measured) -> list[Block]:
+    record = of.record
+    line = origin(record.command, record.environment, f"data: {record.data}")
+    return [
+        *(Figure(picture.name, None, picture.title) for picture in of.pictures),
+        *tables(record.rows).values(),
+        Text(points=[*record.notes, line]),
+    ]
+
+
+def number(value: float) -> str:
+    """Three digits, and the thousands apart where there are more."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _kind(r: Row) -> str:
+    """What the size is a value of, as "width" of "width=400"; memory and exponents stand apart."""
+    if r.metric.startswith("exponent"):
+        return "exponents"
+    kind = r.size.partition("=")[0] if "=" in r.size else ""
+    return f"{kind}, memory" if r.metric.startswith("memory") else kind
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    metrics = list(dict.fromkeys(r.metric for r in rows))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for r in rows:
+        cells.setdefault((r.variant, r.size), {})[r.metric] = _cell(r)
+    body = [
+        [", ".join(filter(None, name)), *(of_line.get(metric, "") for metric in metrics)]
+        for name, of_line in cells.items()
+    ]
+    return Table([Column(_rounds(rows), words=True), *map(Column, metrics)], body)
+
+
+def _rounds(rows: Sequence[Row]) -> str:
+    counts = sorted({r.repeats for r in rows})
+    return f"{' or '.join(map(str, counts))} round{'s' * (counts[-1] > 1)}"
+
+
+def _cell(r: Row) -> str:
+    if r.low == r.high:
+        return number(r.median)
+    return f"{number(r.median)} ({number(r.low)} - {number(r.high)})"
