@@ -38,7 +38,7 @@ class Check:
 
     Attributes:
         page: the folder of the page below reports/.
-        command: of `vcl-radial`; `{out}` is an empty folder.
+        command: arguments of the program; `{out}` is an empty folder.
         made: the CSV file that it writes there.
         kept: the committed one, below reports/.
         scores: the columns that are compared.
@@ -46,6 +46,7 @@ class Check:
         where: the rows that are compared, of both files.
         where_kept: of the committed file alone, where it names them otherwise or has more.
         named_kept: scores that the committed file has under other names.
+        program: the package that runs the command, `vcl_radial` or `reports`.
     """
 
     page: str
@@ -57,6 +58,13 @@ class Check:
     where: dict[str, str | int] = field(default_factory=dict)
     where_kept: dict[str, str | int] = field(default_factory=dict)
     named_kept: dict[str, str] = field(default_factory=dict)
+    program: str = "vcl_radial"
+
+    @property
+    def shown(self) -> str:
+        """The command as the table of `reports/README.md` has it."""
+        command = self.command.replace(" --out {out}", "").replace(" --to {out}", "")
+        return command if self.program == "vcl_radial" else f"python -m {self.program} {command}"
 
     def largest(self, out: Path) -> float:
         """The largest difference of a score.
@@ -111,8 +119,8 @@ def _confirmed(check: Check, described: Mapping[str, Any]) -> bool:
     """Run a check and put its line into the table, unless its command failed."""
     with tempfile.TemporaryDirectory(prefix="spot-check-") as scratch:
         command = check.command.format(out=scratch)
-        print(f"{check.page}: vcl-radial {command}", flush=True)
-        arguments = [sys.executable, "-m", "vcl_radial", *command.split()]
+        print(f"{check.page}: {check.program} {command}", flush=True)
+        arguments = [sys.executable, "-m", check.program, *command.split()]
         started = time.monotonic()
         done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -133,7 +141,7 @@ def _confirmed(check: Check, described: Mapping[str, Any]) -> bool:
 def _add(check: Check, apart: float, described: Mapping[str, Any]) -> None:
     line = {
         "page": check.page,
-        "command": check.command.replace(" --out {out}", "").replace(" --to {out}", ""),
+        "command": check.shown,
         "scores": " ".join(check.scores),
         "apart": float(f"{apart:.3g}"),
         "within": check.within,

@@ -166,6 +166,20 @@ def test_the_version_is_that_of_the_package(command):
     assert command("--version") == (0, f"vcl-radial {__version__}\n", [])
 
 
+@pytest.mark.parametrize(
+    ("words", "form"),
+    [
+        ("papers soap-bubble", "python -m reports"),
+        ("price --seeds 3", "python -m reports price"),
+        ("pages reports", "python -m reports pages"),
+    ],
+)
+def test_a_command_that_has_moved_names_its_form_in_one_line(command, words, form):
+    code, _, (line,) = command(*words.split())
+    assert code == 2
+    assert f"`{form}`" in line
+
+
 LIGHT = """
 import json, sys
 from vcl_radial.cli import main
@@ -249,15 +263,9 @@ AT_ONCE = [
         ["run", "retinopathy-synthetic", "--set", "data.validation=0.7", "data.test=0.4"],
         "data.validation = 0.7 and data.test = 0.4 leave no share to train on: lower one of them",
     ),
-    (["price", "no-such"], "unknown benchmark 'no-such'; the nearest is "),
-    (["price", "split-digits-multi-head"], "has a head for each task: name a stream with one"),
-    (["papers", "pruning-mlp", "--method", "ewc"], "--method ewc: pruning-mlp has badam, vadam"),
-    (["papers", "pruning", "--method", "ewc"], "--method ewc: pruning-lenet has rdp"),
-    (["papers", "soap-bubble", "--method", "ewc"], "--method ewc: soap-bubble has no methods"),
     (["run", "broken.toml"], "broken.toml is a recipe, not a benchmark: vcl-radial run BE"),
     (["run", "misspelt.toml"], "misspelt.toml is a sweep: vcl-radial sweep misspelt.toml"),
     (["run", "ewc"], "ewc is a recipe, not a benchmark: vcl-radial run BENCHMARK --method ewc"),
-    (["price", "silhouette"], "silhouette is a recipe, not a benchmark: vcl-radial run BENCHMARK"),
     (run("--method", DIGITS), f"is a benchmark, not a method: vcl-radial run {DIGITS} --method"),
     (run("--method", "uniform"), "'uniform' is a method of the track bandits, and this benchmark"),
     (["run", "uci", "--method", "texture"], "'texture' is a method of the track retinopathy, and"),
@@ -270,7 +278,6 @@ AT_ONCE = [
         ["sweep", "broken.toml"],
         "is a recipe, not a sweep: vcl-radial run BENCHMARK --method broken",
     ),
-    (["papers", "--method", "rdp", "pruning-lenet"], "put the figure before it"),
     (["report", "nowhere"], "nowhere: there is no such folder"),
     (["report", "broken.toml"], "broken.toml: is a file; give the folder of runs"),
     (["report", "."], "holds no finished run; give a folder that was given to --out"),
@@ -340,7 +347,6 @@ def test_quick_answers_and_what_is_wrong_at_once_import_nothing_heavy(tmp_path: 
         (run("--seeds", "9-7"), "--seeds: '9-7' is no range of seeds: write the first and the"),
         (run("--seeds", "1.5"), "--seeds: '1.5' is not a whole number of at least 1"),
         (run("--seeds", "99999999999"), "--seeds: 99999999999 is more than 100000"),
-        (["price", "diabetes-sequence", "--seeds", "100001"], "--seeds: 100001 is more than 1"),
         (run("--seeds", "20240601"), "20240601 is the number of seeds; write 20240601-20240601"),
         (
             run("--seed", "7"),

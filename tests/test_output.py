@@ -123,7 +123,7 @@ def test_whoever_draws_on_a_terminal_writes_below(tmp_path):
     assert path.read_text(encoding="utf-8") == "\x1b[1A"
 
 
-@pytest.mark.parametrize("word", ["run", "check", "price", "sweep", "report", "pages"])
+@pytest.mark.parametrize("word", ["run", "check", "sweep", "report"])
 def test_a_name_that_a_command_repeats_moves_no_cursor(word, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     assert main([word, "x\x1b[2J\u202e\n\r.toml"]) == 1

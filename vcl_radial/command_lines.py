@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def command_line(command: str, *arguments: str, **options: Any) -> str:
+def command_line(*arguments: str, program: str = "vcl-radial", **options: Any) -> str:
     """A command in words, with what decides its numbers; an option that is not set is left out."""
-    words = ["vcl-radial", command, *arguments]
+    words = [*program.split(), *arguments]
     for name, value in options.items():
         if value is not None and value is not False and value != []:
             values = value if isinstance(value, list) else [] if value is True else [value]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.speed.measuring import measure_all
 from benchmarks.speed.sections import sections
-from vcl_radial.cli import exit_code_of
+from vcl_radial.cli import run_guarded
 from vcl_radial.cli.arguments import (
     DONE,
     INTERRUPTED,
@@ -25,7 +25,7 @@ PROGRAM = "python -m benchmarks.speed"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the command line names, and return the exit code as `vcl-radial` does."""
-    return exit_code_of(PROGRAM, lambda: _measure(parser().parse_args(arguments)))
+    return run_guarded(PROGRAM, lambda: _measure(parser().parse_args(arguments)))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -22,11 +22,11 @@ PAGES = [
 ]
 """The pages whose links and commands are checked."""
 
-_SPEED = ["python", "-m", "benchmarks.speed"]
-
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n|\n)+")
 _FILE = re.compile(r"`([\w-]+\.(?:py|toml))`")
+
+_MODULES = "python -m reports", "python -m benchmarks.speed"
 
 # Variables, loops and quotes are the shell's matter. Every other command is missing on purpose.
 _SHELL = r"""
@@ -34,7 +34,7 @@ PATH=
 set -f
 command_not_found_handle() { :; }
 vcl-radial() { printf '%s\037' "$@" >&3; printf '\036' >&3; }
-python() { if [ "$1 $2" = "-m benchmarks.speed" ]; then shift; vcl-radial "$@"; fi; }
+python() { case "$1 $2" in "-m reports" | "-m benchmarks.speed") shift; vcl-radial "$@";; esac; }
 torchrun() { while [ "$1" != vcl_radial ]; do shift; done; shift; vcl-radial "$@"; }
 """
 
@@ -95,19 +95,21 @@ def commands(page: Path, folder: Path) -> list[list[str]]:
     shown = [b.code for b in blocks(page) if b.language in ("sh", "bash")]
     text = _FENCE.sub("", text)
     indented = [part.replace("\n    ", "\n") for part in _INDENTED.findall(text)]
-    shown += [part for part in indented if "vcl-radial" in part]
+    shown += [part for part in indented if any(p in part for p in ("vcl-radial", *_MODULES))]
     inline = re.findall(r"`([^`]+)`", _INDENTED.sub("\n", text))
     if name(page) == "reports/README.md":  # its table leaves the first word out
         columns = [row.split(" | ")[2] for row in text.splitlines() if row.count(" | ") > 4]
         inline = [
-            f"vcl-radial {part}" for cell in columns for part in re.findall("`([^`]+)`", cell)
+            part if part.startswith("python") else f"vcl-radial {part}"
+            for cell in columns
+            for part in re.findall("`([^`]+)`", cell)
         ]
     for words in map(str.split, inline):
-        if (words[:1] == ["vcl-radial"] or words[:3] == _SPEED) and not any(
-            "..." in word for word in words
-        ):
+        module = " ".join(words[:3]) in _MODULES
+        if (module or words[:1] == ["vcl-radial"]) and not any("..." in word for word in words):
             # A command without arguments is mentioned, not shown.
-            shown.append(" ".join(words if len(words) > 2 else [*words, "--help"]))
+            mentioned = words[3:] == ["pages"] if module else len(words) <= 2
+            shown.append(" ".join([*words, "--help"] if mentioned else words))
     script = "\n".join(["exec 3>&1 >/dev/null", _SHELL, *shown])
     shell = shutil.which("bash") or "bash"
     answer = subprocess.run(

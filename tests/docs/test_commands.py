@@ -9,11 +9,12 @@ import pytest
 from doc_pages import DOCS, PAGES, ROOT, blocks, commands, name, write_files
 
 from benchmarks.speed import __main__ as speed
+from reports import __main__ as reports
+from reports.seeds.pruning.track import runs_of
 from vcl_radial import cli
 from vcl_radial.cli import run
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import VclRadialError
-from vcl_radial.papers.pruning.track import runs_of
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.planning import parse_setting
 from vcl_radial.sweeps import specification as sweeps
@@ -21,9 +22,6 @@ from vcl_radial.tracks.continual.preflight import check_recipe
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
 """What a reader puts in the place of a word in capitals."""
-
-MODULES = {"benchmarks.speed": speed}
-"""Programs beside `vcl-radial`."""
 
 
 @pytest.fixture
@@ -57,7 +55,7 @@ def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, rea
 def test_the_commands_of_the_docs_are_found():
     # Were the shell to unroll nothing, the test above would pass on anything.
     readme = {words[0] for words in commands(ROOT / "README.md", Path.cwd())}
-    assert {"run", "check", "sweep", "papers"} <= readme
+    assert {"run", "check", "sweep", "reports"} <= readme
 
 
 @pytest.mark.parametrize(
@@ -71,9 +69,9 @@ def test_the_commands_of_the_docs_are_found():
         "report runs/sweeps/tune-radiall",
         "report runs/sweeps/tune-radial --by average_accuracies",
         "sweep tune-radial --seeds 3",
-        "papers soap-bubbles",
-        "papers soap-bubble --set epochs=20",
-        "papers pruning-lenet --method badam",
+        "reports soap-bubbles",
+        "reports soap-bubble --set epochs=20",
+        "reports pruning-lenet --method badam",
         "bench step",
         "benchmarks.speed steps",
         "benchmarks.speed step --seeds 3",
@@ -87,27 +85,29 @@ def test_a_command_with_a_wrong_name_key_or_option_is_not_understood(command, re
 
 def _understand(words):
     """Parse a command, and plan what it names as far as that needs no data."""
-    if words[0] in MODULES:
-        MODULES[words[0]].parser().parse_args(words[1:])
-        return
-    options = cli._parser().parse_args(words)
+    parser = cli._parser()
+    if words[0] == "reports":
+        parser, words = reports.parser_for(words[1:])
+    elif words[0] == "benchmarks.speed":
+        parser, words = speed.parser(), words[1:]
+    options = parser.parse_args(words)
     settings = dict(parse_setting(text) for text in getattr(options, "settings", []))
-    if words[0] == "run":
+    if words[:1] == ["run"]:
         track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
         methods = dict.fromkeys(_there(m, track.methods[0]) for m in options.methods)
         runs = planning.plan(options.benchmark, list(methods), [0], settings, options.tuned)
         run.check_options(track, options)
         track.check_runs(runs)
-    elif words[0] == "check":
+    elif words[:1] == ["check"]:
         check_recipe(recipe_for(_there(options.method, "ewc"), settings))
-    elif words[0] == "sweep":
+    elif words[:1] == ["sweep"]:
         sweeps.read(options.sweep, options.trials)
-    elif words[0] == "report" and (options.folder.parent.name == "sweeps" or options.by):
+    elif words[:1] == ["report"] and (options.folder.parent.name == "sweeps" or options.by):
         # Its folder has the name of the sweep, shipped or of a file that the page shows.
         sweep = options.folder.name
         (plan, *_) = sweeps.read(sweep if sweep in catalogue.names("sweep") else f"./{sweep}.toml")
         assert options.by is None or options.by in plan.track.objectives, f"no score {options.by}"
-    elif words[0] == "papers" and (settings or options.methods):
+    elif getattr(options, "names", None) and (settings or options.methods):
         for figure in (figure for _, figures in options.names for figure in figures):
             runs_of(figure, options.methods, [0], settings)
 

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 from doc_pages import ROOT
 
+from reports import pages
 from vcl_radial.cli.arguments import MAIN_METHODS
-from vcl_radial.report import evidence, pages
+from vcl_radial.report import evidence
 from vcl_radial.report.figures.tables import seed_table
 from vcl_radial.report.write import write_report
 
@@ -54,7 +55,7 @@ def test_the_files_of_all_pages_are_not_too_large():
 
 
 def test_the_page_of_the_price_is_made_of_its_table():
-    from vcl_radial.price import command, page
+    from reports.price import command, page
 
     folder = REPORTS / "price"
     assert (folder / "README.md").read_text(encoding="utf-8") == page.page(command.read(folder))
@@ -62,7 +63,7 @@ def test_the_page_of_the_price_is_made_of_its_table():
 
 @pytest.mark.parametrize("folder", ["analysis", "seeds/rdp", "seeds/badam"])
 def test_the_pages_of_papers_are_made_of_their_records(folder):
-    from vcl_radial.papers import compute, page
+    from reports.papers import compute, page
 
     folder = REPORTS / folder
     assert (folder / "README.md").read_text(encoding="utf-8") == page.to_markdown(

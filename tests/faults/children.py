@@ -14,13 +14,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ("benchmarks.speed",)
-"""Programs beside `vcl-radial`: their names are the first word of `fork`'s arguments."""
-
 PATIENCE = 600.0
 """Seconds that a child may take: generous, for machines that have much else to do."""
 HUNG = 124
@@ -162,10 +158,13 @@ def fork(
         sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="backslashreplace")
         before()
-        module = arguments[0] if arguments[0] in MODULES else None
-        main = import_module(f"{module}.__main__" if module else "vcl_radial.cli").main
-        code: int = main(arguments[1:] if module else arguments)
-        return code
+        from benchmarks.speed.__main__ import main as speed
+        from reports.__main__ import main as reports
+        from vcl_radial.cli import MOVED, main
+
+        if arguments[0] == "benchmarks.speed":
+            return speed(arguments[1:])
+        return (reports if arguments[0] in MOVED else main)(arguments)
 
     process = forked(work)
     ended: list[int] = []

@@ -70,13 +70,11 @@ _INNER = (*_OF_DATA, *_RECIPES, "low", "high", "log", "step", "choices", "when")
 _SETTABLE = {
     "run": (*_RECIPES, *_DATA, "evaluate_on", "options.x"),
     "check": (*_RECIPES, "options.x"),
-    "papers": (*_RECIPES, *_DATA),
 }
 """Keys that the `--set` of a command takes."""
 _SENSIBLE = (
     *(["run", name] for name in _benchmarks().values()),
     *(["sweep", "d2-grid"], ["sweep", "tune-radial"], ["sweep", "tune-retinopathy"]),
-    *(["papers", "all"], ["papers", "soap-bubble"], ["papers", "pruning-lenet"]),
     *(["check", "naive"], ["report", "runs"]),
 )
 """How command lines begin that have a meaning."""
@@ -239,7 +237,6 @@ def _nothing_begins() -> Iterator[None]:
         "vcl_radial.runs.runner.perform",
         "vcl_radial.report.write.write_report",
         "vcl_radial.sweeps.command.sweep",
-        "vcl_radial.papers.compute.compute_all",
         "vcl_radial.conformance.check",
     )
     with contextlib.ExitStack() as stack:

@@ -194,7 +194,9 @@ def one_line(end: Ended, code: int, *parts: str, most: int = 1) -> str | None:
     lines = [line for line in end.errors.splitlines() if line.strip()]
     if not 1 <= len(lines) <= most or "Traceback" in end.output:
         return f"{len(lines)} lines on stderr: {end.words}"
-    if strange := [line for line in lines if not line.startswith(("vcl-radial", "passed over: "))]:
+    if strange := [
+        line for line in lines if not line.startswith(("vcl-radial", "reports", "passed over: "))
+    ]:
         return f"not a message: {strange[0]}"
     absent = [part for part in parts if part not in end.errors]
     return f"it does not say {absent[0]!r}: {lines[0]}" if absent else None

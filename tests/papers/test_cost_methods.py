@@ -2,9 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from vcl_radial.nn import PosteriorSettings, posterior_blocks
-from vcl_radial.papers.radial import cost_methods
-from vcl_radial.papers.radial.cost_methods import (
+from reports.analysis import cost_methods
+from reports.analysis.cost_methods import (
     ENSEMBLE,
     MC_DROPOUT,
     METHODS,
@@ -18,6 +17,7 @@ from vcl_radial.papers.radial.cost_methods import (
     predict,
     values_of_a_weight,
 )
+from vcl_radial.nn import PosteriorSettings, posterior_blocks
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ import torch
 from torch import nn
 from torch.nn.functional import relu
 
-from vcl_radial.nn import BayesianLinear, PosteriorSettings, posterior_blocks
-from vcl_radial.papers.radial.gradient_noise import gradient_variance
-from vcl_radial.papers.radial.gradient_variance import (
+from reports.analysis.gradient_noise import gradient_variance
+from reports.analysis.gradient_variance import (
     CLASSES,
     DEPTH,
     convolutional,
@@ -15,6 +14,7 @@ from vcl_radial.papers.radial.gradient_variance import (
     of_noise,
     of_sigma,
 )
+from vcl_radial.nn import BayesianLinear, PosteriorSettings, posterior_blocks
 
 
 def measured(family, scale, pairs, channels=4):

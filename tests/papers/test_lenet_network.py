@@ -1,15 +1,15 @@
 import pytest
 import torch
 
-from vcl_radial.nn import kl_divergence
-from vcl_radial.papers.pruning.lenet_network import (
+from reports.seeds.pruning.lenet.network import (
     SETS,
     BayesianLeNet,
     Kept,
     PointLeNet,
     PrunedLeNet,
 )
-from vcl_radial.papers.pruning.rdp_start import RDPStart
+from reports.seeds.pruning.lenet.start import RDPStart
+from vcl_radial.nn import kl_divergence
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from vcl_radial.papers.pruning.lenet_network import Kept, PointLeNet, PrunedLeNet
-from vcl_radial.papers.pruning.lenet_size import WHOLE, Architecture, published
+from reports.seeds.pruning.lenet.network import Kept, PointLeNet, PrunedLeNet
+from reports.seeds.pruning.lenet.size import WHOLE, Architecture, published
 
 
 def test_the_whole_network_has_these_parameters_and_flops():

@@ -5,10 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcl_radial.nn import PosteriorSettings
-from vcl_radial.nn.weights import PosteriorBlock
-from vcl_radial.optimizers.natural_gradient import LEFT
-from vcl_radial.papers.pruning.mlp_pruning import (
+from reports.seeds.pruning.mlp.pruning import (
     SHARES,
     Trained,
     accuracies,
@@ -16,8 +13,11 @@ from vcl_radial.papers.pruning.mlp_pruning import (
     pruned,
     signal_to_noise,
 )
-from vcl_radial.papers.pruning.mlp_training import load_stream, make_network, train
-from vcl_radial.papers.pruning.track import runs_of
+from reports.seeds.pruning.mlp.training import load_stream, make_network, train
+from reports.seeds.pruning.track import runs_of
+from vcl_radial.nn import PosteriorSettings
+from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.optimizers.natural_gradient import LEFT
 
 
 def recipe(name, **keys):

@@ -3,24 +3,13 @@ import gzip
 import json
 import math
 import os
-from importlib import import_module
 
 import pytest
 import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-from vcl_radial.cli import papers
-from vcl_radial.cli.arguments import Parser
-from vcl_radial.errors import DataError, UserError
-from vcl_radial.metrics.verdicts import Verdict
-from vcl_radial.nn import BayesianLinear, PointLinear
-from vcl_radial.papers import compute
-from vcl_radial.papers.analysis import Analysis, Setting
-from vcl_radial.papers.badam import toy_regression
-from vcl_radial.papers.catalogue import figures, pages
-from vcl_radial.papers.compute import read
-from vcl_radial.papers.radial import (
+from reports.analysis import (
     cost,
     cost_methods,
     gradient_variance,
@@ -30,7 +19,15 @@ from vcl_radial.papers.radial import (
     truncated_noise,
     two_posteriors,
 )
-from vcl_radial.papers.radial.fitting import Recipe
+from reports.analysis.fitting import Recipe
+from reports.papers import command, compute
+from reports.papers.analysis import Analysis, Setting
+from reports.papers.catalogue import figures, pages
+from reports.papers.compute import read
+from reports.seeds.badam import toy_regression
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.metrics.verdicts import Verdict
+from vcl_radial.nn import BayesianLinear, PointLinear
 from vcl_radial.report import record
 from vcl_radial.report.figures.drawing import Curve, to_csv
 from vcl_radial.runs.sections import Claim
@@ -38,9 +35,7 @@ from vcl_radial.runs.sections import Claim
 
 def call(*words):
     """The command alone, as the whole command line calls it."""
-    parser = Parser(prog="vcl-radial")
-    papers.add(parser.add_subparsers(parser_class=Parser))
-    options = parser.parse_args(["papers", *map(str, words)])
+    options = command.parser("python -m reports").parse_args([*map(str, words)])
     return options.command(options)
 
 
@@ -129,7 +124,7 @@ def test_all_analyses_write_picture_numbers_and_page(tiny, tmp_path, capsys):
         for claim in found.claims:
             assert claim.ours in out
     assert "the first 120 training and 60 test images (8x8)" in text
-    assert text.count("`vcl-radial papers all --quick`") == len(figures())
+    assert text.count("`python -m reports all --quick`") == len(figures())
 
 
 @pytest.mark.parametrize("name", ["soap-bubble", "truncated-noise"])
@@ -142,7 +137,7 @@ def test_the_seed_decides_the_numbers_and_not_what_came_before(name, tiny):
 
 def test_a_figure_is_a_module_that_analyses_and_its_page_the_package():
     for name, page in figures().items():
-        assert callable(import_module(page.module_of(name)).analyse)
+        assert callable(page.modules[name].analyse)
         assert page.figures[name]
     assert "two-posteriors" not in figures()
     assert [*pages()] == ["badam", "pruning", "radial", "rdp"]
@@ -167,8 +162,8 @@ def test_what_was_analysed_before_stays_on_the_page(drawn, tmp_path):
     places = [text.index(f"## {name}: ") for name in ("cost", "prior-penalty", "soap-bubble")]
     assert places == sorted(places)
     assert "## weight-marginal" not in text
-    assert text.count("`vcl-radial papers cost`;") == 1
-    assert text.count("`vcl-radial papers prior-penalty soap-bubble soap-bubble --seed 5`;") == 2
+    assert text.count("`python -m reports cost`;") == 1
+    assert text.count("`python -m reports prior-penalty soap-bubble soap-bubble --seed 5`;") == 2
 
 
 def test_the_page_puts_published_beside_ours_with_a_verdict(drawn, tmp_path, capsys):
@@ -204,7 +199,7 @@ def test_what_was_done_before_a_stop_is_kept(drawn, tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(compute, "compute", stop_at_the_second)
     assert call("cost", "soap-bubble", "--to", tmp_path) == 130
-    assert capsys.readouterr().err == "vcl-radial: stopped; figures that were done are kept\n"
+    assert capsys.readouterr().err == "reports: stopped; figures that were done are kept\n"
     assert list(read(tmp_path)) == ["cost"]
     assert "## cost: " in (tmp_path / "README.md").read_text()
 
@@ -216,7 +211,7 @@ def test_a_damaged_record_is_named_and_left_out(damage, drawn, tmp_path, capsys)
     capsys.readouterr()
     assert list(read(tmp_path)) == ["soap-bubble"]
     assert capsys.readouterr().err == (
-        f"{tmp_path / 'cost.json'}: damaged, left out; make it again by vcl-radial papers cost\n"
+        f"{tmp_path / 'cost.json'}: damaged, left out; make it again by python -m reports cost\n"
     )
 
 
@@ -243,6 +238,21 @@ def test_a_misuse_is_said_in_one_line(words, said, capsys):
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("pruning-mlp --method ewc", "--method ewc: pruning-mlp has badam, vadam"),
+        ("pruning --method ewc", "--method ewc: pruning-lenet has rdp"),
+        ("soap-bubble --method ewc", "--method ewc: soap-bubble has no methods"),
+        ("--method rdp pruning-lenet", "put the figure before it"),
+    ],
+)
+def test_a_method_that_a_figure_has_not_is_refused_before_the_work(words, fault, drawn):
+    with pytest.raises(UserError, match=fault):
+        call(*words.split())
+    assert not drawn
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_work(drawn, tmp_path):

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from vcl_radial.papers.radial.prior_penalty import (
+from reports.analysis.prior_penalty import (
     FAMILIES,
     estimate,
     gradient_noise,

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from reports.papers.analysis import Setting
+from reports.seeds.pruning.lenet import pruning_lenet
+from reports.seeds.pruning.lenet import training as lenet_training
+from reports.seeds.pruning.lenet.spec import LeNetRecipe, LeNetSpec
+from reports.seeds.pruning.lenet.training import LeNetTraining, load_images
+from reports.seeds.pruning.track import Result
 from vcl_radial.errors import UserError
 from vcl_radial.nn import kl_divergence
-from vcl_radial.papers.analysis import Setting
-from vcl_radial.papers.pruning import lenet_training, pruning_lenet
-from vcl_radial.papers.pruning.lenet import LeNetRecipe, LeNetSpec
-from vcl_radial.papers.pruning.lenet_training import LeNetTraining, load_images
-from vcl_radial.papers.pruning.track import Result
 from vcl_radial.runs.folder import RunFolder
 
 pytestmark = pytest.mark.slow

@@ -1,10 +1,11 @@
 import pytest
 
+from reports.papers.analysis import Setting
+from reports.seeds.pruning.mlp import pruning_mlp
+from reports.seeds.pruning.mlp import training as mlp_training
+from reports.seeds.pruning.mlp.pruning_mlp import NOTEBOOK, make_claims
+from reports.seeds.pruning.track import Result
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.papers.analysis import Setting
-from vcl_radial.papers.pruning import mlp_training, pruning_mlp
-from vcl_radial.papers.pruning.pruning_mlp import NOTEBOOK, make_claims
-from vcl_radial.papers.pruning.track import Result
 
 SETTINGS = {"data.dataset": "digits", "epochs": 1, "hidden": [8, 8]}
 
@@ -76,6 +77,6 @@ def test_a_method_that_diverges_is_reported_and_the_others_go_on(tmp_path, monke
     monkeypatch.setattr(mlp_training, "train", train)
     analysis = pruning_mlp.analyse(setting(tmp_path, "bbb", "mc-dropout"))
     assert {curve.name for curve in analysis.curves} == {"bbb"}
-    assert "vcl-radial: mc-dropout seed 1: the loss became nan\n" in capsys.readouterr().err
+    assert "reports: mc-dropout seed 1: the loss became nan\n" in capsys.readouterr().err
     with pytest.raises(UserError, match="no run was finished; the first: the loss became nan"):
         pruning_mlp.analyse(setting(tmp_path, "mc-dropout"))

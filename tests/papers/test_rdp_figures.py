@@ -5,8 +5,7 @@ import pytest
 import torch
 from scipy import special, stats
 
-from vcl_radial.errors import UserError
-from vcl_radial.papers.rdp import (
+from reports.seeds.rdp import (
     bessel_bounds,
     bessel_ratio,
     exact_bessel,
@@ -14,7 +13,8 @@ from vcl_radial.papers.rdp import (
     log_bessel,
     vmf_density,
 )
-from vcl_radial.papers.rdp.exact_bessel import exact_log, exact_ratio
+from reports.seeds.rdp.exact_bessel import exact_log, exact_ratio
+from vcl_radial.errors import UserError
 
 mpmath = pytest.importorskip("mpmath", reason="mpmath is not installed (the extra `papers`)")
 

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from reports.seeds.pruning.lenet.start import RDPStart
 from vcl_radial.nn.linear import he_normal
-from vcl_radial.papers.pruning.rdp_start import RDPStart
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
 
 

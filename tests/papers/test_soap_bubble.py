@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from vcl_radial.papers.radial.soap_bubble import (
+from reports.analysis.soap_bubble import (
     distances,
     distances_between,
     gaussian_density,

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from vcl_radial.papers.analysis import Setting
-from vcl_radial.papers.badam import toy_regression as toy
+from reports.papers.analysis import Setting
+from reports.seeds.badam import toy_regression as toy
 from vcl_radial.report.figures.drawing import Curve
 from vcl_radial.tracks.regression.lanes import vcl
 from vcl_radial.tracks.regression.settings import Recipe

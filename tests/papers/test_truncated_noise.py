@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from vcl_radial.papers.radial.truncated_noise import truncated, truncated_variance
+from reports.analysis.truncated_noise import truncated, truncated_variance
 from vcl_radial.posteriors import Gaussian
 
 

@@ -5,17 +5,17 @@ import pytest
 import torch
 from torch import nn
 
+from reports.analysis import training_dynamics, two_posteriors
+from reports.analysis.fitting import Recipe, fit
+from reports.analysis.images import Images
+from reports.analysis.sample_distance import ratio_at_equal_sigma
+from reports.analysis.two_posteriors import Histories, Stage, measure
+from reports.papers.analysis import Setting
 from vcl_radial.errors import Diverged
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.objectives import categorical_nll
-from vcl_radial.papers.analysis import Setting
-from vcl_radial.papers.radial import training_dynamics, two_posteriors
-from vcl_radial.papers.radial.fitting import Recipe, fit
-from vcl_radial.papers.radial.images import Images
-from vcl_radial.papers.radial.sample_distance import ratio_at_equal_sigma
-from vcl_radial.papers.radial.two_posteriors import Histories, Stage, measure
 from vcl_radial.posteriors import Gaussian, Radial
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import integrate, special, stats
 
-from vcl_radial.papers.radial.weight_marginal import density, draws, kurtosis, tail
+from reports.analysis.weight_marginal import density, draws, kurtosis, tail
 
 SIZES = (2, 3, 10, 100)
 

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 import torch
 
+from reports.price.carry import Model, carry, carry_radial, exactly, precisions
+from reports.price.measure import COLUMNS, measure
+from reports.price.page import draw, page
+from reports.price.radial import RadialShape
+from reports.price.shapes import Blocks, Diagonal, Full, LowRank, Moments
+from reports.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 from vcl_radial.methods.bayes_linear import Sums
-from vcl_radial.price.carry import Model, carry, carry_radial, exactly, precisions
-from vcl_radial.price.measure import COLUMNS, measure
-from vcl_radial.price.page import draw, page
-from vcl_radial.price.radial import RadialShape
-from vcl_radial.price.shapes import Blocks, Diagonal, Full, LowRank, Moments
-from vcl_radial.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 
 D, C, TASKS = 12, 3, 3
 WEIGHTS = torch.randn(D, C, generator=torch.Generator().manual_seed(7))

@@ -5,10 +5,10 @@ import shlex
 import pandas as pd
 import pytest
 
-from vcl_radial.cli import main
+from reports.__main__ import main
+from reports.price.command import _command
+from reports.price.sequences import plan
 from vcl_radial.errors import UserError
-from vcl_radial.price.command import _command
-from vcl_radial.price.sequences import plan
 from vcl_radial.runs.planning import parse_setting
 
 SMALL = ("--set", "options.units=12")
@@ -29,7 +29,7 @@ def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys
     table = pd.read_csv(tmp_path / "results.csv.gz", keep_default_na=False)
     for shape in set(table["shape"]):
         assert f"| {shape.replace('|', chr(92) + '|')} |" in page
-    assert "`vcl-radial price diabetes-sequence --set options.units=12 --seeds 1`" in page
+    assert "`python -m reports price diabetes-sequence --set options.units=12 --seeds 1`" in page
     assert page.rstrip().endswith(("less than 1 minute", " 1 minute"))
     assert (tmp_path / "price.png").stat().st_size > 10_000
 
@@ -66,7 +66,7 @@ def test_the_command_of_a_page_can_be_pasted_into_a_shell(tmp_path):
     assert spec.data.set == "yacht"
     command = _command("uci-sequence", {"data.sets": ["yacht"], "options.evidence": True})
     parts = shlex.split(command)
-    assert parts[:3] == ["vcl-radial", "price", "uci-sequence"]
+    assert parts[:5] == ["python", "-m", "reports", "price", "uci-sequence"]
     settings = dict(map(parse_setting, parts[parts.index("--set") + 1 :]))
     assert settings == {"data.sets": ["yacht"], "options.evidence": True}
 
@@ -107,6 +107,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):
         ("no-such", "unknown benchmark 'no-such'"),
         ("diabetes", "has one task, and nothing is carried"),
         ("bandit-mushroom", "is no task sequence"),
+        ("silhouette", "silhouette is a recipe, not a benchmark"),
         ("split-digits-multi-head", "has a head for each task"),
     ):
         assert main(["price", benchmark, "--to", str(tmp_path / "to")]) == 1

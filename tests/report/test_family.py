@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from reports.family import Family
 from vcl_radial.metrics import holm
-from vcl_radial.report.family import Family
 
 
 def test_tests_of_a_page_have_holms_correction_and_a_repeated_one_counts_once():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vcl_radial.cli import main
+from reports import pages
+from reports.__main__ import main
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import holm, mean_and_standard_error, sign_flip_test
-from vcl_radial.report import pages
 from vcl_radial.report.rows import Rows
 
 CSV = """method,seed,part,auc

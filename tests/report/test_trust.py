@@ -8,10 +8,11 @@ import pytest
 import tomli_w
 from tiny_runs import finished, tiny_run
 
+from reports.seeds.pruning.lenet.spec import LeNetPruning
+from reports.seeds.pruning.mlp.spec import MLPPruning
 from vcl_radial import outside
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
-from vcl_radial.papers.pruning import lenet, mlp
 from vcl_radial.report import evidence
 from vcl_radial.report.gather import gather
 from vcl_radial.runs import tracks
@@ -80,10 +81,15 @@ def test_with_consent_the_track_is_imported(strange):
     assert isinstance(run.track, Continual)
 
 
-def test_the_papers_tracks_need_no_consent():
-    for track in (lenet.LeNetPruning, mlp.MLPPruning):
+def test_tracks_of_the_prunings_need_consent_as_every_named_class():
+    for track in (LeNetPruning, MLPPruning):
+        tracks.find.cache_clear()
         with outside.named_by(Path("spec.toml")):
-            assert type(tracks.find(track.spec.TRACK)) is track
+            with pytest.raises(UserError, match="--trust"):
+                tracks.find(track.spec.TRACK)
+            with outside.consent(given=True):
+                assert type(tracks.find(track.spec.TRACK)) is track
+    tracks.find.cache_clear()
 
 
 def test_evidence_names_no_module_and_no_folder_elsewhere(tmp_path, monkeypatch):

@@ -386,8 +386,6 @@ def test_a_command_of_before_says_its_new_name(capsys):
         ("bandit mushroom", "run bandit-mushroom"),
         ("refer-report runs", "report runs"),
         ("sweep-report runs", "report runs"),
-        ("analyse radial", "papers radial"),
-        ("prune lenet", "papers pruning-lenet"),
     ):
         with pytest.raises(SystemExit) as left:
             main(shlex.split(command))

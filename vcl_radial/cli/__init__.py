@@ -15,9 +15,6 @@ from vcl_radial import __version__
 from vcl_radial.cli import (
     check,
     listing,
-    pages,
-    papers,
-    price,
     report,
     run,
     sweep,
@@ -30,10 +27,7 @@ COMMANDS = (
     run,
     listing,
     report,
-    pages,
     sweep,
-    papers,
-    price,
     check,
 )
 """Modules with `add(commands)`, in the order of the help."""
@@ -44,36 +38,21 @@ RENAMED = {
     "bandit": "run bandit-{}",
     "refer-report": "report {}",
     "sweep-report": "report {}",
-    "analyse": "papers {}",
-    "prune": "papers pruning-{}",
 }
 """Commands of before, and those of today with their first argument."""
 
-MOVED = {"bench": "python -m benchmarks.speed"}
-"""Commands of before, and what runs them today from a checkout."""
+MOVED = {
+    "bench": "python -m benchmarks.speed",
+    "pages": "python -m reports pages",
+    "papers": "python -m reports",
+    "price": "python -m reports price",
+}
+"""Commands that run from a checkout, where the pages that they make are."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
-    return exit_code_of("vcl-radial", lambda: _main(arguments))
-
-
-def exit_code_of(program: str, command: Callable[[], int]) -> int:
-    """Run a command, report its errors in one line each, and return its exit code.
-
-    Args:
-        program: what begins the lines on standard error.
-        command: parses its arguments, does its work and returns its exit code.
-    """
-    open_closed_streams()
-    signal.signal(signal.SIGTERM, _interrupt)
-    with unfailing_output() as lost:
-        code = _guarded(program, command)
-        sys.stdout.flush()
-    for error in lost.errors:
-        print(f"{program}: the output cannot be written: {error.strerror}", file=sys.stderr)
-        return code or FAILED
-    return code
+    return run_guarded("vcl-radial", lambda: _main(arguments))
 
 
 def _main(arguments: Sequence[str] | None) -> int:
@@ -85,16 +64,34 @@ def _main(arguments: Sequence[str] | None) -> int:
         today = RENAMED[given[0]].format(first)
         parser.error(f"{given[0]} is gone; today it is `vcl-radial {today}`")
     if given and given[0] in MOVED:
-        parser.error(f"{given[0]} has left the package; run `{MOVED[given[0]]} ...` in a checkout")
+        parser.error(f"{given[0]} has moved: in a checkout, run `{MOVED[given[0]]}`")
     options = parser.parse_args(given)
     code: int = options.command(options)
     return code
 
 
-def _guarded(program: str, command: Callable[[], int]) -> int:
+def run_guarded(program: str, work: Callable[[], int]) -> int:
+    """Run a command whose faults are one line on stderr, and return its exit code.
+
+    Args:
+        program: name at the start of the line.
+        work: parses and runs the command, and returns its exit code.
+    """
+    open_closed_streams()
+    with unfailing_output() as lost:
+        code = _guarded(program, work)
+        sys.stdout.flush()
+    for error in lost.errors:
+        print(f"{program}: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return code or FAILED
+    return code
+
+
+def _guarded(program: str, work: Callable[[], int]) -> int:
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         with _interruptions_repeated():
-            return command()
+            return work()
     except (VclRadialError, PermissionError) as error:
         fault = str(error)
         if isinstance(error, PermissionError):

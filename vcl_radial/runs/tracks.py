@@ -17,11 +17,6 @@ from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.track import AnyTrack, Track
 
 _FOLDER = Path(__file__).parents[1] / "tracks"
-_OF_PAPERS = (
-    "vcl_radial.papers.pruning.lenet:LeNetPruning",
-    "vcl_radial.papers.pruning.mlp:MLPPruning",
-)
-"""Tracks of the suite that their TOMLs name by a module; whoever reads their runs imports it."""
 
 
 def names() -> list[str]:
@@ -38,7 +33,7 @@ def find(name: Any) -> AnyTrack:
         UserError: there is none of that name, it is no track, or see `outside.find`.
     """
     if outside.is_named(name):
-        named = outside.find("track", name, name if name in _OF_PAPERS else None)
+        named = outside.find("track", name)
         if not (isinstance(named, type) and issubclass(named, Track)):
             raise UserError(f"track = {name!r}: is no subclass of vcl_radial.runs.track.Track")
         return named()

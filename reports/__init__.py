@@ -1,0 +1,1 @@
+"""The evidence: pages, their data, and the code that makes them; `python -m reports` runs it."""

@@ -1,0 +1,45 @@
+"""`python -m reports`, in a checkout: figures of the papers, the price of shapes, the pages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from vcl_radial.cli import run_guarded
+from vcl_radial.cli.arguments import Parser
+from vcl_radial.outside import consent
+from vcl_radial.quiet import quiet
+
+PROGRAM = "python -m reports"
+
+COMMANDS = {"pages": "reports.pages_command", "price": "reports.price.arguments"}
+"""Modules of commands by their first word; every other word is a figure of the papers."""
+
+
+def parser_for(arguments: Sequence[str]) -> tuple[Parser, Sequence[str]]:
+    """The parser of a command, and the words that it takes."""
+    name = arguments[0] if arguments else ""
+    with quiet():  # of what is imported
+        module = import_module(COMMANDS.get(name, "reports.papers.command"))
+    if name not in COMMANDS:
+        return module.parser(PROGRAM), arguments
+    return module.parser(f"{PROGRAM} {name}"), arguments[1:]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0 done, 1 failed, 2 misused."""
+    return run_guarded("reports", lambda: _main(sys.argv[1:] if arguments is None else arguments))
+
+
+def _main(arguments: Sequence[str]) -> int:
+    parser, words = parser_for(arguments)
+    options = parser.parse_args(words)
+    # The tracks of the prunings are named in run folders as `reports.seeds.pruning...:Class`.
+    with consent(given=True):
+        code: int = options.command(options)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,314 @@
+"""How far draws are from the mean, over D (AISTATS Figs. 1 and 8, arXiv Figs. 2 and 4).
+
+For D weights with one sigma the distance ||w - mean|| / sigma is chi(D) distributed under a
+Gaussian, half-normal under a radial posterior:
+
+    p_gaussian(r) = 2^(1 - D/2) / Gamma(D/2) r^(D-1) exp(-r^2 / 2)        (AISTATS paper, Eq. 6)
+    p_radial(r)   = sqrt(2 / pi) exp(-r^2 / 2)                            whatever D is
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+from torch import Tensor
+
+from reports.papers.analysis import Analysis, Setting
+from vcl_radial.metrics.verdicts import of_statement
+from vcl_radial.posteriors import Gaussian, Posterior, Radial
+from vcl_radial.report.figures.drawing import (
+    DASHED,
+    GAUSSIAN,
+    OTHER,
+    RADIAL,
+    Curve,
+    find,
+    legend,
+    line,
+    logarithmic,
+    mark,
+    sheet,
+)
+from vcl_radial.report.figures.style import INK, SMALL_SIZE
+from vcl_radial.runs.sections import Claim
+
+CONV_64 = 9 * 64 * 64
+"""Weights of a 3x3 convolution with 64 channels: Fig. 1."""
+CONV_512 = 9 * 512 * 512
+"""The same with 512 channels: the blog."""
+FIG_8 = 10
+SIZES = (1, 3, 10, 30, 100, 1000, 10_000, CONV_64, CONV_512)
+
+_EQUAL_SIGMA = "equal sigma"
+_EQUAL_NOISE = "equal noise per weight"
+_PARTS = "parts of Eq. 6"
+_GROWTH = "distance to the mean over D"
+_PAIRS = "distance between two draws over D"
+_GRID = 400
+_FEWEST_DRAWS, _MOST_DRAWS, _NUMBERS = 100, 20_000, 6e7
+
+
+def gaussian_density(r: npt.ArrayLike, D: int) -> npt.NDArray[np.float64]:
+    """Density of ||w - mean|| / sigma under a Gaussian over D weights: chi(D), Eq. 6."""
+    return np.asarray(stats.chi(D).pdf(r))
+
+
+def radial_density(r: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Density of ||w - mean|| / sigma under a radial posterior: half-normal, for every D."""
+    return np.asarray(stats.halfnorm.pdf(r))
+
+
+def distances(family: type[Posterior], D: int, draws: int) -> Tensor:
+    """||w - mean|| / sigma of draws of the suite's own posterior over D weights, `[draws]`."""
+    posterior = family(torch.zeros(D), torch.ones(D))
+    return in_blocks(lambda n: posterior.sample(n).norm(dim=-1), D, draws)
+
+
+def distances_between(family: type[Posterior], D: int, pairs: int) -> Tensor:
+    """||w - w'|| / sigma of independent draws w and w', `[pairs]`."""
+    posterior = family(torch.zeros(D), torch.ones(D))
+    return in_blocks(lambda n: (posterior.sample(n) - posterior.sample(n)).norm(dim=-1), D, pairs)
+
+
+def in_blocks(numbers: Callable[[int], Tensor], D: int, draws: int) -> Tensor:
+    """Numbers `[draws]` of draws of D weights, made as many at a time as memory holds."""
+    block = max(1, int(2e6 / D))
+    return torch.cat([numbers(min(block, draws - i)) for i in range(0, draws, block)]).double()
+
+
+def analyse(setting: Setting) -> Analysis:
+    """Draw the densities for one layer, the parts of Eq. 6, and what grows with D."""
+    numbers = _NUMBERS / 30 if setting.quick else _NUMBERS
+    sizes = SIZES[:-1] if setting.quick else SIZES
+    curves = [*_densities(400 if setting.quick else 2000), *_parts()]
+    within: list[float] = []
+    summaries: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+    for D in sizes:
+        draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, int(numbers / D)))
+        for name, family in (("Gaussian", Gaussian), ("radial", Radial)):
+            r = distances(family, D, draws)
+            summaries.setdefault((_GROWTH, name), []).append(_quantiles(r))
+            between = distances_between(family, D, draws // 2)
+            summaries.setdefault((_PAIRS, name), []).append(_quantiles(between))
+            if name == "radial":
+                within.append(float((r <= 1).double().mean()))
+        setting.say(f"D = {D:,}: {draws:,} draws")
+    for (panel, name), values in summaries.items():
+        middle, low, high = zip(*values, strict=True)
+        curves.append(Curve(panel, name, list(sizes), middle, low, high))
+    return Analysis(
+        title="The soap bubble: where the draws of a posterior are",
+        source="AISTATS paper, Figs. 1 and 8; arXiv version, Figs. 2 and 4; the blog",
+        shown=[
+            "The distance of a draw from the mean, in units of sigma: chi(D) distributed for a "
+            "Gaussian, half-normal for a radial posterior. Lines are these densities (scipy), bars "
+            "are draws of the suite's own `Gaussian` and `Radial`.",
+            f"Top left: the layer of Fig. 1, D = 9 x 64 x 64 = {CONV_64:,}, at equal sigma. Top "
+            "right: the same layer with the radial sigma chosen so that one weight has the noise "
+            "of the Gaussian's, sigma = tau x sqrt(D). Bottom left: the two factors of Eq. 6 at "
+            f"D = {FIG_8}, as in Fig. 8. Bottom right: median and 5-95 % range over D.",
+        ],
+        settings=[
+            (
+                "draws per size",
+                f"{numbers:.0e} numbers, from {_FEWEST_DRAWS} to {_MOST_DRAWS:,} draws",
+            ),
+            ("sizes D", ", ".join(f"{D:,}" for D in sizes)),
+        ],
+        curves=curves,
+        figure=_figure(curves),
+        claims=_claims(curves, within),
+        notes=_notes(curves),
+    )
+
+
+def _densities(draws: int) -> list[Curve]:
+    """Fig. 1, by closed form and by draws, at equal sigma and at equal noise per weight."""
+    D, root = CONV_64, math.sqrt(CONV_64)
+    near, shell = np.linspace(0, 6, _GRID), np.linspace(root - 4, root + 4, _GRID)
+    gaussian = distances(Gaussian, D, draws).numpy()
+    radial = distances(Radial, D, draws).numpy()
+    wide = np.linspace(0, 3, _GRID)
+    fine = np.unique(np.concatenate([wide, np.linspace(0.97, 1.03, _GRID)]))
+    return [
+        Curve(_EQUAL_SIGMA, "Gaussian", shell.tolist(), gaussian_density(shell, D).tolist()),
+        Curve(_EQUAL_SIGMA, "radial", near.tolist(), radial_density(near).tolist()),
+        _histogram(_EQUAL_SIGMA, "Gaussian, draws", gaussian, 0.35),
+        _histogram(_EQUAL_SIGMA, "radial, draws", radial, 0.35),
+        # In units of sqrt(D) tau, which is the radial's sigma.
+        Curve(
+            _EQUAL_NOISE,
+            "Gaussian",
+            fine.tolist(),
+            (root * gaussian_density(root * fine, D)).tolist(),
+        ),
+        Curve(_EQUAL_NOISE, "radial", wide.tolist(), radial_density(wide).tolist()),
+        _histogram(_EQUAL_NOISE, "radial, draws", radial, 0.15),
+    ]
+
+
+def _histogram(panel: str, name: str, values: npt.NDArray[np.float64], width: float) -> Curve:
+    first = width * math.floor(values.min() / width)
+    edges = np.arange(first, values.max() + width, width)
+    density, _ = np.histogram(values, edges, density=True)
+    return Curve(panel, name, ((edges[1:] + edges[:-1]) / 2).tolist(), density.tolist())
+
+
+def _parts() -> list[Curve]:
+    """Fig. 8: volume r^(D-1), the inverse of exp(-r^2/2), and the density, all at D = 10."""
+    r = np.linspace(0.02, 6, _GRID)
+    volume, inverse = r ** (FIG_8 - 1), np.exp(r**2 / 2)
+    return [
+        Curve(_PARTS, "volume, r⁹", r.tolist(), volume.tolist()),
+        Curve(_PARTS, "1 / exp(−r²/2)", r.tolist(), inverse.tolist()),
+        Curve(_PARTS, "density of r", r.tolist(), gaussian_density(r, FIG_8).tolist()),
+    ]
+
+
+def _quantiles(values: Tensor) -> tuple[float, float, float]:
+    low, middle, high = torch.quantile(values, torch.tensor([0.05, 0.5, 0.95]).double()).tolist()
+    return middle, low, high
+
+
+def _figure(curves: Sequence[Curve]) -> Figure:
+    with sheet(
+        "The soap bubble",
+        ["distance r of a draw from the mean", "lines: closed form", "bars: draws"],
+        [
+            f"Equal σ, D = {CONV_64:,} (Fig. 1)",
+            "Equal noise τ per weight: radial σ = τ√D",
+            f"Volume and density, D = {FIG_8} (Fig. 8)",
+            "Over D: median and 5–95 % of draws",
+        ],
+        per_line=2,
+        width=2.85,
+        height=1.75,
+    ) as (figure, (sigma, noise, parts, growth)):
+        _draw_densities(sigma, noise, curves)
+        _draw_parts(parts, curves)
+        for name, colour in (("Gaussian", GAUSSIAN), ("radial", RADIAL)):
+            line(growth, find(curves, _GROWTH, name), colour, marker="o", markersize=2.5)
+        growth.set(xlabel="D, weights in the group", ylabel="r / σ")
+        logarithmic(growth, "xy")
+        growth.set_ylim(0.03, 9000)
+        legend(growth, loc="upper left")
+    return figure
+
+
+def _draw_densities(sigma: Axes, noise: Axes, curves: Sequence[Curve]) -> None:
+    root = math.sqrt(CONV_64)
+    for axes, panel, width in ((sigma, _EQUAL_SIGMA, 0.35), (noise, _EQUAL_NOISE, 0.15)):
+        for name, colour in (("Gaussian", GAUSSIAN), ("radial", RADIAL)):
+            line(axes, find(curves, panel, name), colour)
+        for curve in curves:
+            if curve.panel == panel and curve.name.endswith("draws"):
+                colour = RADIAL if curve.name.startswith("radial") else GAUSSIAN
+                axes.bar(curve.x, curve.y, width, color=colour, alpha=0.3, linewidth=0)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("density")
+    sigma.set_xlim(-6, root + 12)
+    sigma.set_xlabel("r / σ")
+    mark(sigma, root, "√D", ha="right")
+    legend(sigma, loc="center")
+    noise.set(xlim=(0, 3), ylim=(0, 1.25), xlabel="r / (τ√D)")
+    highest = max(find(curves, _EQUAL_NOISE, "Gaussian").y)
+    noise.annotate(
+        f"Gaussian: a spike,\n{highest:.0f} high",
+        (1.02, 1.12),
+        (1.25, 1.06),
+        va="center",
+        fontsize=SMALL_SIZE,
+        arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.6},
+    )
+
+
+def _draw_parts(axes: Axes, curves: Sequence[Curve]) -> None:
+    for name, colour in (("volume, r⁹", "#d55e00"), ("1 / exp(−r²/2)", OTHER)):
+        line(axes, find(curves, _PARTS, name), colour, linestyle=DASHED)
+    logarithmic(axes, "y")
+    axes.set(ylim=(1e-3, 1e9), xlim=(0, 6), xlabel="r / σ", ylabel="factors")
+    beside = axes.twinx()
+    density = find(curves, _PARTS, "density of r")
+    line(beside, density, GAUSSIAN)
+    beside.fill_between(density.x, density.y, color=GAUSSIAN, alpha=0.18, linewidth=0)
+    beside.set_ylim(0, 0.9)
+    beside.set_yticks([])
+    beside.spines["right"].set_visible(False)
+    handles = [*axes.get_lines(), *beside.get_lines()]
+    legend(axes, handles=handles, loc="upper left")
+
+
+def _claims(curves: Sequence[Curve], within: Sequence[float]) -> list[Claim]:
+    gaussian, radial = (find(curves, _GROWTH, name) for name in ("Gaussian", "radial"))
+    assert gaussian.low is not None
+    assert gaussian.high is not None
+    place = list(gaussian.x).index(CONV_64)
+    low, high = gaussian.low[place], gaussian.high[place]
+    absolute = [h - b for h, b in zip(gaussian.high, gaussian.low, strict=True)]
+    relative = [a / y for a, y in zip(absolute, gaussian.y, strict=True)]
+    ten, last = list(gaussian.x).index(FIG_8), -1
+    pairs = {name: find(curves, _PAIRS, name) for name in ("Gaussian", "radial")}
+    large = [
+        y for D, y in zip(pairs["radial"].x, pairs["radial"].y, strict=True) if float(D) >= 100
+    ]
+    far = float(stats.chi(FIG_8).cdf(4.5) - stats.chi(FIG_8).cdf(1.5))
+    return [
+        Claim(
+            "Fig. 1: a Gaussian's mass is tightly clustered at a radius that D sets",
+            f"90 % of the draws of D = {CONV_64:,} lie at {low:.1f} to {high:.1f} sigma; sqrt(D) = "
+            f"{math.sqrt(CONV_64):.0f}",
+            of_statement((high - low) / gaussian.y[place] < 0.05),
+        ),
+        Claim(
+            "Fig. 1: draws of the radial posterior are near the mean, with the highest density "
+            "there",
+            f"within 1 sigma: {100 * min(within):.1f} to {100 * max(within):.1f} % of the draws "
+            f"over all D (68.3 % by the closed form), median distance "
+            f"{min(radial.y):.2f} to {max(radial.y):.2f} sigma (0.67)",
+            of_statement(all(abs(share - 0.683) < 0.15 for share in within)),
+        ),
+        Claim(
+            "Fig. 8: at small r the volume, at large r the exponential drives the density to 0; "
+            "the mass is between",
+            f"D = {FIG_8}: {100 * far:.1f} % of the mass is at 1.5 to 4.5 sigma, the mode at "
+            f"sqrt(D - 1) = {math.sqrt(FIG_8 - 1):.0f}",
+            of_statement(far > 0.9),
+        ),
+        Claim(
+            "Fig. 8: that region is further from the mean and narrower as D is bigger",
+            f"from D = {FIG_8} to {gaussian.x[last]:,} its median goes from {gaussian.y[ten]:.1f} "
+            f"to {gaussian.y[last]:,.0f} sigma, its 5-95 % width from {absolute[ten]:.2f} to "
+            f"{absolute[last]:.2f} sigma, {100 * relative[ten]:.0f} % and "
+            f"{100 * relative[last]:.2g} % of the radius",
+            of_statement(absolute[last] < 0.9 * absolute[ten]),
+            "it is narrower only in proportion to its radius: the standard deviation of chi(D) "
+            "tends to sigma / sqrt(2) from below, so the shell keeps its thickness",
+        ),
+        Claim(
+            "Section 5: the distance between two draws grows as sigma sqrt(D) for the Gaussian "
+            "and does not depend on D for the radial",
+            f"medians at D = {pairs['Gaussian'].x[last]:,}: {pairs['Gaussian'].y[last]:,.0f} sigma "
+            f"and {pairs['radial'].y[last]:.2f} sigma; radial from D = 100 on: {min(large):.2f} to "
+            f"{max(large):.2f}",
+            of_statement(max(large) < 1.5 * min(large)),
+        ),
+    ]
+
+
+def _notes(curves: Sequence[Curve]) -> list[str]:
+    far = 1 - float(stats.halfnorm.cdf(2))
+    half = float(stats.halfnorm.cdf(0.5))
+    return [
+        "At equal noise per weight (top right) the mean square distance is the same, D tau^2. What "
+        f"differs is its spread: the radial has {100 * half:.0f} % of its mass within half that "
+        f"root mean square and {100 * far:.1f} % beyond twice it, the Gaussian none of either. "
+        "The radial draws are not nearer because its family is, but because at equal sigma its "
+        "noise per weight is sqrt(D) times smaller.",
+    ]

@@ -1,0 +1,187 @@
+"""One network trained with a Gaussian and with a radial posterior, watched at every stage.
+
+The runs behind Fig. 7 of the AISTATS paper and Fig. 8 of the arXiv version, which are of one run
+there too. They are made once for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from reports.analysis.fitting import Recipe, fit
+from reports.analysis.gradient_noise import gradient_variance
+from reports.analysis.images import Images, load_eyes
+from reports.papers.analysis import Setting, of_one_run, undecided
+from vcl_radial.metrics.verdicts import Verdict
+from vcl_radial.nn import PosteriorSettings, posterior_blocks
+from vcl_radial.nn.vgg import VGG
+from vcl_radial.objectives import categorical_nll
+from vcl_radial.predict import own_randomness
+from vcl_radial.report.figures.drawing import Curve
+from vcl_radial.runs.sections import Claim
+
+MFVI, RADIAL, FAST_RADIAL = "MFVI", "radial", "radial, ρ learning 100 × as fast"
+NAMES = (MFVI, RADIAL, FAST_RADIAL)
+
+CHANNELS, QUICK_CHANNELS = 10, 2
+"""Of the VGG: 5/8 of the small network's 16, as the paper has 5/8 of VGG-16's 64."""
+SIZE, QUICK_SIZE = 64, 32
+PATIENTS, QUICK_PATIENTS = 1000, 40
+"""Of drawn pictures, where no data folder is named."""
+INITIAL_RHO = -6.0
+FULL = Recipe(epochs=96, batch_size=64, learning_rate=2e-3, rho_learning_rate=2e-3, samples=4)
+QUICK = Recipe(epochs=24, batch_size=16, learning_rate=2e-2, rho_learning_rate=2e-2, samples=1)
+_STAGES, _QUICK_STAGES = 24, 12
+_DRAWS, _DISTANCES = 8, 128
+_PAIRS = 6
+_of_drawn_pictures = undecided(Verdict.NOT_COMPARABLE, "drawn pictures here, photographs there")
+
+
+class Stage(NamedTuple):
+    """What a network is like after some epochs."""
+
+    epoch: int
+    accuracy: float
+    """of one draw of the weights on the training images, averaged over draws, in per cent"""
+    nll: float
+    """on the training images, in nats per image"""
+    kl: float
+    """KL(q || p), in nats per image"""
+    cross_entropy: float
+    """-E_q log p, the part of the KL that the prior has, in nats per image"""
+    gradient_sd: float
+    """of a batch's NLL gradient in one mean, under one draw of the weights"""
+    sigma: float
+    """mean over all weights"""
+    sigma_low: float
+    sigma_high: float
+    distance: float
+    """||w - mean|| over all weights, averaged over draws"""
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """The stages of every run, and what was trained."""
+
+    stages: dict[str, list[Stage]]
+    images: Images
+    recipe: Recipe
+    channels: int
+    weights: int
+    radii: int
+    """of the radial network, one for a layer"""
+
+    def claim(self, published: str, ours: str, alike: bool, because: str = "") -> Claim:
+        """A claim of the papers, which drawn pictures and a single run cannot decide."""
+        undecided_claim = of_one_run if self.images.real else _of_drawn_pictures
+        return undecided_claim(published, ours, alike, because)
+
+    def curve(self, panel: str, name: str, field: str, **ends: str) -> Curve:
+        """One quantity over the epochs, perhaps with a band between two others."""
+        stages = self.stages[name]
+
+        def values(of: str) -> list[float]:
+            return [float(getattr(stage, of)) for stage in stages]
+
+        band = {end: values(of) for end, of in ends.items()}
+        return Curve(panel, name, values("epoch"), values(field), band.get("low"), band.get("high"))
+
+
+@lru_cache(maxsize=1)
+def train_both(setting: Setting) -> Histories:
+    """Train with either posterior, and with a radial one whose rho is not held back by its step.
+
+    Raises:
+        UserError: a data folder was named, and is none.
+        DataError: it does not hold the photographs.
+        Diverged: a loss is no longer a finite number.
+    """
+    quick = setting.quick
+    recipe, channels = (QUICK, QUICK_CHANNELS) if quick else (FULL, CHANNELS)
+    images = load_eyes(setting, *((QUICK_SIZE, QUICK_PATIENTS) if quick else (SIZE, PATIENTS)))
+    recipes = {
+        MFVI: ("gaussian", recipe),
+        RADIAL: ("radial", recipe),
+        FAST_RADIAL: ("radial", replace(recipe, rho_learning_rate=100 * recipe.rho_learning_rate)),
+    }
+    stages: dict[str, list[Stage]] = {}
+    weights = radii = 0
+    for name, (family, own) in recipes.items():
+        # One start and one order of images for all, whatever was drawn before.
+        with own_randomness(setting.seed, torch.device("cpu")):
+            network = VGG(
+                channels,
+                images.classes,
+                posterior=PosteriorSettings(family, initial_rho=INITIAL_RHO),
+                first_stride=2,
+            )
+            blocks = posterior_blocks(network, [0])
+            weights, radii = sum(block.mean.numel() for block in blocks), len(blocks)
+            stages[name] = _watch(network, name, images, own, setting)
+    return Histories(stages, images, recipe, channels, weights, radii)
+
+
+def _watch(
+    network: nn.Module, name: str, images: Images, recipe: Recipe, setting: Setting
+) -> list[Stage]:
+    every = recipe.epochs // (_QUICK_STAGES if setting.quick else _STAGES)
+    seed = setting.seed + 1
+    stages = [measure(network, images, recipe.batch_size, 0, seed)]
+    for epoch in fit(network, images.train_x, images.train_y, recipe):
+        if epoch % every == 0:
+            stage = measure(network, images, recipe.batch_size, epoch, seed)
+            stages.append(stage)
+            setting.say(
+                f"{name}: epoch {epoch} of {recipe.epochs}, accuracy {stage.accuracy:.1f} %, "
+                f"NLL {stage.nll:.3g}, KL {stage.kl:.1f} nats per image"
+            )
+    return stages
+
+
+def measure(network: nn.Module, images: Images, batch_size: int, epoch: int, seed: int) -> Stage:
+    """The stage of a network, on randomness of its own.
+
+    Args:
+        network: a Bayesian one.
+        images: those of the training set are looked at.
+        batch_size: of the batch whose gradient is taken, the first images.
+        epoch: as many have been trained.
+        seed: of the draws.
+    """
+    x, y, blocks = images.train_x, images.train_y, posterior_blocks(network, [0])
+    means = [block.mean for block in blocks]
+
+    def gradient() -> Sequence[Tensor]:
+        loss = categorical_nll(network(x[:batch_size]), y[:batch_size])
+        return torch.autograd.grad(loss, means)
+
+    with own_randomness(seed, x.device):
+        variance, _ = gradient_variance(gradient, _PAIRS)
+        with torch.no_grad():
+            logits = torch.stack([network(x) for _ in range(_DRAWS)])
+            kl = sum(float(block.kl()) for block in blocks)
+            entropy = sum(float(block.posterior.entropy().sum()) for block in blocks)
+            sigma = torch.cat([block.scale().flatten() for block in blocks]).double()
+            squares = sum(
+                (block.posterior.sample(_DISTANCES) - block.mean).square().flatten(1).sum(1)
+                for block in blocks
+            )
+    assert isinstance(squares, Tensor)
+    return Stage(
+        epoch,
+        accuracy=100 * float((logits.argmax(-1) == y).float().mean()),
+        nll=float(categorical_nll(logits, y)),
+        kl=kl / len(x),
+        cross_entropy=(kl + entropy) / len(x),
+        gradient_sd=(variance / len(sigma)) ** 0.5,
+        sigma=float(sigma.mean()),
+        sigma_low=float(sigma.min()),
+        sigma_high=float(sigma.max()),
+        distance=float(squares.sqrt().mean()),
+    )

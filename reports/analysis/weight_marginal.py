@@ -1,0 +1,240 @@
+"""The density of one weight of a radial group (AISTATS Fig. 9).
+
+With w = sigma u r, where u_1 has the density c (1 - u^2)^((D-3)/2) on a sphere in D dimensions,
+
+    p(w) = c int_0^(pi/2) cos(t)^(D-2) / sin(t) f(w / sin t) dt,   f(r) = sqrt(2/pi) exp(-r^2/2)
+    c = Gamma(D/2) / (sqrt(pi) Gamma((D-1)/2)),   sigma = 1
+
+which is Gamma(D/2) / (pi sqrt 2) exp(-w^2/2) U((D-1)/2, 1, w^2/2) with Tricomi's function U. At
+D = 1 it is the normal density; above, it has a logarithmic pole at 0. Its variance is 1/D and its
+kurtosis 9 D / (D + 2), where a Gaussian has 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import integrate, stats
+
+from reports.analysis.soap_bubble import in_blocks
+from reports.papers.analysis import Analysis, Setting
+from vcl_radial.metrics.verdicts import of_statement
+from vcl_radial.posteriors import Radial
+from vcl_radial.report.figures.drawing import (
+    DASHED,
+    GAUSSIAN,
+    OTHER,
+    RADIAL,
+    Curve,
+    find,
+    label,
+    legend,
+    line,
+    logarithmic,
+    sheet,
+)
+from vcl_radial.runs.sections import Claim
+
+FIG_9 = 10
+SIZES = (1, 2, 10, 100)
+
+_DENSITY = "density, sigma = 1"
+_TAILS = "P(|w| > x), sigma = 1"
+_OWN_UNITS = "P(|w| > x), x in standard deviations of the weight"
+_NORMAL = "Gaussian"
+_LARGE = 10_000
+_SHADES = {2: "#56b4e9", FIG_9: RADIAL, 100: "#004c78"}
+
+
+def density(w: float, D: int) -> float:
+    """Density of one weight of a radial group of D with sigma = 1, at w != 0 for D > 1."""
+    return _integral(w, D, lambda r: math.sqrt(2 / math.pi) * math.exp(-(r**2) / 2), True)
+
+
+def tail(x: float, D: int) -> float:
+    """P(|w| > x) of one weight of a radial group of D with sigma = 1."""
+    return 2 * _integral(x, D, lambda r: math.erfc(r / math.sqrt(2)), False)
+
+
+def kurtosis(D: int) -> float:
+    """E w^4 / (E w^2)^2 = 9 D / (D + 2), from E u^4 = 3 / (D (D + 2)) and E r^4 = 3."""
+    return 9 * D / (D + 2)
+
+
+def _integral(w: float, D: int, of_radius: Callable[[float], float], per_radius: bool) -> float:
+    """The integral c int cos^(D-2) of_radius(|w| / sin) (/ sin) dt over a quarter turn."""
+    w = abs(w)
+    if D == 1:  # u is +1 or -1
+        return of_radius(w) / 2
+    log_c = math.lgamma(D / 2) - math.lgamma((D - 1) / 2) - math.log(math.pi) / 2
+    # t = exp(-y) spreads what happens near t = 0, where all is when D is large.
+
+    def integrand(y: float) -> float:
+        t = math.exp(-y)
+        sine, cosine = math.sin(t), math.cos(t)
+        measure = t * (cosine ** (D - 2) if D > 2 else 1.0)
+        return measure * of_radius(w / sine) / (sine if per_radius else 1.0)
+
+    start, end = -math.log(math.pi / 2), -math.log(max(w, 1e-12) / 40)
+    typical = max(start, min(end, math.log(D) / 2))
+    # The error that is allowed is relative: far out the whole is below quad's absolute one.
+    value, _ = integrate.quad(
+        integrand, start, end, points=(typical,), limit=400, epsabs=0.0, epsrel=1e-9
+    )
+    return float(math.exp(log_c) * value)
+
+
+def draws(D: int, n: int) -> npt.NDArray[np.float64]:
+    """Draw n times the first weight of a group of the suite's own `Radial`, sigma = 1."""
+    posterior = Radial(torch.zeros(D), torch.ones(D))
+    return in_blocks(lambda count: posterior.sample(count)[:, 0], D, n).numpy()
+
+
+def analyse(setting: Setting) -> Analysis:
+    """Draw the density, and its tails at equal sigma and in the weight's own units."""
+    n = 200_000 if setting.quick else 4_000_000
+    points = 61 if setting.quick else 241
+    samples = draws(FIG_9, n)
+    setting.say(f"{n:,} draws of a group of {FIG_9}")
+    curves = [*_densities(samples, points), *_tails(points), *_own_units(points)]
+    return Analysis(
+        title="One weight of a radial posterior",
+        source="AISTATS paper, Fig. 9 and Appendix A.1",
+        shown=[
+            "The marginal density of a single weight of a radial group of D weights, by integration"
+            " over the direction, beside a Gaussian with the same sigma. "
+            f"Bars are {n:,} draws of the suite's own `Radial`.",
+            f"Left: D = {FIG_9}, as in Fig. 9. Middle: the probability of being further out than x,"
+            " for several D, at sigma = 1. Right: the same with x in standard deviations of that "
+            "weight, sigma / sqrt(D): the shape alone.",
+        ],
+        settings=[("draws", f"{n:,}"), ("D", ", ".join(map(str, SIZES)))],
+        curves=curves,
+        figure=_figure(curves),
+        claims=_claims(samples),
+        notes=_notes(samples),
+    )
+
+
+def _densities(samples: npt.NDArray[np.float64], points: int) -> list[Curve]:
+    # Fine near the pole, and never at it.
+    half = np.concatenate([np.geomspace(1e-4, 0.05, points // 4), np.linspace(0.055, 3, points)])
+    x = np.concatenate([-half[::-1], half])
+    edges = np.linspace(-3, 3, 121)
+    counts, _ = np.histogram(samples, edges)
+    share = counts / (len(samples) * np.diff(edges))
+    return [
+        Curve(_DENSITY, "radial", x.tolist(), [density(w, FIG_9) for w in x]),
+        Curve(_DENSITY, _NORMAL, x.tolist(), stats.norm.pdf(x).tolist()),
+        Curve(_DENSITY, "radial, draws", ((edges[1:] + edges[:-1]) / 2).tolist(), share.tolist()),
+    ]
+
+
+def _tails(points: int) -> list[Curve]:
+    x = np.linspace(0, 4, points)
+    return [Curve(_TAILS, _name(D), x.tolist(), [tail(v, D) for v in x]) for D in SIZES]
+
+
+def _own_units(points: int) -> list[Curve]:
+    x = np.linspace(0, 6, points)
+    curves = [
+        Curve(_OWN_UNITS, _name(D), x.tolist(), [tail(v / math.sqrt(D), D) for v in x])
+        for D in (2, FIG_9, _LARGE)
+    ]
+    normal = Curve(_OWN_UNITS, _NORMAL, x.tolist(), (2 * stats.norm.sf(x)).tolist())
+    return [normal, *curves]
+
+
+def _name(D: int) -> str:
+    return "D = 1 (Gaussian)" if D == 1 else f"D = {D:,}"
+
+
+def _figure(curves: Sequence[Curve]) -> Figure:
+    with sheet(
+        "One weight of a radial posterior",
+        ["lines: by integration", "bars: draws"],
+        [
+            f"σ = 1, D = {FIG_9} (Fig. 9)",
+            "How often it is far out, σ = 1",
+            "In its own standard deviations",
+        ],
+        per_line=3,
+        width=1.95,
+        height=1.9,
+    ) as (figure, (left, middle, right)):
+        bars = find(curves, _DENSITY, "radial, draws")
+        left.bar(bars.x, bars.y, 0.05, color=RADIAL, alpha=0.3, linewidth=0)
+        line(left, find(curves, _DENSITY, "radial"), RADIAL)
+        line(left, find(curves, _DENSITY, _NORMAL), GAUSSIAN)
+        left.set(xlim=(-3, 3), ylim=(0, 3.2), xlabel="w / σ", ylabel="density")
+        legend(left, loc="upper left")
+        _draw_tails(middle, curves)
+        line(right, find(curves, _OWN_UNITS, _NORMAL), GAUSSIAN)
+        for D, shade, dash in ((2, _SHADES[2], "-"), (FIG_9, RADIAL, "-"), (_LARGE, OTHER, DASHED)):
+            line(right, find(curves, _OWN_UNITS, _name(D)), shade, linestyle=dash)
+        logarithmic(right, "y")
+        right.set(ylim=(1e-6, 1.3), xlim=(0, 6), xlabel="x / (σ / √D)")
+        legend(right, loc="lower left")
+    return figure
+
+
+def _draw_tails(axes: Axes, curves: Sequence[Curve]) -> None:
+    line(axes, find(curves, _TAILS, _name(1)), GAUSSIAN)
+    label(axes, 2.2, 0.05, "Gaussian", GAUSSIAN, va="bottom")
+    for height, (D, shade) in zip((3e-4, 3e-5, 4e-6), _SHADES.items(), strict=True):
+        curve = find(curves, _TAILS, _name(D))
+        line(axes, curve, shade)
+        x = float(np.interp(-math.log(height), -np.log(curve.y), np.asarray(curve.x, float)))
+        place = {"ha": "right", "va": "top"} if D == 2 else {"ha": "left"}
+        label(axes, x, height, _name(D), shade, **place)
+    logarithmic(axes, "y")
+    axes.set(ylim=(1e-6, 1.3), xlim=(0, 4), xlabel="x / σ", ylabel="P(|w| > x)")
+
+
+def _claims(samples: npt.NDArray[np.float64]) -> list[Claim]:
+    near = 1 - tail(0.1, FIG_9)
+    near_normal = float(stats.norm.cdf(0.1) - stats.norm.cdf(-0.1))
+    beyond = [tail(1.0, D) for D in SIZES]
+    drawn = [float((np.abs(samples) > x).mean()) for x in (1.0, 2.0)]
+    return [
+        Claim(
+            f"Fig. 9: at D = {FIG_9} a weight is much more sharply peaked than a Gaussian's",
+            f"|w| < 0.1 sigma with probability {near:.3f} (draws: "
+            f"{float((np.abs(samples) < 0.1).mean()):.3f}), Gaussian {near_normal:.3f}; at 0 the "
+            "density has a pole, - log |w|",
+            of_statement(near > 2 * near_normal),
+        ),
+        Claim(
+            "Fig. 9: and it has lighter tails, at the same sigma",
+            f"|w| > 1 sigma: {tail(1.0, FIG_9):.4f} (draws {drawn[0]:.4f}), Gaussian "
+            f"{float(2 * stats.norm.sf(1)):.4f}; |w| > 2 sigma: {tail(2.0, FIG_9):.2g} (draws "
+            f"{drawn[1]:.2g}), Gaussian {float(2 * stats.norm.sf(2)):.2g}",
+            of_statement(tail(2.0, FIG_9) < 2 * float(stats.norm.sf(2))),
+        ),
+        Claim(
+            "Fig. 9: the more so the larger the layer",
+            "|w| > 1 sigma: "
+            + ", ".join(f"{p:.2g} (D = {D:,})" for D, p in zip(SIZES, beyond, strict=True)),
+            of_statement(all(a > b for a, b in pairwise(beyond))),
+        ),
+    ]
+
+
+def _notes(samples: npt.NDArray[np.float64]) -> list[str]:
+    measured = float((samples**4).mean() / (samples**2).mean() ** 2)
+    normal = float(2 * stats.norm.sf(4))
+    return [
+        "The tails are light because the weight's standard deviation is sigma / sqrt(D). In its "
+        f"own units (right) a weight has *heavier* tails than a Gaussian's: kurtosis 9 D / (D + 2) "
+        f"= {kurtosis(FIG_9):.2f} at D = {FIG_9} (draws: {measured:.2f}), up to 9, where a Gaussian"
+        f" has 3; beyond four standard deviations with probability "
+        f"{tail(4 / math.sqrt(_LARGE), _LARGE):.2g} against {normal:.2g}. All weights of a group "
+        "share one radius, so they are far out together.",
+    ]

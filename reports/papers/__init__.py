@@ -1,0 +1,6 @@
+"""What the papers' figures share: their settings, their records and their pages.
+
+A page is a package beside its data, and its docstring is the title and the introduction. A module
+of it with a function `analyse(setting: Setting) -> Analysis` is a figure, found by its name; the
+first line of its docstring says what it shows.
+"""

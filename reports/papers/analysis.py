@@ -1,0 +1,127 @@
+"""What a figure is computed with, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import matplotlib.figure
+
+from vcl_radial.metrics.verdicts import Verdict
+from vcl_radial.report.figures.drawing import Curve
+from vcl_radial.runs.sections import Claim, Table
+
+
+def _silent(line: str) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a figure is computed with.
+
+    Attributes:
+        seed: of all random numbers.
+        quick: a coarse look in under 20 seconds.
+        data_dir: the folder of image data that was named on the command line.
+        say: takes a line of progress.
+        command: in words, to stand with the results.
+        seeds: of networks that are trained, from `seed` on.
+        methods: of the runs of a figure; all of them where none is named.
+        settings: keys and values of `--set`, for figures whose runs have them.
+        out: the folder of runs.
+        device: of runs, "cpu" or "cuda".
+        jobs: runs at a time; None for one per core.
+    """
+
+    seed: int = 0
+    quick: bool = False
+    data_dir: Path | None = None
+    say: Callable[[str], None] = field(default=_silent, compare=False)
+    command: str = "python -m reports"
+    seeds: int = 3
+    methods: Sequence[str] = field(default=(), compare=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    out: Path = Path("runs")
+    device: str = "cpu"
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What a page says of a figure.
+
+    Attributes:
+        title: of picture and page.
+        source: the published figures.
+        shown: what is drawn and how it was computed, paragraph by paragraph.
+        settings: names and values of what was chosen: sizes, data, learning rates.
+        claims: published beside ours.
+        notes: what else there is to see, in numbers.
+        tables: to stand below the claims.
+    """
+
+    title: str
+    source: str
+    shown: Sequence[str]
+    settings: Sequence[tuple[str, str]]
+    claims: Sequence[Claim]
+    notes: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Findings):
+    """A figure that is computed and drawn.
+
+    Attributes:
+        curves: the numbers behind the picture.
+        figure: the picture.
+    """
+
+    curves: Sequence[Curve]
+    figure: matplotlib.figure.Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Findings):
+    """A figure without its picture and curves, and where it comes from.
+
+    Attributes:
+        command: that made it.
+        seconds: of processor time that it took.
+        environment: as `vcl_radial.runs.environment.describe` gives it.
+    """
+
+    command: str
+    seconds: float
+    environment: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, done: Analysis, **origin: Any) -> Record:
+        """The record of a figure that is done; `origin` are the attributes of a record alone."""
+        return cls(**{f.name: getattr(done, f.name) for f in fields(Findings)}, **origin)
+
+
+def undecided(verdict: Verdict, reason: str) -> Callable[..., Claim]:
+    """Claims that a setting cannot decide; what was seen nevertheless stands beside the reason.
+
+    Args:
+        verdict: no evidence, or not comparable.
+        reason: what keeps the setting from deciding them.
+
+    Returns:
+        A function of what is published, of ours, of whether ours is alike, and of why not.
+    """
+
+    def claim(published: str, ours: str, alike: bool, because: str = "") -> Claim:
+        seen = "it holds" if alike else f"it does not hold{': ' if because else ''}{because}"
+        return Claim(published, ours, verdict, f"{reason}; here {seen}")
+
+    return claim
+
+
+of_one_run = undecided(Verdict.NO_EVIDENCE, "one run of each method")
+"""Of networks that are trained once: without a spread, no number of theirs decides a claim."""

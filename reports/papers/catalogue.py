@@ -1,0 +1,117 @@
+"""The figures of the papers, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from types import ModuleType
+from typing import Any
+
+from vcl_radial.errors import UserError
+from vcl_radial.quiet import quiet
+
+PAGES = {
+    "badam": "reports.seeds.badam",
+    "pruning": "reports.seeds.pruning",
+    "radial": "reports.analysis",
+    "rdp": "reports.seeds.rdp",
+}
+"""The package of every page, by the name of the page."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The figures of one package.
+
+    Attributes:
+        name: of the page.
+        package: its docstring is the title and, below it, the introduction.
+        modules: the module of each figure, by the name of the figure.
+    """
+
+    name: str
+    package: ModuleType
+    modules: Mapping[str, ModuleType]
+
+    @property
+    def folder(self) -> Path:
+        """Where the page goes unless another folder is named, in a checkout."""
+        return Path(*self.package.__name__.split("."))
+
+    @property
+    def title(self) -> str:
+        """The title of the page."""
+        return (self.package.__doc__ or "").partition("\n")[0].rstrip(".")
+
+    @property
+    def introduction(self) -> str:
+        """The paragraph below the title."""
+        return " ".join((self.package.__doc__ or "").partition("\n")[2].split())
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """What each figure shows, by its name."""
+        return {
+            name: (module.__doc__ or "").partition("\n")[0].rstrip(".")
+            for name, module in self.modules.items()
+        }
+
+
+@lru_cache(maxsize=1)
+def pages() -> dict[str, Page]:
+    """The pages by name."""
+    with quiet():  # of what the modules import
+        return {name: _page(name, import_module(package)) for name, package in PAGES.items()}
+
+
+def _page(name: str, package: ModuleType) -> Page:
+    names = [module.name for module in walk_packages(package.__path__, f"{package.__name__}.")]
+    modules = {name.rpartition(".")[2].replace("_", "-"): import_module(name) for name in names}
+    return Page(name, package, {name: m for name, m in modules.items() if hasattr(m, "analyse")})
+
+
+def figures() -> dict[str, Page]:
+    """The page of every figure, by the name of the figure."""
+    return {figure: page for page in pages().values() for figure in page.figures}
+
+
+def members(word: str) -> list[str]:
+    """The figures that a word of the command line stands for: all, those of a page, or one.
+
+    Raises:
+        LookupError: it stands for none.
+    """
+    if word == "all":
+        return list(figures())
+    if word in pages():
+        return list(pages()[word].figures)
+    if word not in figures():
+        raise LookupError(word)
+    return [word]
+
+
+def check_options(
+    names: Sequence[str], methods: Sequence[str], settings: Mapping[str, Any]
+) -> None:
+    """Check that figures have the methods and take the settings of a command.
+
+    Raises:
+        UserError: a figure lacks one of the methods, or takes no settings.
+    """
+    for name in names:
+        module = figures()[name].modules[name]
+        known: Sequence[str] = list(getattr(module, "RUN_METHODS", ()))
+        if settings and not known:
+            raise UserError(f"--set {next(iter(settings))}: {name} has no settings")
+        for method in methods:
+            if method not in known:
+                has = ", ".join(known) or "no methods"
+                raise UserError(f"--method {method}: {name} has {has}")
+        if known:
+            from reports.seeds.pruning.track import runs_of
+
+            runs_of(name, methods or known, [0], settings)

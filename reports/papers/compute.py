@@ -1,0 +1,81 @@
+"""Compute figures, and write their pictures, numbers and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+
+import torch
+
+from reports.papers import page
+from reports.papers.analysis import Analysis, Record, Setting
+from reports.papers.catalogue import figures
+from vcl_radial import processor
+from vcl_radial.atomic import gzipped
+from vcl_radial.predict import own_randomness
+from vcl_radial.quiet import quiet
+from vcl_radial.report import record
+from vcl_radial.report.figures import save
+from vcl_radial.report.figures.drawing import to_csv
+from vcl_radial.runs import environment
+from vcl_radial.runs.folder import check_page, make_folder, not_written, write_atomically
+
+
+def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None:
+    """Compute figures one after the other; what is done is written before the next begins.
+
+    Args:
+        names: of figures.
+        to: the folder for NAME.png, .svg, .csv.gz and .json, and `README.md` about all that it
+            holds; figures that were computed before stay. None for the folder of each figure's
+            page.
+        setting: of all of them, with the command in words.
+
+    Raises:
+        UserError: the data cannot be read or a result not written.
+        Diverged: a loss is no longer a finite number.
+    """
+    processor.prepare(threads=1)
+    # Before anything is written: the page itself may lie in the checkout whose state this reports.
+    described = environment.describe("cpu", 1)
+    pages = figures()
+    folders = {name: to or pages[name].folder for name in names}
+    for folder in dict.fromkeys(folders.values()):
+        make_folder(folder)
+        check_page(folder / "README.md", [f"{figure}.json" for figure in pages])
+    for name, folder in folders.items():
+        print(f"{name}: {pages[name].figures[name]}", flush=True)
+        started = process_time()
+        done = compute(name, setting)
+        print(page.to_text(done.claims), flush=True)
+        _write(folder / name, done)
+        seconds = process_time() - started
+        of_figure = Record.of(
+            done, command=setting.command or "", seconds=seconds, environment=described
+        )
+        record.write(folder, name, of_figure)
+        write_atomically(folder / "README.md", page.to_markdown(read(folder)))
+        print(f"  {folder / name}.png, .svg, .csv.gz\n", flush=True)
+    for folder in dict.fromkeys(folders.values()):
+        print(folder / "README.md")
+
+
+def compute(name: str, setting: Setting) -> Analysis:
+    """One figure, on randomness of its own: the same whatever came before it."""
+    with quiet(), own_randomness(setting.seed, torch.device("cpu")):
+        done: Analysis = figures()[name].modules[name].analyse(setting)
+    return done
+
+
+def read(folder: Path) -> dict[str, Record]:
+    """The records of all figures that a folder holds; a damaged one is reported and left out."""
+    return record.read(folder, figures(), Record, "python -m reports")
+
+
+def _write(stem: Path, done: Analysis) -> None:
+    try:
+        save(done.figure, stem)
+    except OSError as error:
+        raise not_written(stem.with_suffix(".png"), error) from None
+    write_atomically(stem.with_suffix(".csv.gz"), gzipped(to_csv(done.curves)))

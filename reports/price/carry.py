@@ -1,0 +1,187 @@
+"""A linear model's posterior, carried through a task sequence in one shape.
+
+    (w P + G) m = w P m_0 + B,    P <- shape(P + G)
+
+with m_0 and P the last mean and precision in units of the noise precision tau, G and B the sums of
+the task, and w the weight of the prior: at 1 this is Bayes' rule within the shape, above it the
+past is held more firmly than the shape says. Bayes' rule with the full P is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from reports.price.radial import RadialShape
+from reports.price.scores import Prediction
+from reports.price.shapes import Full, Shape
+from reports.price.tasks import LinearStream, Points
+from vcl_radial.methods.bayes_linear import (
+    NOISE,
+    NormalGamma,
+    Sums,
+    prior_precision,
+    quadratic,
+    residual,
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is the same whatever the shape.
+
+    Attributes:
+        d: features, the 1 among them.
+        outputs: C.
+        alpha: the first prior is N(0, 1 / (tau alpha)) for every weight.
+        noise: tau.
+    """
+
+    d: int
+    outputs: int
+    alpha: float
+    noise: float
+
+    @classmethod
+    def of(cls, first: Sums) -> Model:
+        """With the alpha that makes the targets of the first task most likely, and tau's mean then.
+
+        tau = (shape + n C / 2) / (rate + S / 2),   S the `residual`
+        """
+        d, outputs = first.cross.shape
+        alpha = prior_precision(first, NormalGamma.prior(d, 1.0, *NOISE, outputs=outputs))
+        root = torch.linalg.cholesky(first.squared + alpha * torch.eye(d).to(first.squared))
+        shape, rate = NOISE
+        noise = (shape + first.count * outputs / 2) / (rate + float(residual(first, root)) / 2)
+        return cls(d, outputs, alpha, noise)
+
+    @property
+    def prior(self) -> Tensor:
+        """The precision of the first prior in units of tau, `[D, D]`."""
+        return self.alpha * torch.eye(self.d, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A Gaussian posterior in its shape; the same precision for every output.
+
+    Attributes:
+        mean: `[D, C]`.
+        precision: in units of tau, `[D, D]`.
+        held: a root of w P + G of the last task, of which the mean is the optimum.
+    """
+
+    mean: Tensor
+    precision: Tensor
+    held: Tensor
+
+    @cached_property
+    def root(self) -> Tensor:
+        """L with L L' = precision."""
+        root: Tensor = torch.linalg.cholesky(self.precision)
+        return root
+
+    def predict(self, points: Points) -> Prediction:
+        """Of points."""
+        return Prediction(points.phi.double() @ self.mean, 1 + quadratic(self.root, points.phi))
+
+    def divergence(self, exact: Carried, noise: float) -> float:
+        """KL(q || p) to the exact posterior p, over all weights, in nats."""
+        inside = torch.linalg.solve_triangular(self.root, exact.root, upper=False)
+        volume = 2 * (self.root.diagonal().log() - exact.root.diagonal().log()).sum()
+        d, outputs = self.mean.shape
+        spread = outputs / 2 * (inside.square().sum() - d + volume)
+        return float(spread) + shift(self.mean, exact, noise)
+
+
+def shift(mean: Tensor, exact: Carried, noise: float) -> float:
+    """What a mean's distance from that of the exact posterior adds to the divergence, in nats."""
+    away = mean - exact.mean
+    return float(noise / 2 * (away * (exact.precision @ away)).sum())
+
+
+@dataclass(frozen=True)
+class CarriedRadial:
+    """A radial posterior.
+
+    Attributes:
+        q: in groups.
+        shape: its family.
+        mean: `[D, C]`.
+        held: as if it were Gaussian, see `Carried`.
+        noise: tau.
+    """
+
+    q: Any
+    shape: RadialShape
+    mean: Tensor
+    held: Tensor
+    noise: float
+
+    def predict(self, points: Points) -> Prediction:
+        """Of points; the spread is that of the mean output's variance."""
+        phi = points.phi.double()
+        variance = self.shape.variances(self.q, len(self.mean)).mean(1)
+        return Prediction(phi @ self.mean, 1 + self.noise * (phi.square() @ variance))
+
+    def divergence(self, exact: Carried, noise: float) -> float:
+        """KL(q || p) to the exact posterior p, over all weights, in nats: -H(q) - E_q log p."""
+        d, outputs = self.mean.shape
+        variance = self.shape.variances(self.q, d)
+        spread = noise * (exact.precision.diagonal()[:, None] * variance).sum()
+        log_det = 2 * exact.root.diagonal().log().sum() + d * math.log(noise)
+        constant = outputs / 2 * (d * math.log(2 * math.pi) - log_det)
+        cross = constant + spread / 2 + shift(self.mean, exact, noise)
+        return float(cross - self.q.entropy().sum())
+
+
+def precisions(stream: LinearStream, model: Model, shape: Shape) -> list[Tensor]:
+    """What is carried of the precision before the first task and after every one."""
+    after = [model.prior]
+    for task in stream.tasks:
+        after.append(shape.project(after[-1] + task.sums.squared, model.alpha))
+    return after
+
+
+def carry(
+    stream: LinearStream, model: Model, after: Sequence[Tensor], weight: float = 1.0
+) -> Iterator[Carried]:
+    """The posterior after every task, in the shape of these precisions."""
+    mean = torch.zeros(model.d, model.outputs, dtype=torch.float64)
+    for number, task in enumerate(stream.tasks):
+        prior = after[number] * (weight if number else 1.0)
+        held = torch.linalg.cholesky(prior + task.sums.squared)
+        mean = torch.cholesky_solve(prior @ mean + task.sums.cross, held)
+        yield Carried(mean, after[number + 1], held)
+
+
+def carry_radial(
+    stream: LinearStream, model: Model, shape: RadialShape, weight: float = 1.0
+) -> Iterator[CarriedRadial]:
+    """The same of a radial posterior."""
+    q: Any = shape.start(model.d, model.outputs, model.alpha, model.noise)
+    for number, task in enumerate(stream.tasks):
+        w = weight if number else 1.0
+        q, held = shape.update(q, task.sums, model.noise, w)
+        mean = q.mean.reshape(model.outputs, model.d).T
+        yield CarriedRadial(q, shape, mean, held, model.noise)
+
+
+def exactly(stream: LinearStream, model: Model) -> list[Carried]:
+    """The exact posterior after every task."""
+    return list(carry(stream, model, precisions(stream, model, Full())))
+
+
+def without_itself(carried: Carried | CarriedRadial, points: Points, targets: Tensor) -> Tensor:
+    """Outputs of points of the last task over their spread, from all points but them, `[n, C]`.
+
+    m'phi - h y with h of the precision whose optimum m is; see `vcl_radial.methods.bayes_linear`.
+    """
+    h = quadratic(carried.held, points.phi)[:, None]
+    return points.phi.double() @ carried.mean - h * targets

@@ -1,0 +1,136 @@
+"""Measure the price of approximations, one task sequence and seed after another, and the page."""
+
+from __future__ import annotations
+
+import io
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from filelock import FileLock
+
+from reports.price.measure import COLUMNS, measure
+from reports.price.page import FIGURE, draw, page
+from reports.price.streams import FEATURES, name_of, stream_of
+from vcl_radial import processor
+from vcl_radial.atomic import gzipped
+from vcl_radial.command_lines import command_line, settings_in_words
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.reading import open_text
+from vcl_radial.report.figures import save
+from vcl_radial.runs import environment
+from vcl_radial.runs.folder import check_page, make_folder, write_atomically
+
+RESULTS = "results.csv.gz"
+"""The table of a folder, `COLUMNS` and where every line comes from."""
+
+PAGE = "README.md"
+
+ORIGIN = ("command", "settings", "commit", "processor", "seconds")
+
+
+def price_all(
+    planned: Sequence[Any], to: Path, settings: dict[str, Any], data_dir: Path | None = None
+) -> None:
+    """Measure what is not in the folder's table yet, and write its page.
+
+    Args:
+        planned: runs, as `sequences.plan` gives them.
+        to: the folder of the table, the page and its picture.
+        settings: keys of the method and the stream.
+        data_dir: where the data lie.
+
+    Raises:
+        UserError: a stream is no task sequence, or the folder has lines of other settings.
+        DataError: a data file or the folder's table is missing or damaged.
+    """
+    processor.prepare(threads=1)
+    make_folder(to)
+    check_page(to / PAGE, [RESULTS])
+    for spec in planned:
+        stream, seed, of_stream = name_of(spec), spec.seed, _settings(spec, settings)
+        if _is_there(read(to), stream, seed, of_stream, to):
+            continue
+        started = time.perf_counter()
+        lines = measure(stream_of(spec, data_dir), seed, lambda line: print(line, flush=True))
+        spent = round(time.perf_counter() - started, 1)
+        command = _command(spec.benchmark, settings)
+        commit = environment.loaded() or "unknown"
+        origin = (command, of_stream, commit, environment.processor(), spent)
+        _add(to, [line | dict(zip(ORIGIN, origin, strict=True)) for line in lines])
+    write_page(to)
+
+
+def write_page(to: Path) -> None:
+    """The page and the picture of a folder's table."""
+    results = read(to)
+    save(draw(results), to / FIGURE)
+    write_atomically(to / PAGE, page(results))
+    print(f"{to / PAGE}, {RESULTS}, {FIGURE}.png")
+
+
+def read(to: Path) -> pd.DataFrame:
+    """The table of a folder; empty where there is none.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    path = to / RESULTS
+    try:
+        with open_text(path) as file:
+            options: Any = {"keep_default_na": False, "na_values": ["nan"]}
+            table: pd.DataFrame = pd.read_csv(file, dtype={"commit": str}, **options)
+            return table[[*COLUMNS, *ORIGIN]]
+    except FileNotFoundError:
+        return pd.DataFrame(columns=[*COLUMNS, *ORIGIN])
+    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); delete it, and measure again") from None
+
+
+def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
+    """Add lines to the table; several commands may fill it together."""
+    with FileLock(to / f".{RESULTS}.lock"):
+        parts = [read(to), pd.DataFrame(lines)]
+        table = pd.concat([part for part in parts if len(part)])
+        text = io.StringIO()
+        table.sort_values(["stream", "seed"], kind="stable").to_csv(
+            text, index=False, na_rep="nan", float_format="%.6g"
+        )
+        write_atomically(to / RESULTS, gzipped(text.getvalue()))
+
+
+def _command(benchmark: str, settings: dict[str, Any]) -> str:
+    """What makes such lines, but for the number of seeds."""
+    return command_line(
+        benchmark, program="python -m reports price", set=settings_in_words(settings)
+    )
+
+
+def _settings(spec: Any, settings: dict[str, Any]) -> str:
+    """The features and all other keys that were set, as text."""
+    others = {key: value for key, value in settings.items() if not key.startswith("options.")}
+    if spec.TRACK == "retinopathy":
+        return " ".join([FEATURES, *_pairs(others)])
+    return " ".join([*_pairs(spec.recipe.options), *_pairs(others)])
+
+
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in sorted(values.items())]
+
+
+def _is_there(table: pd.DataFrame, stream: str, seed: int, settings: str, to: Path) -> bool:
+    """Whether a table has a stream with this seed.
+
+    Raises:
+        UserError: it has the stream with other settings.
+    """
+    of_stream = table[table["stream"] == stream]
+    if others := set(of_stream["settings"]) - {settings}:
+        raise UserError(
+            f"{to / RESULTS}: has {stream} with {others.pop()}, and not with {settings}: name "
+            "another folder with --to"
+        )
+    return bool((of_stream["seed"] == seed).any())

@@ -1,0 +1,67 @@
+"""What a task sequence gives a linear model: sums over points, and points to be scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vcl_radial.methods.bayes_linear import Sums
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points with their features and a 1.
+
+    Attributes:
+        phi: `[n, D]` float32.
+        y: classes `[n]` int64, or numbers `[n]`.
+    """
+
+    phi: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class LinearTask:
+    """A task as a linear model sees it.
+
+    Attributes:
+        name: of the task.
+        sums: of the points that are learned.
+        some: of these points, those that say how sharp predictions may be.
+        validation: points that are held out.
+        test: points that are scored on.
+    """
+
+    name: str
+    sums: Sums
+    some: Points
+    validation: Points
+    test: Points
+
+
+@dataclass(frozen=True)
+class LinearStream:
+    """A task sequence as a linear model sees it.
+
+    Attributes:
+        name: of the benchmark, and of the table where it has several.
+        score: what it is scored by, a name of `reports.price.scores.SCORES`.
+        outputs: C, of the model.
+        tasks: in their order.
+    """
+
+    name: str
+    score: str
+    outputs: int
+    tasks: Sequence[LinearTask]
+
+
+def unit_vectors(y: Tensor, outputs: int) -> Tensor:
+    """Targets `[n, C]` float64: classes as unit vectors, numbers as they are."""
+    if y.is_floating_point():
+        return y.double()[:, None]
+    return torch.nn.functional.one_hot(y, outputs).double()

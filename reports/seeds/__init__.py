@@ -1,0 +1,1 @@
+"""Pages of the papers that came before the radial posterior."""

@@ -1,0 +1,96 @@
+"""Pruning by the log of the mode of the radii of rows and columns (Oh et al. 2020, Section 3.3).
+
+A radius is s z_g; the layer's s stretches all alike, so that only z_g is looked at. It is
+log-normal, z_g^2 = a_g b_g, and the log of its mode is its mean parameter less its variance:
+
+    log mode z_g = (m_a + m_b) / 2 - (s_a^2 + s_b^2) / 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from reports.seeds.pruning.lenet.network import SETS, BayesianLeNet, Kept
+from vcl_radial.nn.rdp import RDPBlock
+from vcl_radial.nn.weights import softplus
+
+GROUPS = {
+    "conv1": (("conv1", "rows"), ("conv2", "columns")),
+    "conv2": (("conv2", "rows"),),
+    "inputs": (("fc1", "columns"),),
+    "hidden": (("fc1", "rows"), ("fc2", "columns")),
+}
+"""The rows (of the layer that a unit is an output of) and columns (of the next) that can drop it.
+
+A filter of conv2 has 16 columns of fc1: the inputs, a set of its own."""
+
+
+@torch.no_grad()
+def log_modes(block: RDPBlock) -> Tensor:
+    """The log of the mode of each group's own part of the radius, `[groups]`."""
+    loc, variance = block.loc[:, :-1], softplus(block.rho[:, :-1]).square()
+    return loc.sum(0) / 2 - variance.sum(0) / 4
+
+
+def all_log_modes(network: BayesianLeNet) -> dict[tuple[str, str], Tensor]:
+    """The log modes of every layer's rows and columns, where it has them, on the CPU."""
+    found = {}
+    for name in ("conv1", "conv2", "fc1", "fc2"):
+        for kind in ("rows", "columns"):
+            block = getattr(getattr(network, name).weights, kind)
+            if block is not None:
+                found[name, kind] = log_modes(block).cpu()
+    return found
+
+
+def scores(modes: Mapping[tuple[str, str], Tensor]) -> dict[str, Tensor]:
+    """The strength of every unit: the smaller one of the log modes of its row and column."""
+    return {
+        name: torch.stack([modes[group] for group in groups]).amin(0)
+        for name, groups in GROUPS.items()
+    }
+
+
+def units_above(of_units: Mapping[str, Tensor], cuts: Mapping[str, float]) -> Kept:
+    """The units whose strength is above the cut of their set."""
+    return Kept(**{name: of_units[name] > cuts.get(name, -torch.inf) for name in SETS})
+
+
+def choose_cuts(
+    of_units: Mapping[str, Tensor], error: Callable[[Kept], float], tolerance: float
+) -> dict[str, float]:
+    """Cuts that leave out as many units as an error allows.
+
+    One set after the other, filters first, each by bisection over how many of its weakest units are
+    left out. Each set may use up an equal part of the tolerance, and what others have left.
+
+    Args:
+        of_units: the strengths.
+        error: of the network with these units, per cent, on images that are held out.
+        tolerance: by how much the error may rise in all, in percentage points.
+    """
+    cuts: dict[str, float] = {}
+    whole = error(units_above(of_units, cuts))
+    for place, name in enumerate(SETS, start=1):
+        limit = whole + tolerance * place / len(SETS)
+        ordered = of_units[name].sort().values
+        fewest, most = 0, len(ordered) - 1  # units left out: what is allowed, what may be
+        while fewest < most:
+            middle = (fewest + most + 1) // 2
+            trial = cuts | {name: _between(ordered, middle)}
+            if error(units_above(of_units, trial)) <= limit:
+                fewest = middle
+            else:
+                most = middle - 1
+        cuts[name] = _between(ordered, fewest)
+    return cuts
+
+
+def _between(ordered: Tensor, dropped: int) -> float:
+    """A cut above the first `dropped` strengths and below the next."""
+    if dropped == 0:
+        return float(ordered[0]) - 1.0
+    return float(ordered[dropped - 1 : dropped + 1].double().mean())

@@ -1,0 +1,129 @@
+"""LeNet-5-Caffe (20-50-800-500) with point estimates, with an RDP, and with units left out.
+
+conv 5x5 - max pool - conv 5x5 - max pool - fully connected - ReLU - fully connected
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, linear, max_pool2d, relu
+
+from reports.seeds.pruning.lenet.size import CLASSES, KERNEL, WHOLE, Architecture
+from vcl_radial.nn import BayesianConv2d, BayesianLinear, PointConv2d, PointLinear
+from vcl_radial.nn.grouping import Layer
+from vcl_radial.nn.weights import LayerSettings
+
+NAMES = ("conv1", "conv2", "fc1", "fc2")
+SETS = tuple(field.name for field in fields(Architecture))
+"""What can be left out: filters, filters, inputs of fc1, hidden units."""
+
+
+class PointLeNet(nn.Module):
+    """LeNet-5 with point estimates; maps `[B, 1, 28, 28]` to logits `[B, 10]`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = PointConv2d(1, WHOLE.conv1, KERNEL)
+        self.conv2 = PointConv2d(WHOLE.conv1, WHOLE.conv2, KERNEL)
+        self.fc1 = PointLinear(WHOLE.inputs, WHOLE.hidden)
+        self.fc2 = PointLinear(WHOLE.hidden, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        hidden = max_pool2d(self.conv2(max_pool2d(self.conv1(x), 2)), 2).flatten(1)
+        logits: Tensor = self.fc2(relu(self.fc1(hidden)))
+        return logits
+
+
+class BayesianLeNet(PointLeNet):
+    """LeNet-5 with a posterior over each layer whose means are a point network's weights.
+
+    Args:
+        start: the point network.
+        settings: the posteriors of the layers, by their names.
+    """
+
+    conv1: BayesianConv2d  # type: ignore[assignment]
+    conv2: BayesianConv2d  # type: ignore[assignment]
+    fc1: BayesianLinear  # type: ignore[assignment]
+    fc2: BayesianLinear  # type: ignore[assignment]
+
+    def __init__(self, start: PointLeNet, settings: Mapping[str, LayerSettings]) -> None:
+        super().__init__()
+        self.conv1 = BayesianConv2d(1, WHOLE.conv1, KERNEL)
+        self.conv2 = BayesianConv2d(WHOLE.conv1, WHOLE.conv2, KERNEL)
+        self.fc1 = BayesianLinear(WHOLE.inputs, WHOLE.hidden)
+        self.fc2 = BayesianLinear(WHOLE.hidden, CLASSES)
+        for name in NAMES:
+            plain = getattr(start, name)
+            weight, bias = plain.weight.detach().clone(), plain.bias.detach().clone()
+            getattr(self, name).weights = settings[name].make_weights(weight, bias)
+
+    @torch.no_grad()
+    def means(self) -> dict[str, Layer]:
+        """The posterior mean of each layer's weight and bias."""
+        return {name: getattr(self, name).weights.mean() for name in NAMES}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which units are left: booleans [20], [50], [800] and [500].
+
+    An input of fc1 is left only if its filter is; a filter only if one of its inputs is.
+    """
+
+    conv1: Tensor
+    conv2: Tensor
+    inputs: Tensor
+    hidden: Tensor
+
+    def __post_init__(self) -> None:
+        """Leave out what has no way in or out any more."""
+        places = self.inputs.view(len(self.conv2), -1) & self.conv2.unsqueeze(1)
+        object.__setattr__(self, "inputs", places.flatten())
+        object.__setattr__(self, "conv2", places.any(1))
+
+    @property
+    def architecture(self) -> Architecture:
+        """How many are left."""
+        return Architecture(*(int(getattr(self, name).sum()) for name in SETS))
+
+
+class PrunedLeNet(nn.Module):
+    """LeNet-5 without the units that are left out, and without their biases.
+
+    Args:
+        layers: weight and bias of each layer of the whole network.
+        kept: the units that are left.
+    """
+
+    def __init__(self, layers: Mapping[str, Layer], kept: Kept) -> None:
+        super().__init__()
+        ways = (
+            ("conv1", kept.conv1, torch.ones(1, dtype=torch.bool)),
+            ("conv2", kept.conv2, kept.conv1),
+            ("fc1", kept.hidden, kept.inputs),
+            ("fc2", torch.ones(CLASSES, dtype=torch.bool), kept.hidden),
+        )
+        for name, outputs, inputs in ways:
+            weight, bias = layers[name]
+            assert bias is not None
+            left = outputs.to(weight.device)
+            self.register_buffer(f"{name}_weight", weight[left][:, inputs.to(weight.device)])
+            self.register_buffer(f"{name}_bias", bias[left])
+        # Places of the inputs that are left among those that the filters that are left give.
+        given = kept.inputs.view(len(kept.conv2), -1)[kept.conv2].flatten()
+        self.register_buffer("places", given.nonzero().flatten().to(layers["fc1"][0].device))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits `[B, 10]` of images `[B, 1, 28, 28]`."""
+        of = dict(self.named_buffers())
+        for name in ("conv1", "conv2"):
+            x = max_pool2d(conv2d(x, of[f"{name}_weight"], of[f"{name}_bias"]), 2)
+        x = x.flatten(1).index_select(1, of["places"])
+        x = relu(linear(x, of["fc1_weight"], of["fc1_bias"]))
+        return linear(x, of["fc2_weight"], of["fc2_bias"])

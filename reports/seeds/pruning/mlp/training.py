@@ -1,0 +1,158 @@
+"""Training of the MLP of the BAdam paper's Fig. 2, and of its rivals, and its pruning.
+
+Each method gives a mean and a standard deviation to every weight.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from avalanche.core import SupervisedPlugin
+from avalanche.training.plugins import EvaluationPlugin
+from torch import nn
+
+from reports.seeds.pruning.mlp.pruning import Layer, Trained, accuracies
+from reports.seeds.pruning.mlp.spec import MLPRecipe, MLPSpec
+from reports.seeds.pruning.track import numbers_file
+from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
+from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings, variational_weights
+from vcl_radial.predict import own_randomness
+from vcl_radial.quiet import quiet
+from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import InOnePiece
+from vcl_radial.tracks.continual.training import make_strategy
+
+
+class MLPTraining(InOnePiece):
+    """A network that is trained and pruned; it starts anew where it was stopped."""
+
+    def __init__(self, run: MLPSpec, stream: TensorStream, report: Callable[[Step], None]) -> None:
+        super().__init__(run.recipe.epochs)
+        self.run, self.stream, self.report = run, stream, report
+        self.numbers: dict[str, Any] = {}
+        self.seconds = 0.0
+
+    def train(self) -> None:
+        """Test accuracy over the pruned share, by both orders."""
+        started, stream = time.perf_counter(), self.stream
+        trained = train(self.run.recipe, stream, self.run.seed, self._on_epoch)
+        x, labels = stream.inputs(0, "test"), stream.labels(0, "test")
+        self.numbers = {"magnitude": accuracies(trained, None, x, labels)}
+        if trained.scales is not None:
+            self.numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
+        self.seconds = time.perf_counter() - started
+
+    def files(self) -> dict[str, str]:
+        """Accuracies by the order of pruning."""
+        return numbers_file(self.numbers)
+
+    def facts(self) -> dict[str, Any]:
+        """Seconds in all."""
+        return {"seconds": self.seconds}
+
+    def _on_epoch(self, epoch: int) -> None:
+        news = f"epoch {epoch} of {self.epochs}"
+        self.report(Step(0, news, epoch=epoch, epochs=self.epochs, news=news, at=epoch))
+
+
+def load_stream(dataset: str, data_dir: Path | None) -> TensorStream:
+    """A data set as one task; pixels from 0 to 1, so that an unused pixel moves no weight.
+
+    Raises:
+        UserError: the data are not there.
+        DataError: they are damaged.
+    """
+    data = load_dataset(dataset, data_dir)
+    stream = split_stream(data, tasks=1, heads="single", validation=0.0)
+    pixels = torch.cat([data.train_x, data.test_x]).flatten(1).float()
+    return replace(stream, x=pixels / pixels.max())
+
+
+def train(
+    recipe: MLPRecipe,
+    stream: TensorStream,
+    seed: int,
+    on_epoch: Callable[[int], None] = lambda n: None,
+) -> Trained:
+    """Train a network by the suite's own strategy and read its posterior off.
+
+    Everything is on the device of the stream.
+
+    Raises:
+        Diverged: the loss is no longer a finite number.
+    """
+    device = stream.x.device
+    with own_randomness(seed, device), quiet():
+        strategy = make_strategy(
+            recipe,
+            make_network(recipe, stream),
+            tensor_stream=stream,
+            device=device,
+            evaluator=EvaluationPlugin(loggers=[]),
+            plugins=[_EachEpoch(on_epoch)],
+        )
+        strategy.train(to_avalanche(stream).train_stream[0])
+    network = strategy.network
+    if recipe.posterior != "none":
+        return Trained(*_variational(network))
+    if isinstance(network, GaussianNetwork):
+        names = {id(q.mean): q.precision.rsqrt() for q in network.posteriors([0]).values()}
+        linears = _linears(network)
+        scales = [(names[id(layer.weight)], names[id(layer.bias)]) for layer in linears]
+        return Trained(_point(linears), scales)
+    return Trained(_point(_linears(network)), None, recipe.dropout, recipe.mask_samples)
+
+
+def make_network(recipe: MLPRecipe, stream: TensorStream) -> MLP:
+    """The network before training."""
+    posterior = None
+    if recipe.posterior != "none":
+        posterior = PosteriorSettings(
+            recipe.posterior, initial_rho=recipe.initial_rho, prior_scale=recipe.prior_scale
+        )
+    network = MLP(
+        stream.x.shape[1],
+        stream.n_classes,
+        hidden=recipe.hidden,
+        multi_head=False,
+        posterior=posterior,
+    )
+    if recipe.dropout:
+        # Before the ReLU, which a mask with its factor commutes with.
+        network.body = nn.ModuleList(
+            nn.Sequential(layer, nn.Dropout(recipe.dropout)) for layer in network.body
+        )
+    return network
+
+
+def _linears(network: nn.Module) -> list[nn.Linear]:
+    return [module for module in network.modules() if isinstance(module, nn.Linear)]
+
+
+def _point(linears: Sequence[nn.Linear]) -> list[Layer]:
+    return [(layer.weight.detach(), layer.bias.detach()) for layer in linears]
+
+
+@torch.no_grad()
+def _variational(network: nn.Module) -> tuple[list[Layer], list[Layer]]:
+    """Means, and the standard deviations of single weights, layer by layer."""
+    means, scales = [], []
+    for weights in variational_weights(network, [0]):
+        means.append(cast(Layer, weights.mean()))
+        noise = [block.weight_noise() for block in weights.posterior_blocks()]
+        scales.append(cast(Layer, weights.split(noise)))
+    return means, scales
+
+
+class _EachEpoch(SupervisedPlugin):  # type: ignore[misc]  # Avalanche has no types
+    def __init__(self, on_epoch: Callable[[int], None]) -> None:
+        super().__init__()
+        self.on_epoch = on_epoch
+
+    def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
+        self.on_epoch(strategy.clock.train_exp_epochs + 1)

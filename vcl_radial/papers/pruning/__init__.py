@@ -1,8 +1,0 @@
-"""Networks pruned by their posterior.
-
-LeNet-5 pruned by the radii of its rows and columns, Table 2 of Oh, Adamczewski and Park (2020), and
-an MLP pruned by the signal-to-noise ratio of its weights, Fig. 2 of Kessler et al. (2020).
-Verdicts on published claims are decided by the numbers.
-"""
-
-FOLDER = "reports/seeds/pruning"
