@@ -7,14 +7,11 @@ import torch
 
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.nn.grouping import GROUPINGS as of_layers
-from vcl_radial.nn.rdp import GROUPINGS as of_rdp
 from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.tracks.continual import networks
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import ContinualRun, optimizer_for
-from vcl_radial.tracks.recipe import GROUPS, GROUPS_OF_RDP
 
 DIGITS = StreamSettings(dataset="digits")
 SINGLE_HEAD = StreamSettings(dataset="digits", heads="single")
@@ -85,7 +82,6 @@ def test_keys_of_a_posterior_are_for_it_alone(key, value, families):
 
 
 def test_the_weights_of_a_group_are_those_that_the_family_knows():
-    assert (GROUPS, GROUPS_OF_RDP) == (tuple(of_layers), of_rdp)
     with pytest.raises(ValueError, match="'row' is not for posterior = 'radial': choose from lay"):
         recipe(posterior="radial", grouping="row")
     with pytest.raises(ValueError, match="'unit' is not for posterior = 'rdp': choose from row"):

@@ -7,7 +7,8 @@ import torch
 from scenarios import ALL, Learner, network
 from torch.optim import SGD
 
-from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
+from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.posteriors.rdp import RDP
 
 WHOLE = {"optimizer": SGD, "lr": 0.05, "batch_size": ALL}
 """Batches of the whole task leave no randomness but the noise, which there is none of."""
@@ -66,7 +67,7 @@ def test_a_start_at_the_likelihood_fits_sooner():
     assert with_start < 0.7 * without
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_radii_and_directions_start_at_the_likelihood_too(grouping):
     """Without noise, and with their concentrations, scales and priors as they were."""
     ends = []

@@ -6,7 +6,7 @@ from scenarios import ALL, Learner, network
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import consolidate, kl_divergence
-from vcl_radial.nn.rdp import GROUPINGS, RDPSettings
+from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
 
 
@@ -14,7 +14,7 @@ def rdp(grouping="row", multi_head=True):
     return network(RDPSettings(grouping, 0.05), multi_head)
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_the_posterior_becomes_the_prior(grouping):
     """The first one holds directions as it is set, the later ones as the posterior does."""
     settings = RDPSettings(grouping, 0.05, prior_scale=0.4, prior_length=0.7)
@@ -36,7 +36,7 @@ def accuracies(kind, net, **settings):
     return learner.accuracy(0), learner.accuracy(1)
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_it_forgets_less_than_fine_tuning_by_its_prior(grouping):
     """One head for all classes, where training on the second task alone wipes out the first."""
     first, second = accuracies("rdp_vcl", rdp(grouping, multi_head=False))

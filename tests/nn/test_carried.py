@@ -7,8 +7,8 @@ import torch
 
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorSettings
 from vcl_radial.nn.grouping import GROUPINGS
-from vcl_radial.nn.rdp import GROUPINGS as OF_RDP
 from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.posteriors.rdp import RDP
 
 POSTERIORS = {
     **{
@@ -16,7 +16,7 @@ POSTERIORS = {
         for family in ("gaussian", "radial", "low-rank", "radial-low-rank")
         for grouping in GROUPINGS
     },
-    **{f"rdp {grouping}": RDPSettings(grouping, 0.03) for grouping in OF_RDP},
+    **{f"rdp {grouping}": RDPSettings(grouping, 0.03) for grouping in RDP.groupings},
 }
 LAYERS = {
     "linear": lambda settings: BayesianLinear(40, 10, posterior=settings),

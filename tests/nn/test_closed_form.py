@@ -19,9 +19,9 @@ from vcl_radial.nn import (
     variational_weights,
 )
 from vcl_radial.nn.weights import softplus
-from vcl_radial.posteriors import Gaussian
+from vcl_radial.posteriors import Gaussian, families
 
-FAMILIES = ["gaussian", "radial", "radial-eq44"]
+FAMILIES = [name for name, family in families().items() if family.has_lanes]
 STRETCHED = [("layer", False), ("tensor", False), ("unit", False), ("unit", True)]
 """Groupings, and whether the KL is stretched."""
 N = 640

@@ -16,7 +16,7 @@ from vcl_radial.nn import (
     consolidate,
     kl_divergence,
 )
-from vcl_radial.posteriors import FAMILIES
+from vcl_radial.posteriors import families
 
 GROUPINGS = ["layer", "tensor", "unit"]
 OPTIONS = [
@@ -103,7 +103,7 @@ def test_images_of_other_channels_are_refused_in_pytorchs_own_words():
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize("family", list(families()))
 @pytest.mark.parametrize("bias", [True, False])
 def test_with_a_kernel_of_one_place_it_is_the_linear_layer_at_every_place(family, grouping, bias):
     settings = PosteriorSettings(family, grouping)

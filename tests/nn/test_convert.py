@@ -346,7 +346,7 @@ def test_without_a_posterior_every_network_has_point_estimates(posterior):
 
 
 def test_an_unknown_posterior_is_refused_with_all_that_a_recipe_knows():
-    known = "choose from gaussian, radial, radial-eq44, low-rank, radial-low-rank, rdp, none, or"
+    known = "choose from .*gaussian, .*radial, .*rdp or none, or"
     for make in (lambda: MLP(3, 2, posterior="laplace"), lambda: to_bayesian(nn.Linear(2, 2), "")):
         with pytest.raises(UserError, match=known):
             make()

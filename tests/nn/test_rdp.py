@@ -6,7 +6,7 @@ import torch
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, consolidate, kl_divergence
 from vcl_radial.nn.linear import he_normal
-from vcl_radial.nn.rdp import GROUPINGS, RDPSettings, RDPWeights
+from vcl_radial.nn.rdp import RDPSettings, RDPWeights
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
 
 
@@ -23,7 +23,7 @@ def with_rdp(layer, grouping="row", **settings):
     return layer
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_the_means_start_where_they_are_told(grouping):
     torch.manual_seed(1)
     weight, bias = he_normal(12, 30), torch.randn(12)
@@ -32,7 +32,7 @@ def test_the_means_start_where_they_are_told(grouping):
     torch.testing.assert_close(layer.mean()[1], bias)
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_draws_scatter_about_the_means(grouping):
     layer = weights(grouping, initial_noise=0.05)
     draws = [layer.sample() for _ in range(300)]
@@ -42,7 +42,7 @@ def test_draws_scatter_about_the_means(grouping):
         assert (abs(stack.mean(0) - mean) < 5 * error).all()
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_initial_noise_is_the_noise_of_one_weight(grouping):
     layer = weights(grouping, inputs=60, outputs=50, initial_noise=0.01)
     draws = torch.stack([layer.sample()[0] for _ in range(150)])
@@ -103,7 +103,7 @@ def test_a_double_grouping_is_the_product_of_a_row_and_a_column_factor():
     torch.testing.assert_close(layer.kl(), parts)
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_convolutions_are_grouped_by_output_and_input_channel(grouping):
     torch.manual_seed(0)
     plain = BayesianConv2d(4, 6, 3, posterior=None)
@@ -128,7 +128,7 @@ def test_the_first_prior_is_half_cauchy_and_the_carried_one_is_the_posterior():
     assert torch.equal(p.factors.scale, q.factors.scale)
 
 
-@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("grouping", RDP.groupings)
 def test_gradients_are_finite_and_reach_every_parameter(grouping):
     torch.manual_seed(0)
     layer = with_rdp(BayesianLinear(40, 10), grouping)
@@ -157,7 +157,7 @@ def test_networks_of_such_layers_are_carried():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"grouping": "unit"}, "grouping = 'unit' is not known to posterior = 'rdp'"),
+        ({"grouping": "unit"}, "grouping = 'unit' is not for posterior = 'rdp'"),
         ({"initial_noise": 0.0}, "initial_noise = 0.0"),
         ({"initial_noise": float("nan")}, "initial_noise = nan"),
         ({"prior_scale": -1.0}, "prior_scale"),

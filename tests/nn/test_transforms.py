@@ -11,8 +11,9 @@ from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.weights import softplus
+from vcl_radial.posteriors import families
 
-FAMILIES = ["gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank"]
+FAMILIES = list(families())
 SHAPES = {"mlp": (3,), "convolutions": (1, 3, 3)}
 
 

@@ -1,12 +1,26 @@
 """What holds for every family: shapes, generators, estimates, errors."""
 
+import sys
+import textwrap
+
 import pytest
 import torch
 
+from vcl_radial import posteriors
 from vcl_radial.errors import UserError
-from vcl_radial.posteriors import FAMILIES, Gaussian, Radial
+from vcl_radial.methods.serves import check_posterior
+from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn.convert import layer_settings
+from vcl_radial.posteriors import Gaussian, Radial
+from vcl_radial.posteriors import families as families_by_name
+from vcl_radial.posteriors.families import all_families
+from vcl_radial.tracks.continual import lane_runs
+from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.tracks.networks import posterior_of
 
-families = pytest.mark.parametrize("family", FAMILIES.values(), ids=list(FAMILIES))
+families = pytest.mark.parametrize(
+    "family", families_by_name().values(), ids=list(families_by_name())
+)
 
 
 def seeded(seed=0):
@@ -114,6 +128,44 @@ def test_the_divergence_to_a_gaussian_is_what_simulation_gives(family):
     w = q.sample(200_000, seeded(2))
     ratio = q.log_prob(w) - p.log_prob(w)
     assert abs(ratio.mean() - q.kl(p)) < 4 * ratio.std() / 200_000**0.5
+
+
+@families
+def test_a_family_with_lanes_has_the_gradients_of_its_kl_to_a_gaussian_and_to_itself(family):
+    gradients = [family.kl_gradients(prior, []) for prior in (Gaussian, family)]
+    assert not family.has_lanes or gradients == [[], []]
+
+
+def test_a_module_with_a_class_that_states_its_name_is_all_that_a_family_needs(
+    tmp_path, monkeypatch
+):
+    module = """
+        from vcl_radial.posteriors.gaussian import Gaussian
+
+        class Spare(Gaussian):
+            name = "spare"
+            groupings = ("unit",)
+            options = frozenset({"rank"})
+
+        class WithoutName(Spare):
+            pass
+    """
+    (tmp_path / "spare.py").write_text(textwrap.dedent(module))
+    before = set(all_families())
+    monkeypatch.setattr(posteriors, "__path__", [*posteriors.__path__, str(tmp_path)])
+    all_families.cache_clear()
+    try:
+        assert set(all_families()) - before == {"spare"}
+        recipe = Recipe(posterior="spare", grouping="unit", rank=3)
+        assert layer_settings("spare").grouping == "unit"
+        check_posterior("vcl", VCL.posteriors, recipe.posterior)
+        assert posterior_of(recipe).kind == layer_settings("spare").kind
+        assert lane_runs.shape(recipe) is not None
+        with pytest.raises(ValueError, match="'layer' is not for posterior = 'spare': choose from"):
+            Recipe(posterior="spare")
+    finally:
+        all_families.cache_clear()
+        sys.modules.pop("vcl_radial.posteriors.spare", None)
 
 
 def test_without_a_closed_form_kl_is_the_monte_carlo_estimate():

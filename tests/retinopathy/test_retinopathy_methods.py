@@ -200,7 +200,7 @@ def test_shipped_methods_are_run_by_their_names(tmp_path, cache, monkeypatch):
     ("keys", "message"),
     [
         ({"strategy": "ewc"}, "strategy = 'ewc' is for posterior = 'none': set that"),
-        ({"strategy": "vcl", "posterior": "none"}, "is for posterior = 'gaussian', 'low-rank'"),
+        ({"strategy": "vcl", "posterior": "none"}, "is for posterior = .*'gaussian', 'low-rank'"),
     ],
 )
 def test_methods_that_the_track_cannot_serve_are_refused_by_name(prepared, keys, message):

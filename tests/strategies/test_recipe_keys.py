@@ -9,7 +9,7 @@ from scenarios import OF_CLASSES, digits
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn import BayesianLinear, kl_divergence, variational_weights
-from vcl_radial.posteriors import FAMILIES
+from vcl_radial.posteriors import families
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.registry import find_strategy
@@ -47,7 +47,7 @@ def test_a_networks_posterior_is_the_recipes(family, start):
     blocks = next(variational_weights(network, [])).posterior_blocks()
     assert [len(b.mean) for b in blocks] == {"unit": [8], "layer": [1], "tensor": [1, 1]}[grouping]
     for block in blocks:
-        assert block.family is FAMILIES[family]
+        assert block.family is families()[family]
         assert block.prior_scale.unique().tolist() == pytest.approx([0.3])
         if "initial_noise" in start:
             torch.testing.assert_close(block.weight_noise(), torch.full_like(block.mean, 0.07))

@@ -88,8 +88,9 @@ class Method:
     )
     """The names of the likelihoods that it serves."""
     posteriors: ClassVar[frozenset[str]] = frozenset()
-    """Those that its network may have, "none" among them for point estimates; empty for any. A
-    family of the user's own counts as any of them but "none"."""
+    """Those that its network may have: names of families, "any" for every family, "none" for point
+    estimates; empty for all of these. A family of the user's own counts as any of them but
+    "none"."""
     needs_whole_stream: ClassVar[bool] = False
     """Whether the method trains once on all tasks together."""
     memoryless: ClassVar[bool] = False

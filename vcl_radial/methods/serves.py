@@ -17,20 +17,25 @@ if TYPE_CHECKING:
 POINTS = "none"
 """The posterior of a network of point estimates."""
 
+ANY = "any"
+"""What stands for every variational family."""
+
 
 def check_posterior(who: str, posteriors: Collection[str], posterior: str) -> None:
     """See that a method is for the posterior that a recipe names; nothing is imported.
 
     Args:
         who: the method, as it is named in what is said.
-        posteriors: those that it is for; an empty set stands for any.
+        posteriors: `Method.posteriors`.
         posterior: of the recipe, or `package.module:Class` of a user's own.
 
     Raises:
         UserError: it is not.
     """
+    is_family = posterior != POINTS
     by_the_user = outside.is_named(posterior) and {*posteriors} != {POINTS}
-    if posteriors and posterior not in posteriors and not by_the_user:
+    served = posterior in posteriors or by_the_user or (is_family and ANY in posteriors)
+    if posteriors and not served:
         raise not_for(who, posteriors)
 
 
@@ -56,6 +61,10 @@ def check_network(method: Method, network: nn.Module, likelihood: Likelihood) ->
 
 def not_for(who: str, posteriors: Collection[str]) -> UserError:
     """That a method is for other posteriors, in words."""
+    if ANY in posteriors:
+        from vcl_radial.posteriors.families import all_families
+
+        posteriors = {*posteriors, *all_families()} - {ANY}
     *others, last = map(repr, sorted(posteriors))
     if not others:
         return UserError(f"{who} is for posterior = {last}: set that")

@@ -57,9 +57,7 @@ class VCL(Method):
         UserError: the network has no posterior.
     """
 
-    posteriors = frozenset(
-        {"gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp"}
-    )
+    posteriors = frozenset({"any"})
     lane_step = LaneStep
     lane_options: ClassVar[frozenset[str]] = frozenset({"restart"})
 

@@ -19,16 +19,13 @@ from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior
-from vcl_radial.posteriors.families import FAMILIES
+from vcl_radial.posteriors.families import all_families, family
+from vcl_radial.posteriors.rdp import RDP
 
 _CONVERTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _READ_WEIGHTS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 """These read the weights of layers inside them instead of calling the layers."""
-
-
-_NAMES = (*FAMILIES, "rdp", "none")
-"""What a recipe calls the posteriors that are built in."""
 
 
 def layer_settings(
@@ -47,14 +44,16 @@ def layer_settings(
     """
     if posterior is None or posterior == "none":
         return None
-    if posterior == "rdp":
+    if posterior == RDP.name:
         return RDPSettings()
-    if isinstance(posterior, str) and not (posterior in FAMILIES or is_named(posterior)):
+    if isinstance(posterior, str) and not (posterior in all_families() or is_named(posterior)):
         raise UserError(
-            f"posterior = {posterior!r} is not known: choose from {', '.join(_NAMES)}, or name "
-            "your own as 'package.module:Class'"
+            f"posterior = {posterior!r} is not known: choose from {', '.join(all_families())} or "
+            "none, or name your own as 'package.module:Class'"
         )
-    return PosteriorSettings(posterior) if isinstance(posterior, str | type) else posterior
+    if not isinstance(posterior, str | type):
+        return posterior
+    return PosteriorSettings(posterior, grouping=family(posterior).groupings[0])
 
 
 def to_bayesian(

@@ -26,6 +26,7 @@ from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights, angles_of_key, rdp
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights, softplus
 from vcl_radial.posteriors import Posterior
+from vcl_radial.posteriors.families import name_of
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior, RDPNoise
 
 _AT_ONCE = 2**22
@@ -84,10 +85,8 @@ class LaneBlock:
             UserError: their noise has more parameters than a scale.
         """
         if not blocks[0].family.uncorrelated:
-            raise UserError(
-                "posterior = 'low-rank' or 'radial-low-rank' has no lanes: train its networks one "
-                "by one"
-            )
+            name = name_of(blocks[0].family)
+            raise UserError(f"posterior = {name!r} has no lanes: train its networks one by one")
         mean, rho, prior_mean, prior_scale = (
             _stack(blocks, name) for name in ("mean", "rho", "prior_mean", "prior_scale")
         )

@@ -40,8 +40,6 @@ from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
 from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_variance
 
-GROUPINGS = ("row", "column", "double")
-
 
 @dataclass(frozen=True)
 class RDPSettings:
@@ -66,10 +64,10 @@ class RDPSettings:
 
     def __post_init__(self) -> None:
         """Check the values that no tensor operation would refuse."""
-        if self.grouping not in GROUPINGS:
+        if self.grouping not in RDP.groupings:
             raise UserError(
-                f"grouping = {self.grouping!r} is not known to posterior = 'rdp': choose from "
-                f"{', '.join(GROUPINGS)}"
+                f"grouping = {self.grouping!r} is not for posterior = {RDP.name!r}: choose from "
+                f"{', '.join(RDP.groupings)}"
             )
         for name in ("initial_noise", "prior_scale"):
             if not 0 < getattr(self, name) < math.inf:

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import Layer, grouping
 from vcl_radial.nn.states import OfAKind
-from vcl_radial.posteriors import FAMILIES, Gaussian, Posterior, family
+from vcl_radial.posteriors import Gaussian, Posterior, family
 from vcl_radial.posteriors.correlated import Correlated
+from vcl_radial.posteriors.families import name_of
 from vcl_radial.transforms import transformed
 
 
@@ -24,17 +25,16 @@ class PosteriorSettings:
     """A variational family, its grouping, where it starts and the first prior.
 
     Attributes:
-        family: a name of `vcl_radial.posteriors.FAMILIES`, a class derived from `Posterior`, or
+        family: a name of `vcl_radial.posteriors.families()`, a class derived from `Posterior`, or
             such a class by "package.module:Class".
-        grouping: which weights share a radius, or a factor of a low-rank family: "layer", "tensor"
-            or "unit".
+        grouping: which weights share a radius, or a factor of a low-rank family; one of
+            `family.groupings`.
         initial_rho: the scale starts at sigma = softplus(initial_rho), as in the papers.
         initial_noise: where given, it takes the place of `initial_rho`: the standard deviation
             tau of one weight's noise. A Gaussian then starts at sigma = tau and a radial
             posterior at sigma = tau sqrt(D), so that both start with equal functional noise.
         prior_scale: the first prior is N(0, prior_scale^2 I).
-        rank: R of the families "low-rank" and "radial-low-rank", at most D in a group of D
-            weights; others have none.
+        rank: R of a family with a factor, at most D in a group of D weights; others have none.
     """
 
     family: str | type[Posterior] = "radial"
@@ -46,8 +46,12 @@ class PosteriorSettings:
 
     def __post_init__(self) -> None:
         """Check the values that no tensor operation would refuse."""
-        family(self.family)
-        grouping(self.grouping)
+        cls = family(self.family)
+        if self.grouping not in cls.groupings:
+            raise UserError(
+                f"grouping = {self.grouping!r} is not for posterior = {name_of(cls)!r}: choose "
+                f"from {', '.join(cls.groupings)}"
+            )
         if self.initial_noise is not None and not self.initial_noise > 0:
             raise UserError(f"initial_noise = {self.initial_noise} must be above 0")
         if not self.prior_scale > 0:
@@ -60,7 +64,7 @@ class PosteriorSettings:
         """Family, grouping and rank, which are not seen in the shapes of all weights."""
         cls = family(self.family)
         rank = f", rank = {self.rank}" if issubclass(cls, Correlated) else ""
-        return f"posterior = {_name(cls)!r}, grouping = {self.grouping!r}{rank}"
+        return f"posterior = {name_of(cls)!r}, grouping = {self.grouping!r}{rank}"
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
         """The posterior over a layer's weights with these means."""
@@ -214,7 +218,7 @@ class PosteriorBlock(OfAKind):
     @property
     def kind(self) -> str:
         """The family."""
-        return f"posterior = {_name(self.family)!r}"
+        return f"posterior = {name_of(self.family)!r}"
 
     def get_extra_state(self) -> dict[str, Any]:
         """The kind, and whether the prior is a carried posterior; part of the state dict."""
@@ -223,11 +227,6 @@ class PosteriorBlock(OfAKind):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take over what `get_extra_state` gave."""
         self.carried = state["carried"]
-
-
-def _name(cls: type[Posterior]) -> str:
-    """What a recipe calls a family, or the name of the user's own class."""
-    return next((name for name, known in FAMILIES.items() if known is cls), cls.__qualname__)
 
 
 @contextmanager

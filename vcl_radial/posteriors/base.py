@@ -23,7 +23,25 @@ class Prior(Protocol):
         ...
 
 
-class Posterior(ABC):
+class Family:
+    """What a variational family states about itself.
+
+    A class in a module of `vcl_radial.posteriors` that states its `name` is a family of the suite:
+    recipes, networks and methods then know it by that name.
+    """
+
+    name: ClassVar[str]
+    """What a recipe calls it."""
+    groupings: ClassVar[tuple[str, ...]] = ("layer", "tensor", "unit")
+    """The groupings of a layer's weights that it takes."""
+    options: ClassVar[frozenset[str]] = frozenset()
+    """The keys of a recipe that it takes beyond those of every family."""
+    has_lanes: ClassVar[bool] = False
+    """Whether runs of task sequences train as lanes of one program: that needs `kl_gradients` to a
+    Gaussian and to the family itself. A user's own class trains alone, whatever it states."""
+
+
+class Posterior(Family, ABC):
     """A location-scale family over groups of weights, w = mean + scale * noise.
 
     The last axis is one *group*: D weights that are drawn together (for a radial, those that share

@@ -51,6 +51,7 @@ class Correlated(Posterior):
         UserError: If shapes, dtypes or devices do not fit together.
     """
 
+    options = frozenset({"rank"})
     uncorrelated = False
 
     def __init__(self, mean: Tensor, scale: Tensor, factor: Tensor | None = None) -> None:

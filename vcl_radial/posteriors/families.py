@@ -2,48 +2,67 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Mapping
+from functools import cache
+from typing import TypeVar
 
+import vcl_radial.posteriors
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.posteriors.base import Posterior
-from vcl_radial.posteriors.gaussian import Gaussian
-from vcl_radial.posteriors.low_rank import LowRank
-from vcl_radial.posteriors.radial import Radial
-from vcl_radial.posteriors.radial_eq44 import RadialEq44
-from vcl_radial.posteriors.radial_low_rank import RadialLowRank
+from vcl_radial.posteriors.base import Family, Posterior
 
-FAMILIES: Mapping[str, type[Posterior]] = {
-    "gaussian": Gaussian,
-    "radial": Radial,
-    "radial-eq44": RadialEq44,
-    "low-rank": LowRank,
-    "radial-low-rank": RadialLowRank,
-}
-"""The families by the name that a method's TOML gives them."""
+Kind = TypeVar("Kind", bound=Family)
+
+
+@cache
+def all_families() -> Mapping[str, type[Family]]:
+    """The families of the suite by name: every class that states one in a module beside this."""
+    package = vcl_radial.posteriors
+    modules = (
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    )
+    classes = (value for module in modules for value in vars(module).values())
+    return {
+        cls.name: cls
+        for cls in classes
+        if inspect.isclass(cls) and issubclass(cls, Family) and "name" in vars(cls)
+    }
+
+
+def families() -> dict[str, type[Posterior]]:
+    """The location-scale families of the suite by name."""
+    return {name: cls for name, cls in all_families().items() if issubclass(cls, Posterior)}
 
 
 def family(name: str | type[Posterior]) -> type[Posterior]:
-    """The family that a recipe calls `posterior = "name"`.
+    """The location-scale family that a recipe calls `posterior = "name"`.
 
     Args:
-        name: of `FAMILIES`, "package.module:Class", or the class itself.
+        name: one of `families()`, "package.module:Class", or the class itself.
 
     Raises:
         UserError: there is none, it cannot be imported, or it is not a whole `Posterior`.
     """
-    if isinstance(name, str) and name in FAMILIES:
-        return FAMILIES[name]
+    if isinstance(name, str) and name in families():
+        return families()[name]
     if isinstance(name, str) and not outside.is_named(name):
         raise UserError(
-            f"posterior = {name!r} is not known: choose from {', '.join(FAMILIES)}, or name your "
+            f"posterior = {name!r} is not known: choose from {', '.join(families())}, or name your "
             "own as 'package.module:Class'"
         )
-    found = outside.find("posterior", name) if isinstance(name, str) else name
-    if not (inspect.isclass(found) and issubclass(found, Posterior)):
+    cls = outside.find("posterior", name) if isinstance(name, str) else name
+    if not (inspect.isclass(cls) and issubclass(cls, Posterior)):
         raise UserError(f"posterior = {name!r} is not a vcl_radial.posteriors.Posterior")
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
+    if inspect.isabstract(cls):
+        missing = ", ".join(sorted(cls.__abstractmethods__))
         raise UserError(f"posterior = {name!r} lacks {missing}")
-    return found
+    return cls
+
+
+def name_of(cls: type[Family]) -> str:
+    """What a recipe calls a family, or the name of the user's own class."""
+    return str(vars(cls).get("name", cls.__qualname__))

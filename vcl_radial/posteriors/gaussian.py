@@ -17,6 +17,9 @@ class Gaussian(Posterior):
     KL to another Gaussian is exact; to any other prior it is a Monte-Carlo estimate.
     """
 
+    name = "gaussian"
+    has_lanes = True
+
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
         """Tau itself: the noise of one weight does not depend on the size of its group."""

@@ -46,6 +46,8 @@ class LowRank(Correlated):
         UserError: If shapes, dtypes or devices do not fit together.
     """
 
+    name = "low-rank"
+
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
         """Tau itself, which is exact where the factor is 0."""

@@ -36,6 +36,9 @@ class Radial(Posterior):
     1.1 D nats, and its gradient has infinite variance.
     """
 
+    name = "radial"
+    has_lanes = True
+
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
         """Tau sqrt(D), since E u_i^2 = 1/D."""

@@ -25,6 +25,8 @@ class RadialEq44(Radial):
     everything else. Density, draws and all other divergences are those of `Radial`.
     """
 
+    name = "radial-eq44"
+
     @classmethod
     def kl_gradients(
         cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]

@@ -62,6 +62,8 @@ class RadialLowRank(Correlated):
         UserError: If shapes, dtypes or devices do not fit together.
     """
 
+    name = "radial-low-rank"
+
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
         """Tau sqrt(D), as of `Radial`, where the factor is 0."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import UserError
+from vcl_radial.posteriors.base import Family
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_length
@@ -52,7 +53,7 @@ class RDPNoise(NamedTuple):
     """standard normal, of the tangents: `[n, ..., groups, D]`"""
 
 
-class RDP:
+class RDP(Family):
     """Groups of weights by radius and direction, w_g = r_g x_g (Eqs. 2 to 10).
 
         x_g ~ vMF(mu_g, kappa)
@@ -72,6 +73,10 @@ class RDP:
     Raises:
         UserError: If the shapes do not fit together.
     """
+
+    name = "rdp"
+    groupings = ("row", "column", "double")
+    options = frozenset({"prior_length"})
 
     def __init__(self, direction: VonMisesFisher, factors: LogNormal) -> None:
         *batch, groups, _ = direction.mean_direction.shape

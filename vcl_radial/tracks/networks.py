@@ -14,6 +14,7 @@ from vcl_radial.nn.convnet import ConvNet
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.resnet import ResNet
 from vcl_radial.nn.weights import LayerSettings
+from vcl_radial.posteriors.rdp import RDP
 from vcl_radial.tracks.recipe import RecipeSettings
 
 
@@ -21,7 +22,7 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
     """The variational family of a recipe's weights, and where it starts; None for points."""
     if recipe.posterior == "none":
         return None
-    if recipe.posterior == "rdp":
+    if recipe.posterior == RDP.name:
         return RDPSettings(
             grouping=recipe.grouping,
             initial_noise=initial_noise(recipe),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +21,7 @@ from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:
     from vcl_radial.methods.options import Signature
+    from vcl_radial.posteriors.base import Family
 
 
 def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
@@ -35,29 +36,30 @@ def one_of(*known: str, what: str) -> AfterValidator:
     return AfterValidator(partial(_known_or_own, known=known, what=what))
 
 
-POSTERIORS = ("gaussian", "radial", "radial-eq44", "low-rank", "radial-low-rank", "rdp", "none")
-"""The suite's own families, and "none" for point estimates."""
+def _families() -> Mapping[str, type[Family]]:
+    """The suite's families by name; the first call imports PyTorch."""
+    from vcl_radial.posteriors.families import all_families
 
-CORRELATED = ("low-rank", "radial-low-rank")
-"""Those whose noise has correlations: they take a `rank`, and have no lanes."""
+    return all_families()
 
-RANK = 8
 
-GROUPS = ("layer", "tensor", "unit")
-"""What weights of the suite's families share a radius or are correlated, but for "rdp"."""
-
-GROUPS_OF_RDP = ("row", "column", "double")
+def _known_posterior(value: str) -> str:
+    """A posterior that is "none", a family's name, or `package.module:Class` of a user's own."""
+    if value != "none" and not outside.is_named(value):
+        _known_or_own(value, [*_families(), "none"], "Class")
+    return value
 
 
 class RecipeSettings(Settings):
     """What recipes say of a network's weights, in every track that trains networks of any kind.
 
     Attributes:
-        posterior: of all weights, one of `POSTERIORS` or `package.module:Class` of a user's own.
+        posterior: the family of all weights (`vcl_radial.posteriors.families`), "none" for
+            point estimates, or `package.module:Class` of a user's own.
         grouping: which weights share a radius, or are correlated.
-        rank: of the precision of posterior = "low-rank" or "radial-low-rank", beside its diagonal.
-            It is a key of the weights, not one of `options`, which are the method's: any method
-            that carries a posterior takes it.
+        rank: of the precision of families with correlations, beside its diagonal. It is a key of
+            the weights, not one of `options`, which are the method's: any method that carries a
+            posterior takes it.
         initial_rho: the scale starts at sigma = softplus(initial_rho); of "rdp", the noise of one
             weight.
         initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
@@ -69,9 +71,9 @@ class RecipeSettings(Settings):
             features; by default the track's own.
     """
 
-    posterior: Annotated[str, one_of(*POSTERIORS, what="Class")] = "radial"
-    grouping: Literal["layer", "tensor", "unit", "row", "column", "double"] = "layer"
-    rank: Count = RANK
+    posterior: Annotated[str, AfterValidator(_known_posterior)] = "radial"
+    grouping: str = "layer"
+    rank: Count = 8
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
     initial_noise: Positive | None = None
     prior_scale: Positive = 1.0
@@ -84,25 +86,39 @@ class RecipeSettings(Settings):
 
     @model_validator(mode="after")
     def _keys_are_of_the_posterior(self) -> RecipeSettings:
-        for key, families in (("rank", CORRELATED), ("prior_length", ("rdp",))):
-            changed = getattr(self, key) != type(self).model_fields[key].default
-            if changed and self.posterior not in families and not outside.is_named(self.posterior):
-                names = " or ".join(repr(family) for family in families)
-                raise ValueError(f"{key} is for posterior = {names} only: set that, or leave it")
-        groups = GROUPS_OF_RDP if self.posterior == "rdp" else GROUPS
-        if self.posterior in POSTERIORS[:-1] and self.grouping not in groups:
+        fields = type(self).model_fields
+        keys = RecipeSettings.model_fields.keys() - {"posterior"}
+        changed = sorted(key for key in keys if getattr(self, key) != fields[key].default)
+        if outside.is_named(self.posterior) or (self.posterior == "none" and not changed):
+            return self  # the class itself is asked when it is imported
+        families = _families()
+        for key in changed:
+            names = sorted(name for name, family in families.items() if key in family.options)
+            if names and self.posterior not in names:
+                one_of_them = " or ".join(map(repr, names))
+                raise ValueError(
+                    f"{key} is for posterior = {one_of_them} only: set that, or leave it"
+                )
+        known = families.values() if self.family is None else [self.family]
+        groupings = dict.fromkeys(g for family in known for g in family.groupings)
+        if self.grouping not in groupings:
             raise ValueError(
                 f"grouping = {self.grouping!r} is not for posterior = {self.posterior!r}: choose "
-                f"from {', '.join(groups)}"
+                f"from {', '.join(groupings)}"
             )
         return self
+
+    @property
+    def family(self) -> type[Family] | None:
+        """The suite's family of the weights; None for points, and for a user's own class."""
+        return None if self.posterior == "none" else _families().get(self.posterior)
 
     @property
     def later_keys(self) -> dict[str, Any]:
         """Keys that earlier versions had not, with the values that their results stand for."""
         later: dict[str, Any] = {"network": None}
-        if self.posterior not in CORRELATED:
-            later["rank"] = RANK
+        if self.family is None or "rank" not in self.family.options:
+            later["rank"] = 8
         # The directions of an RDP had a uniform prior; other posteriors have none.
         later["prior_length"] = 0.0 if self.posterior == "rdp" else self.prior_length
         return later

@@ -26,7 +26,6 @@ from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, Loss, categorical_loss
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, layer_starts, movement
-from vcl_radial.outside import is_named
 from vcl_radial.predict import own_randomness
 from vcl_radial.schedules import SCHEDULES
 from vcl_radial.strategies.scores import scores_of
@@ -43,7 +42,6 @@ from vcl_radial.tracks.continual.training import (
     share_predicted_as,
     task_seed,
 )
-from vcl_radial.tracks.recipe import CORRELATED
 
 MAY_DIFFER = {
     "learning_rate",
@@ -73,8 +71,9 @@ def shape(recipe: Recipe) -> str | None:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
-    alone = recipe.posterior in (*CORRELATED, "rdp") or is_named(recipe.posterior)
-    if alone or recipe.network is not None:
+    traits = recipe.family
+    has_lanes = recipe.posterior == "none" or (traits is not None and traits.has_lanes)
+    if not has_lanes or recipe.network is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 

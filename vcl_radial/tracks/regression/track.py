@@ -118,7 +118,7 @@ class Regression(Track[Run]):
             if table.summary:
                 tell_once(f"{data.table}: {table.summary}")
             # In lanes an RDP body has a Gaussian head, which a network by itself has not.
-            made = [run for run in on_it if not (run.is_lane and run.recipe.posterior == "rdp")]
+            made = [r for r in on_it if not (r.is_lane and r.recipe.strategy == "rdp_vcl")]
             check_made(made, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
