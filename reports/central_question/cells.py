@@ -7,7 +7,10 @@ A block of `queue.toml` is a table with a `title`, `evaluate_on` and a list `cel
 - or `search`, the space of `searches` searches of `trials` points each: scrambled Sobol sequences
   whose seeds are 0, 1, ..., the same points for every benchmark and method,
 - or, in place of all but `seeds`, `best_of`, a block of searches: the whole stream at the settings
-  with the best mean score over the seeds of each search, once all of that block is done.
+  with the best mean score over the seeds of each search, once all of that block is done. `score`
+  names another metric than the average accuracy, and `fixed` changes settings.
+
+The benchmark `papers` has figures of `vcl-radial papers` as its methods; they have no settings.
 
 Keys of settings that are not a recipe's: `sigma` sets `initial_rho` to log(exp(sigma) - 1);
 `resplit` holds other validation images out for every seed; `search` is the number of a search.
@@ -27,6 +30,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scipy.stats import qmc
+
+PAPERS = "papers"
 
 Row = dict[str, str]
 Name = tuple[str, ...]
@@ -109,13 +114,14 @@ def _value(choices: Any, u: float) -> Any:
     return float(f"{choices['low'] * (choices['high'] / choices['low']) ** u:.3g}")
 
 
-def cells_of(block: Block, path: Path, done: Done) -> list[Cell]:
+def cells_of(block: Block, path: Path, done: Done, *, to_count: bool = False) -> list[Cell]:
     """The cells of a block; of one that takes the best settings of searches, once these are done.
 
     Args:
         block: of the queue.
         path: of the queue, beside which files of benchmarks and methods lie.
         done: the rows of all cells.
+        to_count: take some point of each search that is not done in the place of the best one.
     """
 
     def found(name: str) -> str:
@@ -125,7 +131,7 @@ def cells_of(block: Block, path: Path, done: Done) -> list[Cell]:
     for table in block.table["cells"]:
         parts = table.get("evaluate_on", block.table["evaluate_on"])
         if "best_of" in table:
-            kinds = _best(table, path, done)
+            kinds = _best(table, path, done, to_count)
         else:
             names = (map(found, table[key]) for key in ("benchmarks", "methods"))
             kinds = list(itertools.product(*names, settings_of(table)))
@@ -138,20 +144,24 @@ def cells_of(block: Block, path: Path, done: Done) -> list[Cell]:
     return list({cell.name: cell for cell in cells}.values())
 
 
-def _best(table: Mapping[str, Any], path: Path, done: Done) -> list[tuple[str, str, Settings]]:
+def _best(
+    table: Mapping[str, Any], path: Path, done: Done, to_count: bool
+) -> list[tuple[str, str, Settings]]:
     """Benchmark, method and settings with the best mean score over the seeds of each search."""
     (searched,) = (block for block in blocks_of(path) if block.name == table["best_of"])
+    metric = table.get("score", "average_accuracy")
     scores: dict[Any, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     settings: dict[str, Settings] = {}
     for cell in cells_of(searched, path, done):
-        if cell.name not in done:
+        if cell.name not in done and not to_count:
             return []
         text = cell.name[3]
-        values = [r["value"] for r in done[cell.name] if r["metric"] == "average_accuracy"]
-        key = cell.benchmark, cell.method, cell.settings["search"]
+        values = [r["value"] for r in done.get(cell.name, ()) if r["metric"] == metric]
+        key = cell.benchmark, cell.method, cell.settings.get("search")
         scores[key][text].append(float(values[0]) if values else -math.inf)
         left_out = ("resplit", "stream.first_tasks")
-        settings[text] = {k: v for k, v in cell.settings.items() if k not in left_out}
+        kept = {k: v for k, v in cell.settings.items() if k not in left_out}
+        settings[text] = kept | table.get("fixed", {})
     return [
         (benchmark, method, settings[max(of, key=lambda text, of=of: statistics.fmean(of[text]))])
         for (benchmark, method, _), of in scores.items()

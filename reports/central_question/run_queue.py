@@ -2,6 +2,7 @@
 
     python reports/central_question/run_queue.py status [FOLDER]
     python reports/central_question/run_queue.py run [FOLDER] --hours 1
+    python reports/central_question/run_queue.py cost [FOLDER] --block G
 
 `queue.toml` lists cells (block, benchmark, method, settings, seed; see `cells.py`). FOLDER, by
 default this one, holds the results of each block as `BLOCK-TITLE.csv.gz`, a row for each number; a
@@ -28,23 +29,29 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cells import Block, Cell, Done, Name, Row, blocks_of, cells_of
+from cells import PAPERS, Block, Cell, Done, Name, Row, blocks_of, cells_of
 
-from vcl_radial import atomic
+from vcl_radial import atomic, processor
 from vcl_radial.cache import cache_root, one_at_a_time
+from vcl_radial.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import VclRadialError
+from vcl_radial.papers.analysis import Setting
+from vcl_radial.papers.compute import compute
 from vcl_radial.runs import catalogue, environment, planning, runner
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
+from vcl_radial.runs.track import AnyTrack
 
 HERE = Path(__file__).parent
 NAMED = "block", "benchmark", "method", "settings", "evaluate_on", "seed"
 COLUMNS = *NAMED, "after", "task", "metric", "value", "commit", "device"
 OF_TASKS = "accuracy", "nll", "sampling"
 OF_LAYERS = "moved", "noise", "units_at_rest"
+OF_PHOTOGRAPHS = "auc", "accuracy", "auprc", "nll", "ece", "calibration_error", "sampling"
 TIMES = "seconds", "cpu_seconds"
 
 Number = tuple[Any, Any, str, float]
@@ -79,37 +86,82 @@ def perform(cells: Sequence[Cell], layers: bool) -> dict[Name, list[Row]]:
     Raises:
         VclRadialError: one cannot be run. One that diverges has the row `diverged`.
     """
+    wall, cpu = time.monotonic(), time.process_time()
+    if cells[0].benchmark == PAPERS:
+        results = [list(_figure(cell)) for cell in cells]
+    else:
+        results = _runs(cells, layers)
+    spent = [
+        ("", "", "seconds", (time.monotonic() - wall) / len(cells)),
+        ("", "", "cpu_seconds", (time.process_time() - cpu) / len(cells)),
+    ]
+    origin = {"commit": str(environment.loaded()), "device": "cpu"}
+    return {
+        cell.name: [
+            dict(zip(COLUMNS, (*cell.name, *map(str, at), f"{value:.6g}"), strict=False)) | origin
+            for *at, value in [*numbers, *spent]
+        ]
+        for cell, numbers in zip(cells, results, strict=True)
+    }
+
+
+def _figure(cell: Cell) -> Iterator[Number]:
+    """The curves of a figure: x in the column `after`, the curve's name in that of the task.
+
+    Raises:
+        VclRadialError: no data are named, and the figure would be of drawn pictures.
+    """
+    if user_root(None) is None:
+        raise VclRadialError(f"{cell.method}: name the folder of the data by {DATA_VARIABLE}")
+    processor.prepare(threads=1)
+    for curve in compute(cell.method, Setting(seed=cell.seed)).curves:
+        for end in ("y", "low", "high"):
+            name = curve.panel if end == "y" else f"{curve.panel} {end}"
+            for x, value in zip(curve.x, getattr(curve, end) or (), strict=False):
+                yield x, curve.name, name, value
+
+
+def _runs(cells: Sequence[Cell], layers: bool) -> list[list[Number]]:
     track = catalogue.track_of(catalogue.load("benchmark", cells[0].benchmark))
     runs = [r for c in cells for r in planning.plan(c.benchmark, [c.method], [c.seed], c.keys)]
     track.check_runs(runs)
     runs = [track.on_data(run, None) for run in runs]
+    results = []
     with tempfile.TemporaryDirectory() as scratch:
         place = Place(Path(scratch))
-        wall, cpu = time.monotonic(), time.process_time()
         ends = {end.run.seed: end for end in runner.perform(runs, place, 1, len(runs))}
-        spent = [
-            ("", "", "seconds", (time.monotonic() - wall) / len(runs)),
-            ("", "", "cpu_seconds", (time.process_time() - cpu) / len(runs)),
-        ]
-        done = {}
-        for cell, run in zip(cells, runs, strict=True):
-            end = ends[cell.seed]
+        for run in runs:
+            end = ends[run.seed]
             if end.how not in ("finished", "diverged"):
                 raise VclRadialError(f"{run.label}: {end.fault}")
-            numbers: Iterable[Number] = [("", "", "diverged", 1.0)]
+            numbers: list[Number] = [("", "", "diverged", 1.0)]
             if end.how == "finished":
-                numbers = _numbers(RunFolder(place.out, run).path, layers)
-            origin = {"commit": str(environment.loaded()), "device": place.device}
-            done[cell.name] = [
-                dict(zip(COLUMNS, (*cell.name, *map(str, at), f"{value:.6g}"), strict=False))
-                | origin
-                for *at, value in [*numbers, *spent]
-            ]
-    return done
+                folder = RunFolder(place.out, run)
+                photographs = track.name == "retinopathy"
+                kept = _photographs(track, folder) if photographs else _tasks(folder.path, layers)
+                numbers = list(kept)
+            results.append(numbers)
+    return results
 
 
-def _numbers(path: Path, layers: bool) -> Iterator[Number]:
-    """What is kept of a finished run."""
+def _photographs(track: AnyTrack, folder: RunFolder[Any]) -> Iterator[Number]:
+    """What is kept of a finished run on photographs; `epoch_*` has the epoch in `after`."""
+    sites = json.loads((folder.path / "environment.json").read_text())["sites"]
+    for row in _table(folder.path / "scores.csv"):
+        if row["metric"] in OF_PHOTOGRAPHS and row["referred"] in ("", "0.0", "0.3"):
+            referred = f"_30_by_{row['uncertainty']}" if row["referred"] == "0.3" else ""
+            at = sites.index(row["after"]) + 1, row["part"]
+            if row["value"]:  # no AUC where one class is left
+                yield *at, row["metric"] + referred, float(row["value"])
+    for objective in track.objectives:
+        yield len(sites), "", objective, track.score(folder, objective)
+    for epoch, row in enumerate(_table(folder.path / "history.csv"), start=1):
+        for key in ("nll", "kl", "validation_auc"):
+            yield epoch, "", f"epoch_{key}", float(row[key])
+
+
+def _tasks(path: Path, layers: bool) -> Iterator[Number]:
+    """What is kept of a finished run on a sequence of tasks."""
     for row in _table(path / "accuracy.csv"):
         after, task = int(row["task_trained"]), int(row["task_evaluated"])
         if row["metric"] in OF_TASKS and task <= after:
@@ -130,30 +182,84 @@ def _table(path: Path) -> list[Row]:
     return list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
 
 
-def estimates(done: Done) -> Callable[[Cell], float | None]:
-    """A function from a cell to its seconds by those that are done; None of a kind without any."""
+def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
+    """A function from a cell to its seconds: of cells that are done, or measured in `cost.csv`.
+
+    Where none has its block, benchmark and method, those of its benchmark and method count, then
+    those of its benchmark; without any it gives None.
+    """
+    times = [
+        (name[:3], next(float(row["value"]) for row in rows if row["metric"] == "seconds"))
+        for name, rows in done.items()
+    ]
+    timed = {kind for kind, _ in times}
     known: dict[Name, list[float]] = defaultdict(list)
-    for (block, benchmark, method, *_), rows in done.items():
-        seconds = next(float(row["value"]) for row in rows if row["metric"] == "seconds")
-        for kind in ((block, benchmark, method), (benchmark, method), (benchmark,)):
-            known[kind].append(seconds)
+    for kind, seconds in [*times, *(cost for cost in costs(queue).items() if cost[0] not in timed)]:
+        for part in (kind, kind[1:], kind[1:2]):
+            known[part].append(seconds)
 
     def of(cell: Cell) -> float | None:
-        block, benchmark, method, *_ = cell.name
-        kinds = ((block, benchmark, method), (benchmark, method), (benchmark,))
-        return next((statistics.fmean(known[kind]) for kind in kinds if kind in known), None)
+        kind = cell.name[:3]
+        parts = kind, kind[1:], kind[1:2]
+        return next((statistics.fmean(known[part]) for part in parts if part in known), None)
 
     return of
 
 
-def status(queue: Path, folder: Path) -> None:
-    """Print a line for each block: cells, hours measured and hours left."""
+def costs(queue: Path) -> dict[Name, float]:
+    """Seconds of a cell by block, benchmark and method, as `cost.csv` beside the queue has them."""
+    rows = _table(queue.with_name("cost.csv"))
+    return {(r["block"], r["benchmark"], r["method"]): float(r["seconds"]) for r in rows}
+
+
+def measure(queue: Path, folder: Path, names: Sequence[str]) -> None:
+    """Add to `cost.csv` the CPU seconds of each kind of cell that has no time.
+
+    They are extrapolated from runs of 1 and 2 epochs to the mean epochs of the kind's cells, after
+    a run that fills the caches. Scores are not kept, and files of streams are not scored on test
+    images.
+    """
     blocks = blocks_of(queue)
     done = read(folder, blocks)
-    seconds_of = estimates(done)
-    print(f"{'block':24} {'done':>6} {'all':>6} {'hours':>7} {'left':>7}")
+    known = costs(queue)
     for block in blocks:
-        cells = cells_of(block, queue, done)
+        cells = cells_of(block, queue, done, to_count=True) if block.name in names else []
+        for kind, group in itertools.groupby(cells, key=lambda cell: cell.name[:3]):
+            of_kind = list(group)
+            if kind in known or any(cell.name in done for cell in of_kind):
+                continue
+            first = of_kind[0]
+            if first.benchmark.endswith(".toml"):
+                first = replace(first, evaluate_on="validation")
+            _, one, two = (
+                _cpu_seconds(replace(first, settings=first.settings | {"epochs": epochs}))
+                for epochs in (1, 1, 2)
+            )
+            epochs = statistics.fmean(map(_epochs, of_kind))
+            known[kind] = one + (two - one) * (epochs - 1)
+            lines = [",".join((*kind, f"{seconds:.3g}")) for kind, seconds in known.items()]
+            text = "\n".join(["block,benchmark,method,seconds", *lines, ""])
+            atomic.write(queue.with_name("cost.csv"), text.encode())
+
+
+def _cpu_seconds(cell: Cell) -> float:
+    rows = perform([cell], layers=False)[cell.name]
+    return next(float(row["value"]) for row in rows if row["metric"] == "cpu_seconds")
+
+
+def _epochs(cell: Cell) -> int:
+    (run,) = planning.plan(cell.benchmark, [cell.method], [cell.seed], cell.keys)
+    return int(run.recipe.epochs)
+
+
+def status(queue: Path, folder: Path) -> None:
+    """Print a line for each block: cells, seconds of a cell, hours measured and hours left."""
+    blocks = blocks_of(queue)
+    done = read(folder, blocks)
+    seconds_of = estimates(done, queue)
+    print(f"{'block':24} {'done':>6} {'all':>6} {'s/cell':>7} {'hours':>7} {'left':>7}")
+    for block in blocks:
+        cells = cells_of(block, queue, done, to_count=True)
         spent = [
             float(row["value"])
             for cell in cells
@@ -161,22 +267,24 @@ def status(queue: Path, folder: Path) -> None:
             if row["metric"] == "seconds"
         ]
         left = [seconds_of(cell) for cell in cells if cell.name not in done]
-        hours = sum(seconds or 0.0 for seconds in left) / 3600
+        to_come = sum(seconds or 0.0 for seconds in left)
         untimed = f"  and {left.count(None)} cells without a time" if None in left else ""
-        waits = "  after the searches" if not cells else ""
         title = f"{block.name} {block.table['title']}"
         print(
-            f"{title:24} {len(spent):6} {len(cells):6} {sum(spent) / 3600:7.2f} {hours:7.2f}"
-            f"{untimed}{waits}"
+            f"{title:24} {len(spent):6} {len(cells):6} {(sum(spent) + to_come) / len(cells):7.1f} "
+            f"{sum(spent) / 3600:7.2f} {to_come / 3600:7.2f}{untimed}"
         )
 
 
-def run(queue: Path, folder: Path, hours: float, one_each: bool, new_commit: bool) -> None:
+def run(
+    queue: Path, folder: Path, names: Sequence[str], hours: float, one_each: bool, new_commit: bool
+) -> None:
     """Carry out what is left, in order, until the next cells do not fit into the hours.
 
     Args:
         queue: the list.
         folder: of the results.
+        names: of the blocks.
         hours: from now.
         one_each: one cell for each block, benchmark and method that has none, to know the times.
         new_commit: go on with a block that another commit has begun.
@@ -189,7 +297,7 @@ def run(queue: Path, folder: Path, hours: float, one_each: bool, new_commit: boo
     done = read(folder, blocks)
     for block in blocks:
         cells = [cell for cell in cells_of(block, queue, done) if cell.name not in done]
-        if not cells:
+        if not cells or block.name not in names:
             continue
         commits = {row["commit"] for n, rows in done.items() if n[0] == block.name for row in rows}
         code = str(environment.loaded())
@@ -202,7 +310,7 @@ def run(queue: Path, folder: Path, hours: float, one_each: bool, new_commit: boo
             kind = batch[0].name[:3]
             if one_each and any(name[:3] == kind for name in done):
                 continue
-            if time.monotonic() + len(batch) * (estimates(done)(batch[0]) or 0.0) > ends:
+            if time.monotonic() + len(batch) * (estimates(done, queue)(batch[0]) or 0.0) > ends:
                 return
             done |= perform(batch[:1] if one_each else batch, block.table.get("layers", False))
             write(folder, block, done)
@@ -226,20 +334,31 @@ def _interrupt(*_: Any) -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["status", "run"])
+    parser.add_argument("what", choices=["status", "cost", "run"])
     parser.add_argument("folder", nargs="?", type=Path, default=HERE, help="of the results")
     parser.add_argument("--queue", type=Path, default=HERE / "queue.toml")
+    parser.add_argument(
+        "--block", dest="blocks", metavar="NAME", action="append", help="may be repeated"
+    )
     parser.add_argument("--hours", type=float, default=math.inf, help="(default: no end)")
     parser.add_argument("--one-each", action="store_true", help="time one cell of each kind")
     parser.add_argument("--new-commit", action="store_true", help="go on with other code")
     options = parser.parse_intermixed_args(arguments)
+    queue, folder = options.queue, options.folder
     if options.what == "status":
-        status(options.queue, options.folder)
+        status(queue, folder)
         return 0
+    all_names = [block.name for block in blocks_of(queue)]
+    names = options.blocks or all_names
+    if unknown := set(names) - set(all_names):
+        parser.error(f"--block {unknown.pop()}: choose from {', '.join(all_names)}")
     signal.signal(signal.SIGTERM, _interrupt)
     try:
+        if options.what == "cost":
+            measure(queue, folder, names)
+            return 0
         with one_at_a_time(cache_root() / "central-question.lock", _wait):
-            run(options.queue, options.folder, options.hours, options.one_each, options.new_commit)
+            run(queue, folder, names, options.hours, options.one_each, options.new_commit)
     except VclRadialError as error:
         print(f"run_queue: {error}", file=sys.stderr)
         return 1

@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vcl_radial.runs import environment, runner
+from vcl_radial.papers.catalogue import figures
+from vcl_radial.runs import catalogue, environment, planning, runner
 from vcl_radial.runs.attempt import Ended
-from vcl_radial.tracks.continual.preflight import check_runs
 
 PAGE = Path(__file__).parents[2] / "reports" / "central_question"
 TOY = """
@@ -59,6 +59,38 @@ evaluate_on = "test"
 [[T.cells]]
 best_of = "S"
 seeds = [5]
+"""
+PHOTOGRAPHS = """
+[P]
+title = "photographs"
+evaluate_on = "validation"
+
+[[P.cells]]
+benchmarks = ["retinopathy-synthetic"]
+methods = ["naive"]
+seeds = [0]
+fixed = { epochs = 1, channels = 2, "data.size" = 16, "data.patients" = 40 }
+grid.learning_rate = [1e-3, 1e-2]
+
+[Q]
+title = "chosen"
+evaluate_on = "test"
+
+[[Q.cells]]
+best_of = "P"
+score = "validation_auc"
+seeds = [3]
+fixed = { epochs = 2 }
+"""
+FIGURES = """
+[F]
+title = "figures"
+evaluate_on = "none"
+
+[[F.cells]]
+benchmarks = ["papers"]
+methods = ["half-cauchy"]
+seeds = [1]
 """
 
 
@@ -122,9 +154,9 @@ def test_all_cells_are_run_in_order_and_once(call, tmp_path, capsys):
     assert "to do" not in capsys.readouterr().out
     assert call("status") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[-4:-1] for line in lines[1:]] == [
-        ["4", "4", f"{_hours(a):.2f}"],
-        ["4", "4", f"{_hours(b):.2f}"],
+    assert [line.split()[-5:-1] for line in lines[1:]] == [
+        ["4", "4", f"{900 * _hours(a):.1f}", f"{_hours(a):.2f}"],
+        ["4", "4", f"{900 * _hours(b):.1f}", f"{_hours(b):.2f}"],
     ]
 
 
@@ -213,9 +245,8 @@ def test_a_cell_that_does_not_fit_into_the_hours_is_not_begun(call, tmp_path, qu
     assert call("run", "--hours", "0") == 0
     assert not (tmp_path / "results").exists()
     call("run", "--one-each")
-    seconds = queue.estimates(
-        queue.read(tmp_path / "results", queue.blocks_of(tmp_path / "toy.toml"))
-    )
+    path = tmp_path / "toy.toml"
+    seconds = queue.estimates(queue.read(tmp_path / "results", queue.blocks_of(path)), path)
     assert call("run", "--hours", "1e-9") == 0
     assert len(table(tmp_path, "A-a-start.csv.gz").groupby(["method", "seed"])) == 2
     cell = queue.Cell("A", "split-digits-multi-head", "ewc", "test", 1, {})
@@ -236,7 +267,7 @@ def test_lanes_take_the_seeds_of_one_method_and_setting_together(call, tmp_path,
 @pytest.mark.slow
 def test_the_best_point_of_every_search_is_run_on_the_whole_stream(call, tmp_path, capsys):
     call("status", text=SEARCH)
-    assert capsys.readouterr().out.splitlines()[-1].split()[-3:] == ["after", "the", "searches"]
+    assert capsys.readouterr().out.splitlines()[-1].split()[2:4] == ["0", "2"]  # one of each search
     assert call("run", text=SEARCH) == 0  # the searches, and what they have chosen
     s, t = table(tmp_path, "S-search.csv.gz"), table(tmp_path, "T-searched.csv.gz")
     assert len(s.groupby(["settings", "seed"])) == 12
@@ -261,18 +292,79 @@ def test_the_points_of_a_search_are_those_of_a_sobol_sequence(cells):
 
 
 @pytest.mark.slow
+def test_runs_on_photographs_are_chosen_by_validation_photographs(call, tmp_path):
+    assert call("run", text=PHOTOGRAPHS) == 0
+    p, q = table(tmp_path, "P-photographs.csv.gz"), table(tmp_path, "Q-chosen.csv.gz")
+    assert set(p[p.metric == "auc"].task) == {"validation"}
+    scores = p[p.metric == "validation_auc"].set_index("settings").value
+    (chosen,) = set(q.settings)
+    assert chosen == scores.idxmax().replace("epochs=1", "epochs=2")
+    of = q.set_index(["metric", "after"]).value
+    assert of["validation_auc"].item() == pytest.approx(of["epoch_validation_auc", 2])
+    tested = q[(q.task == "test") & (q.after == 1)]
+    assert {"auc", "auc_30_by_entropy", "nll", "ece"} <= set(tested.metric)
+
+
+def test_the_curves_of_a_figure_are_rows(call, tmp_path, queue, monkeypatch, capsys):
+    monkeypatch.delenv("VCL_RADIAL_DATA", raising=False)
+    assert call("run", text=FIGURES) == 1
+    assert "half-cauchy: name the folder of the data by VCL_RADIAL_DATA" in capsys.readouterr().err
+    monkeypatch.setenv("VCL_RADIAL_DATA", str(tmp_path))
+    assert call("run", text=FIGURES) == 0
+    rows = table(tmp_path, "F-figures.csv.gz")
+    curves = queue.compute("half-cauchy", queue.Setting(seed=1)).curves
+    for curve in curves:
+        of = rows[(rows.metric == curve.panel) & (rows.task == curve.name)]
+        of = of.assign(x=of.after.astype(float)).sort_values("x")
+        assert of.x.tolist() == pytest.approx(sorted(map(float, curve.x)))
+        assert sorted(of.value) == pytest.approx(sorted(curve.y), rel=1e-5)
+
+
+def test_the_cost_of_a_cell_grows_with_its_epochs(call, tmp_path, queue, monkeypatch, capsys):
+    text = TOY.replace(
+        "fixed = { epochs = 1, hidden = [8], eval_samples = 2 }", "grid.epochs = [3, 5]", 1
+    )
+    measured = []
+
+    def seconds(cell):
+        measured.append(cell.method)
+        return 10 + 2 * cell.settings["epochs"]
+
+    monkeypatch.setattr(queue, "_cpu_seconds", seconds)
+    for _ in range(2):
+        assert call("cost", "--block", "A", text=text) == 0
+    assert measured == ["radial-vcl"] * 3 + ["naive"] * 3
+    assert (tmp_path / "cost.csv").read_text().splitlines()[1:] == [
+        "A,split-digits-multi-head,radial-vcl,18",
+        "A,split-digits-multi-head,naive,18",
+    ]
+    call("status", text=text)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[3:] == ["0", "8", "18.0", "0.00", f"{8 * 18 / 3600:.2f}"]
+    assert "4 cells without a time" in lines[2]
+
+
+def test_blocks_can_be_run_by_name(call, tmp_path, capsys):
+    assert call("run", "--one-each", "--block", "B") == 0
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["B-weights.csv.gz"]
+    with pytest.raises(SystemExit):
+        call("run", "--block", "Z")
+    assert capsys.readouterr().err.endswith("--block Z: choose from A, B\n")
+
+
+@pytest.mark.slow
 def test_every_cell_of_the_page_can_be_run(cells, monkeypatch):
     """Benchmarks, methods, keys and values are there, whatever a block's runs are."""
-    from vcl_radial.runs import planning
-
     path = PAGE / "queue.toml"
     assert tomllib.loads(path.read_text())
     for block in cells.blocks_of(path):
-        of_block = cells.cells_of(block, path, {})
+        of_block = cells.cells_of(block, path, {}, to_count=True)
         names = {(cell.benchmark, cell.method, cell.name[3]): cell for cell in of_block}
-        runs = []
         for cell in names.values():
-            runs += planning.plan(cell.benchmark, [cell.method], [cell.seed], cell.keys)
-        for run in runs:
-            check_runs([run])
+            if cell.benchmark == cells.PAPERS:
+                assert cell.method in figures()
+                continue
+            track = catalogue.track_of(catalogue.load("benchmark", cell.benchmark))
+            for run in planning.plan(cell.benchmark, [cell.method], [cell.seed], cell.keys):
+                track.check_runs([run])
         assert len({cell.name for cell in of_block}) == len(of_block)
