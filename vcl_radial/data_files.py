@@ -210,6 +210,19 @@ def expanded(path: Path) -> Path:
         return path
 
 
+def checked_folder(folder: str | Path | None) -> Path | None:
+    """The folder of the data that a caller names; None for the usual places.
+
+    Raises:
+        UserError: it is not there.
+    """
+    if folder is None:
+        return None
+    if not expanded(Path(folder)).is_dir():
+        raise UserError(f"data_dir = {str(folder)!r}: is not a folder: create it or name another")
+    return Path(folder)
+
+
 def find_idx(folder: Path, name: str) -> Path | None:
     """Return the file `name.gz` or else `name` in `folder`; None if neither is there.
 

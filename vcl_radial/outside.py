@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
@@ -57,6 +58,25 @@ def named_by(file: Path) -> Iterator[None]:
         yield
     finally:
         _Consent.file = before
+
+
+def name_of(key: str, value: Callable[..., Any]) -> str:
+    """The `package.module:name` by which `find` finds a class or function again.
+
+    Args:
+        key: what it is given for, to name in an error.
+        value: the class or function.
+
+    Raises:
+        UserError: it is none, or not at the top of its module.
+    """
+    module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", repr(value))
+    if getattr(sys.modules.get(module), name, None) is not value:
+        raise UserError(
+            f"{key}: {name} is no class at the top of a module: define it there, outside of any "
+            "function, and pass the class as it is now"
+        )
+    return f"{module}:{name}"
 
 
 def seek_beside(settings: Path) -> None:
@@ -216,6 +236,8 @@ def checksum(*found: Callable[..., Any]) -> str:
     for module in sorted({module for each in found for module in _modules(each)}):
         root = module.partition(".")[0]
         file = getattr(sys.modules.get(module), "__file__", None)
+        if module == "__main__" and file is None:
+            content.update(_in_notebook(found).encode())
         if file is None or root in {"vcl_radial", "avalanche", *sys.stdlib_module_names}:
             continue
         try:
@@ -223,6 +245,36 @@ def checksum(*found: Callable[..., Any]) -> str:
         except OSError as error:
             raise UserError(f"{file}: cannot be read: {error.strerror}") from error
     return content.hexdigest()[:16]
+
+
+def _in_notebook(found: Sequence[Callable[..., Any]]) -> str:
+    """The code of classes and functions that the cells of a notebook define.
+
+    Raises:
+        UserError: Python does not keep it, as in an interactive session.
+    """
+    of_notebook = [
+        value
+        for whole in found
+        for value in getattr(whole, "__mro__", (whole,))
+        if value.__module__ == "__main__"
+    ]
+    lines: list[str] = []
+    for value in of_notebook:
+        members = vars(value) if inspect.isclass(value) else {"": value}
+        for key, member in members.items():
+            function = getattr(member, "fget", getattr(member, "__func__", member))
+            if inspect.isfunction(function):
+                try:
+                    lines.append(inspect.getsource(function))
+                except OSError:
+                    raise UserError(
+                        f"{value.__name__}: Python keeps no source of it in this session, and "
+                        "results are filed under it: define it in a file or in a notebook"
+                    ) from None
+            elif isinstance(member, (int, float, str, tuple)) and not key.startswith("__"):
+                lines.append(f"{value.__name__}.{key} = {member!r}\n")
+    return "".join(lines)
 
 
 def in_words(error: BaseException, *found: Callable[..., Any]) -> str:

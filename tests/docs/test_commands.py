@@ -12,10 +12,11 @@ from benchmarks.speed import __main__ as speed
 from reports import __main__ as reports
 from reports.seeds.pruning.track import runs_of
 from vcl_radial import cli
-from vcl_radial.cli import run
+from vcl_radial.cli.executors import executor_of
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import VclRadialError
 from vcl_radial.runs import catalogue, planning
+from vcl_radial.runs.command import check_options
 from vcl_radial.runs.planning import parse_setting
 from vcl_radial.sweeps import specification as sweeps
 from vcl_radial.tracks.continual.preflight import check_recipe
@@ -96,7 +97,8 @@ def _understand(words):
         track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
         methods = dict.fromkeys(_there(m, track.methods[0]) for m in options.methods)
         runs = planning.plan(options.benchmark, list(methods), [0], settings, options.tuned)
-        run.check_options(track, options)
+        executor_of(options)
+        check_options(track, options.benchmark, lanes=options.lanes, device=options.device)
         track.check_runs(runs)
     elif words[:1] == ["check"]:
         check_recipe(recipe_for(_there(options.method, "ewc"), settings))

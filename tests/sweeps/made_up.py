@@ -14,7 +14,7 @@ from vcl_radial.metrics import summary
 from vcl_radial.runs.attempt import Ended, Job
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
-from vcl_radial.sweeps.command import sweep
+from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.tables import COLUMNS
@@ -98,4 +98,4 @@ def made_up(
         made.append(executor(place, jobs, order, accuracy))
         return made[0]
 
-    return sweep(plans_of(name, **changes), Place(out), executor=make), made[0]
+    return perform_sweep(plans_of(name, **changes), Place(out), executor=make), made[0]

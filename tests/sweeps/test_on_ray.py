@@ -13,7 +13,7 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.on_ray import RayExecutor
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
-from vcl_radial.sweeps.command import sweep
+from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.tracks.continual.track import Continual
 
 pytest.importorskip("ray", reason="Ray is not installed (the extra `ray`)")
@@ -69,7 +69,7 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
     def make(track, place, on_step):
         return Disturbed(track, place, address=cluster.address)
 
-    sweep(plans_of(**changes), Place(tmp_path / "ray"), executor=make)
+    perform_sweep(plans_of(**changes), Place(tmp_path / "ray"), executor=make)
     assert len(lost) == 1
     assert "was lost" in lost[0].fault
     swept(tmp_path / "here", **changes)

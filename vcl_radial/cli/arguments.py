@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import sys
 from difflib import get_close_matches
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from vcl_radial.errors import UserError, visible
+from vcl_radial.runs.devices import usable_device as usable_device  # noqa: PLC0414
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -158,7 +157,7 @@ def add_out(
 
 
 def add_device(parser: argparse._ActionsContainer) -> None:
-    """The argument `--device`, for `usable_device`."""
+    """The argument `--device`, for `runs.devices`."""
     parser.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),
@@ -203,35 +202,3 @@ def add_tuned(parser: argparse.ArgumentParser) -> None:
         help="use the settings that a search or a paper gives each method for this benchmark: the "
         "table [tuned.BENCHMARK] of its .toml file (a file of your own is used as it is)",
     )
-
-
-def usable_device(choice: str) -> str:
-    """The device of "auto", "cpu" or "cuda".
-
-    Raises:
-        UserError: there is no CUDA device and "cuda" was asked for.
-    """
-    if choice == "cpu":
-        return choice
-    if may_have_cuda():
-        import torch  # which takes seconds
-
-        if torch.cuda.is_available():
-            return "cuda"
-    if choice == "cuda":
-        raise UserError("--device cuda: PyTorch finds no CUDA device here; use --device cpu")
-    return "cpu"
-
-
-def may_have_cuda() -> bool:
-    """Whether PyTorch may find a device: on Linux, for CUDA, only where its driver is there."""
-    build = metadata.version("torch")
-    if build.endswith("+cpu"):
-        return False
-    if sys.platform != "linux" or "rocm" in build:
-        return True
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    return True

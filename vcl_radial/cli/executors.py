@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import count, usable_device
+from vcl_radial.cli.arguments import count
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
-    from vcl_radial.runs.attempt import Report
-    from vcl_radial.runs.executor import MakeExecutor
-    from vcl_radial.runs.on_ray import RayExecutor
-    from vcl_radial.runs.place import Place
-    from vcl_radial.runs.track import AnyTrack
+    from vcl_radial.runs.on_ray import OnRay
 
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
@@ -59,56 +55,24 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def executor_of(options: argparse.Namespace) -> MakeExecutor | None:
-    """What makes the executor that the options ask for; None for worker processes here."""
-    if options.executor == "local":
-        return None
-
-    def make(track: AnyTrack, place: Place, on_step: Report) -> RayExecutor:
-        from vcl_radial.runs.on_ray import RayExecutor
-
-        return RayExecutor(
-            track,
-            place,
-            options.address,
-            options.jobs,
-            options.cpus_per_trial,
-            options.gpus_per_trial,
-        )
-
-    return make
-
-
-def check_executor(options: argparse.Namespace, track: AnyTrack, what: str) -> None:
-    """See that the options of where runs are carried out fit together, and the track.
-
-    Args:
-        options: of the command.
-        track: whose runs they are.
-        what: is run, in words.
+def executor_of(options: argparse.Namespace) -> OnRay | None:
+    """What makes the executor that the options ask for; None for worker processes here.
 
     Raises:
-        UserError: they do not.
+        UserError: the options do not fit together.
     """
-    if options.device not in ("auto", *track.devices):
-        raise UserError(f"--device {options.device}: runs of {what} compute on a CPU only")
-    of_ray = options.address or options.gpus_per_trial or options.cpus_per_trial != 1
-    if options.executor == "local" and of_ray:
-        raise UserError(
-            "--address, --cpus-per-trial and --gpus-per-trial are of a Ray cluster: add "
-            "--executor ray"
-        )
-    if options.device == "cuda" and options.executor == "ray" and not options.gpus_per_trial:
-        raise UserError("--device cuda on a Ray cluster needs --gpus-per-trial above 0")
-
-
-def device_of(options: argparse.Namespace, track: AnyTrack) -> str:
-    """The device of a track's runs: "cpu" or "cuda"."""
-    if "cuda" not in track.devices:
-        return "cpu"
     if options.executor == "local":
-        return usable_device(options.device)
-    return "cuda" if options.gpus_per_trial else "cpu"
+        if options.address or options.gpus_per_trial or options.cpus_per_trial != 1:
+            raise UserError(
+                "--address, --cpus-per-trial and --gpus-per-trial are of a Ray cluster: add "
+                "--executor ray"
+            )
+        return None
+    if options.device == "cuda" and not options.gpus_per_trial:
+        raise UserError("--device cuda on a Ray cluster needs --gpus-per-trial above 0")
+    from vcl_radial.runs.on_ray import OnRay
+
+    return OnRay(options.address, options.jobs, options.cpus_per_trial, options.gpus_per_trial)
 
 
 def _share(text: str) -> float:

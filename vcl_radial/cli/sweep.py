@@ -14,8 +14,7 @@ from vcl_radial.cli.arguments import (
     add_out,
     count,
 )
-from vcl_radial.cli.executors import add_executor, check_executor, device_of, executor_of
-from vcl_radial.command_lines import command_line
+from vcl_radial.cli.executors import add_executor, executor_of
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -47,25 +46,16 @@ def add(commands: Commands) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from vcl_radial.runs.folder import check_output
-    from vcl_radial.sweeps.specification import read
-
-    plans = read(options.sweep, options.trials)
-    check_executor(options, plans[0].track, plans[0].base.benchmark)
-    check_output(options.out)
-    plans[0].track.check_files([plan.base for plan in plans], options.data_dir)
-
-    from vcl_radial.runs.place import Place
     from vcl_radial.sweeps.command import sweep
 
-    command = command_line("sweep", options.sweep, trials=options.trials, lanes=options.lanes)
-    device = device_of(options, plans[0].track)
-    place = Place(options.out, options.data_dir, device, command=command)
     studies = sweep(
-        plans,
-        place,
+        options.sweep,
+        trials=options.trials,
+        out=options.out,
         jobs=options.jobs,
         lanes=options.lanes,
+        device=options.device,
+        data_dir=options.data_dir,
         storage=options.storage,
         executor=executor_of(options),
     )
@@ -78,7 +68,7 @@ def _sweep(options: argparse.Namespace) -> int:
             settings = study.trials[best].parameters
             words = ", ".join(f"{key} = {value}" for key, value in settings.items())
             print(f"  best: trial {best}, {study.results[best].score:.4g} with {words}")
-    folder = options.out / plans[0].name
+    folder = options.out / studies[0].plan.name
     print(f"  {folder / 'trials.csv'}; vcl-radial report {folder}")
     return DONE if any(study.best() is not None for study in studies) else FAILED
 

@@ -33,7 +33,11 @@ class Executor(Protocol):
 
 
 class MakeExecutor(Protocol):
-    """A function that makes an executor."""
+    """Makes an executor; `device` is where its runs compute."""
+
+    @property
+    def device(self) -> str:
+        """Either "cpu" or "cuda"."""
 
     def __call__(self, track: AnyTrack, place: Place, on_step: Report) -> Executor:
         """For runs of a track at a place; `on_step` is called as they go on."""

@@ -11,14 +11,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.reading import LARGE, read_bytes
-from vcl_radial.runs.attempt import Ended, Job, attempt
+from vcl_radial.runs.attempt import Ended, Job, Report, attempt
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import safe_path
@@ -28,6 +28,32 @@ Files = dict[str, bytes]
 """What lies below a folder, by relative path."""
 
 _PATIENCE = 5.0  # seconds that `wait` waits before it lets its caller look around
+
+
+@dataclass(frozen=True)
+class OnRay:
+    """Makes the executor of a Ray cluster.
+
+    Attributes:
+        address: of a running cluster; None for the one that Ray finds, or else one started here.
+        jobs: at a time; None for as many as the cluster has room for.
+        cpus: of each job, and its threads.
+        gpus: of each job; a fraction lets several share one.
+    """
+
+    address: str | None = None
+    jobs: int | None = None
+    cpus: int = 1
+    gpus: float = 0.0
+
+    @property
+    def device(self) -> str:
+        """What the runs compute on."""
+        return "cuda" if self.gpus else "cpu"
+
+    def __call__(self, track: AnyTrack, place: Place, on_step: Report) -> RayExecutor:
+        """The executor; results come back by files, so it reports no steps."""
+        return RayExecutor(track, place, self.address, self.jobs, self.cpus, self.gpus)
 
 
 class RayExecutor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
+from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.reading import parse_toml
 from vcl_radial.runs.catalogue import (
@@ -22,10 +25,16 @@ from vcl_radial.runs.settings import UnknownKey
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
 
+if TYPE_CHECKING:
+    from vcl_radial.methods.base import Method
+
+NamedMethod: TypeAlias = Union[str, "type[Method]"]
+"""A name, the path of a .toml file, or a class of the user's own."""
+
 
 def plan(
     benchmark: str,
-    methods: Sequence[str],
+    methods: Sequence[NamedMethod],
     seeds: Sequence[int],
     settings: Mapping[str, Any] | None = None,
     tuned: bool = False,
@@ -39,7 +48,8 @@ def plan(
 
     Args:
         benchmark: a name or a path.
-        methods: names or paths; where there are none, those of the benchmark, or of its track.
+        methods: names, paths or classes; where there are none, those of the benchmark, or of its
+            track.
         seeds: a run for each; a track may make several of one, as of several tables.
         settings: keys and values in place of the TOMLs'.
         tuned: see above.
@@ -123,7 +133,22 @@ def recipe_of(benchmark: str) -> dict[str, Any]:
     return {key: value for key, value in recipe.items() if key != "options"}
 
 
-def _methods(names: Sequence[str], track: AnyTrack) -> list[Entry]:
+def name_of(method: NamedMethod) -> str:
+    """A method as `strategy` or `--method` names it."""
+    return method if isinstance(method, str) else outside.name_of("methods", method)
+
+
+def _entry_of(method: type[Method]) -> Entry:
+    """A class as the TOML that names it alone, with a posterior that it serves."""
+    table = {"strategy": name_of(method)}
+    served = getattr(method, "posteriors", frozenset())
+    if served and "radial" not in served:
+        table["posterior"] = "none" if "none" in served else min(served)
+    file = getattr(sys.modules[method.__module__], "__file__", None)
+    return Entry(method.__name__, Path(file or method.__module__), table)
+
+
+def _methods(names: Sequence[NamedMethod], track: AnyTrack) -> list[Entry]:
     """The TOMLs of methods, each of them once.
 
     Raises:
@@ -132,7 +157,7 @@ def _methods(names: Sequence[str], track: AnyTrack) -> list[Entry]:
     entries: dict[str, Entry] = {}
     named = "strategy" in keys_of(track)["recipe"]  # not where a track has one method alone
     for name in names:
-        method = load("method", name, track.name)
+        method = load("method", name, track.name) if isinstance(name, str) else _entry_of(name)
         if isinstance(method.table.get("recipe"), dict):
             raise UserError(
                 f"{method.path}: the keys of a method stand at the top of its file: take the line "

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any
 
 from vcl_radial.output import terminal, unfailing_output
@@ -47,7 +48,7 @@ class WorkerProcess:
             target=_begin, args=(_Surroundings(forked), work, far_end, *given), daemon=True
         )
         # One that is forked has what the server was started with; to wait for that can be ended.
-        with safe_path() if forked else _inherited(threads):
+        with safe_path() if forked else _inherited(threads), _without_script():
             self._process.start()
         far_end.close()
 
@@ -165,6 +166,21 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """A process that is started inside does not import the script that this one runs.
+
+    By itself `multiprocessing` does so, and a script that starts runs without asking for
+    `__name__ == "__main__"` would start them again in each worker.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 class _Surroundings:

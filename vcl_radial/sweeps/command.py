@@ -1,25 +1,75 @@
-"""A sweep from its plans to its folder: what `vcl-radial sweep` does."""
+"""A sweep from its name to its folder: what `vcl-radial sweep` does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
+from vcl_radial.command_lines import command_line
+from vcl_radial.data_files import checked_folder
 from vcl_radial.errors import UserError
+from vcl_radial.runs.command import check_device
+from vcl_radial.runs.devices import device_of
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor
+from vcl_radial.runs.folder import check_output
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.runner import available_cores, default_lanes, with_threads
 from vcl_radial.sweeps.driver import Driver
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.progress import Progress
-from vcl_radial.sweeps.specification import Plan
+from vcl_radial.sweeps.specification import Plan, read
 from vcl_radial.sweeps.storage import opened
 from vcl_radial.sweeps.study import Study
 
 
 def sweep(
+    name: str,
+    *,
+    trials: int | None = None,
+    out: str | Path = "runs/sweeps",
+    jobs: int | None = None,
+    lanes: int | None = None,
+    device: str = "auto",
+    data_dir: str | Path | None = None,
+    storage: str | None = None,
+    executor: MakeExecutor | None = None,
+) -> list[Study]:
+    """Search for good settings of methods, scored on validation data.
+
+    The same call resumes after an interruption. `report` writes the best recipes and all trials.
+
+    Args:
+        name: of a shipped sweep, or the path of a .toml file.
+        trials: of each method; None for the number in the file.
+        out: the folder of the results, with a folder for each sweep.
+        jobs: runs at a time; None for one per core, but one on a GPU.
+        lanes: runs of one shape that train together; None for the track's number.
+        device: "auto", "cpu" or "cuda".
+        data_dir: the folder of the data; None for $VCL_RADIAL_DATA.
+        storage: the URL of a database to show the trials in, with Optuna.
+        executor: what makes another executor than worker processes on this machine.
+
+    Returns:
+        A study for each method: its `trials`, their `results` by number, and the number of the
+        `best()`.
+
+    Raises:
+        UserError: a name, a key, a value or the data are wrong; what was finished stays.
+    """
+    plans = read(name, trials)
+    track, out, data = plans[0].track, Path(out), checked_folder(data_dir)
+    check_device(track, plans[0].base.benchmark, device)
+    check_output(out)
+    track.check_files([plan.base for plan in plans], data)
+    command = command_line("sweep", name, trials=trials, lanes=lanes)
+    place = Place(out, data, device_of(device, track, executor), command=command)
+    return perform_sweep(plans, place, jobs=jobs, lanes=lanes, storage=storage, executor=executor)
+
+
+def perform_sweep(
     plans: Sequence[Plan],
     place: Place,
     *,

@@ -1,0 +1,197 @@
+"""A command's runs from their names to their folders: what `run` does before its report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.command_lines import command_line, settings_in_words
+from vcl_radial.errors import UserError
+from vcl_radial.runs import catalogue, planning
+from vcl_radial.runs.attempt import Ended
+from vcl_radial.runs.devices import device_of, may_have_cuda
+from vcl_radial.runs.executor import MakeExecutor
+from vcl_radial.runs.folder import check_output
+from vcl_radial.runs.place import Place
+from vcl_radial.runs.processes import start_server
+from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.track import AnyTrack
+
+SCRIPT = "__main__"
+"""The module of a script, and of the cells of a notebook, which no other process can import."""
+
+
+@dataclass(frozen=True)
+class Performed:
+    """The runs of a command after it has tried all of them.
+
+    Attributes:
+        runs: methods x seeds, in order.
+        place: where they lie.
+        ends: how those have ended that were not finished before.
+        is_first: whether this process is the one that reports; False in all but one of `torchrun`.
+    """
+
+    runs: Sequence[RunSpec]
+    place: Place
+    ends: Sequence[Ended]
+    is_first: bool = True
+
+    @property
+    def failures(self) -> list[Ended]:
+        """The runs that have no result."""
+        return [end for end in self.ends if end.fault is not None]
+
+
+def perform_command(
+    benchmark: str,
+    methods: Sequence[planning.NamedMethod] = (),
+    seeds: Sequence[int] = range(1),
+    settings: Mapping[str, Any] | None = None,
+    *,
+    out: Path,
+    tuned: bool = False,
+    jobs: int | None = None,
+    lanes: int | None = None,
+    device: str = "auto",
+    data_dir: Path | None = None,
+    log: Sequence[str] = (),
+    executor: MakeExecutor | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Performed:
+    """Plan the runs of a command, check them, and carry out those that are not finished yet.
+
+    Args:
+        benchmark: a name or a path.
+        methods: as `planning.plan` takes them.
+        seeds: a run for each.
+        settings: keys and values in place of the TOMLs'.
+        out: the folder of the results.
+        tuned: whether methods have the settings that a search found for this benchmark.
+        jobs: worker processes; None for one per core, but one on a GPU.
+        lanes: runs of one shape that train together; None for the track's number.
+        device: "auto", "cpu" or "cuda".
+        data_dir: the folder of the data; None for the usual places.
+        log: loggers to attach, by their names in `vcl_radial.runs.loggers`.
+        executor: what makes another executor than worker processes on this machine.
+        meanwhile: what this process does while workers import PyTorch.
+
+    Raises:
+        UserError: a name, a key, a value or the data are wrong, found before any run starts.
+    """
+    track = catalogue.track_of(catalogue.load("benchmark", benchmark))
+    in_workers = False
+    alone = "torch" in sys.modules or track.uses_all_cores or executor is not None
+    if not alone and (device == "cpu" or not may_have_cuda()):
+        # It imports while this process looks at the arguments, and ends with this process.
+        in_workers = start_server("cpu", *track.worker_modules)
+    runs = planning.plan(benchmark, methods, seeds, settings, tuned)
+    check_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=log)
+    track.check_runs(runs)
+    check_output(out)
+    place = Place(
+        out,
+        data_dir,
+        device_of(device, track, executor),
+        log=tuple(dict.fromkeys(log)),
+        command=command_line(
+            "run",
+            benchmark,
+            method=[planning.name_of(method) for method in methods],
+            seeds=_in_words(seeds) if seeds != range(1) else None,
+            lanes=lanes,
+            tuned=tuned,
+            set=settings_in_words(settings or {}),
+        ),
+    )
+    runs = [track.on_data(run, data_dir) for run in runs]
+
+    from vcl_radial.runs.runner import perform
+
+    if under_torchrun():
+        from vcl_radial.runs.together import perform_together
+
+        ends = perform_together(runs, place)
+        return Performed(runs, place, ends or [], is_first=ends is not None)
+    ends = perform(
+        runs,
+        place,
+        _jobs_of(methods, jobs),
+        1 if log else lanes,
+        in_workers=in_workers,
+        executor=executor,
+        meanwhile=meanwhile,
+    )
+    return Performed(runs, place, ends)
+
+
+def check_options(
+    track: AnyTrack,
+    benchmark: str,
+    *,
+    jobs: int | None = None,
+    lanes: int | None = None,
+    device: str = "auto",
+    log: Sequence[str] = (),
+) -> None:
+    """Check that options fit together, and that the track serves them.
+
+    Arguments as for `perform_command`.
+
+    Raises:
+        UserError: they do not, or it does not.
+    """
+    if under_torchrun() and not track.has_peers:
+        raise UserError(
+            f"torchrun: a run of {benchmark} is of one process; start it without torchrun"
+        )
+    if under_torchrun() and (jobs or 1) > 1:
+        raise UserError("--jobs is for a single process: leave it out under torchrun")
+    if log and (lanes or 1) > 1:
+        raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
+    if (lanes or 1) > 1 and not track.has_lanes:
+        raise UserError(f"--lanes: runs of {benchmark} train one by one; use --lanes 1")
+    check_device(track, benchmark, device)
+
+
+def check_device(track: AnyTrack, benchmark: str, device: str) -> None:
+    """Check that a track can compute on a device.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if device not in ("auto", *track.devices):
+        raise UserError(f"--device {device}: runs of {benchmark} compute on a CPU only")
+
+
+def under_torchrun() -> bool:
+    """Whether `torchrun` has started this process among others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
+def _jobs_of(methods: Sequence[planning.NamedMethod], jobs: int | None) -> int | None:
+    """The number of worker processes; none but this one knows a class of a script.
+
+    Raises:
+        UserError: several were asked for.
+    """
+    of_script = [m.__name__ for m in methods if not isinstance(m, str) and m.__module__ == SCRIPT]
+    if not of_script:
+        return jobs
+    if (jobs or 1) > 1:
+        raise UserError(
+            f"jobs = {jobs}: worker processes cannot import {of_script[0]}, which this script or "
+            "notebook defines: leave jobs out, or put the class into a file and import it"
+        )
+    return 1
+
+
+def _in_words(seeds: Sequence[int]) -> str | None:
+    """Seeds as `--seeds` takes them; None where they are no range."""
+    if list(seeds) != list(range(seeds[0], seeds[-1] + 1)):
+        return None
+    return f"{seeds[0]}-{seeds[-1]}" if seeds[0] else str(len(seeds))
