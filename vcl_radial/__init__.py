@@ -1,3 +1,73 @@
-"""Variational continual learning with radial and Gaussian posteriors."""
+"""Variational continual learning with radial and Gaussian posteriors.
+
+    import vcl_radial as vr
+
+    results = vr.run("split-digits-multi-head", methods=["radial-vcl", "ewc"], seeds=3)
+    results.summary()
+
+The names below are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vcl_radial import posteriors
+    from vcl_radial.conformance import check
+    from vcl_radial.methods.base import Method
+    from vcl_radial.methods.vcl import VCL
+    from vcl_radial.nn.convert import to_bayesian
+    from vcl_radial.nn.mlp import MLP
+    from vcl_radial.report.results import Results, load_results
+    from vcl_radial.report.run import run
+    from vcl_radial.runs.catalogue import list_benchmarks, list_methods
+    from vcl_radial.sweeps.command import sweep
+    from vcl_radial.tracks.continual.benchmark import benchmark
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "MLP",
+    "VCL",
+    "Method",
+    "Results",
+    "__version__",
+    "benchmark",
+    "check",
+    "list_benchmarks",
+    "list_methods",
+    "load_results",
+    "posteriors",
+    "run",
+    "sweep",
+    "to_bayesian",
+]
+
+_MODULES = {
+    "MLP": "vcl_radial.nn.mlp",
+    "VCL": "vcl_radial.methods.vcl",
+    "Method": "vcl_radial.methods.base",
+    "Results": "vcl_radial.report.results",
+    "benchmark": "vcl_radial.tracks.continual.benchmark",
+    "check": "vcl_radial.conformance",
+    "list_benchmarks": "vcl_radial.runs.catalogue",
+    "list_methods": "vcl_radial.runs.catalogue",
+    "load_results": "vcl_radial.report.results",
+    "run": "vcl_radial.report.run",
+    "sweep": "vcl_radial.sweeps.command",
+    "to_bayesian": "vcl_radial.nn.convert",
+}
+"""Where each public name is defined, for `__getattr__`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "posteriors":
+        return import_module("vcl_radial.posteriors")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 
@@ -12,3 +17,22 @@ def seed_of(*numbers: int) -> int:
     """
     (state,) = np.random.SeedSequence(numbers).generate_state(1)
     return int(state)
+
+
+@contextmanager
+def isolated_rng() -> Iterator[None]:
+    """Restore the states of Python's, NumPy's and PyTorch's generators at the end.
+
+    PyTorch's number of threads, too. It is not imported for this.
+    """
+    python, numpy, torch = random.getstate(), np.random.get_state(), sys.modules.get("torch")
+    if torch is not None:
+        state, threads = torch.get_rng_state(), torch.get_num_threads()
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        if torch is not None:
+            torch.set_rng_state(state)
+            torch.set_num_threads(threads)

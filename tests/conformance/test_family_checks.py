@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from vcl_radial.conformance import check, check_family, recipe_for
+from vcl_radial.conformance import check_family, iter_verdicts, recipe_for
 from vcl_radial.conformance.family import LOOKS
 from vcl_radial.conformance.streams import SEVERAL_HEADS
 from vcl_radial.errors import UserError
@@ -200,7 +200,7 @@ def own_posterior(tmp_path, monkeypatch):
 def test_a_posterior_of_ones_own_is_checked_and_carried_by_vcl(own_posterior):
     recipe = recipe_for(own_posterior)
     assert (recipe.strategy, recipe.posterior) == ("vcl", own_posterior)
-    verdicts = list(check(recipe, [SEVERAL_HEADS]))
+    verdicts = list(iter_verdicts(recipe, [SEVERAL_HEADS]))
     assert [v for v in verdicts if v.outcome == "fault"] == []
     assert [v.name for v in verdicts[: len(LOOKS)]] == list(LOOKS)
     (found,) = [v for v in verdicts if v.name == "consolidates"]
@@ -218,7 +218,7 @@ def test_a_posterior_of_ones_own_is_checked_and_carried_by_vcl(own_posterior):
 )
 def test_what_is_wrong_with_the_name_of_a_posterior_is_said(name, words, own_posterior):
     with pytest.raises(UserError, match=words):
-        list(check(recipe_for("vcl", {"posterior": name})))
+        list(iter_verdicts(recipe_for("vcl", {"posterior": name})))
 
 
 def test_networks_take_the_class_itself_and_carry_it():

@@ -6,12 +6,12 @@ from functools import cache
 import pytest
 import torch
 
-from vcl_radial.conformance import CHECKS, check, recipe_for
+from vcl_radial.conformance import CHECKS, iter_verdicts, recipe_for
 from vcl_radial.conformance.accumulation import accumulates
 from vcl_radial.conformance.streams import NORMS, ONE_HEAD, SEVERAL_HEADS
 from vcl_radial.conformance.subject import Subject
-from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault
+from vcl_radial.seeds import isolated_rng
 
 FAULTS = {
     "Raises": (
@@ -152,7 +152,7 @@ def streams_of(name):
 def looked_at(name, **settings):
     recipe = recipe_for(f"broken_methods:{name}", {"posterior": "none", **settings})
     streams = [SEVERAL_HEADS] if settings else streams_of(name)
-    return {verdict.name: verdict for verdict in check(recipe, streams)}
+    return {verdict.name: verdict for verdict in iter_verdicts(recipe, streams)}
 
 
 verdicts = cache(looked_at)
@@ -181,7 +181,7 @@ def test_a_method_that_is_in_order_passes_every_check():
 def sum_over_points(name, **settings):
     """What the one check says of it, or the fault that it finds."""
     recipe = recipe_for(f"broken_methods:{name}", {"posterior": "none", **settings})
-    with own_random_states():
+    with isolated_rng():
         return accumulates(Subject(recipe))
 
 
@@ -274,7 +274,7 @@ def test_checking_leaves_the_random_numbers_of_its_caller_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    list(check(recipe_for("naive"), [SEVERAL_HEADS]))
+    list(iter_verdicts(recipe_for("naive"), [SEVERAL_HEADS]))
     assert torch.equal(torch.rand(3), expected)
 
 

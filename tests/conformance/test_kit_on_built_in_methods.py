@@ -3,7 +3,7 @@
 import pytest
 from scenarios import quick_recipe
 
-from vcl_radial.conformance import STREAMS, check, recipe_for
+from vcl_radial.conformance import STREAMS, iter_verdicts, recipe_for
 from vcl_radial.methods.registry import built_in
 from vcl_radial.runs import catalogue
 
@@ -33,7 +33,7 @@ def marked(name):
 
 @pytest.mark.parametrize("name", [marked(name) for name in catalogue.names("method")])
 def test_a_shipped_method_passes_every_check(name):
-    verdicts = list(check(quick_recipe(name)))
+    verdicts = list(iter_verdicts(quick_recipe(name)))
     faults = {verdict.name for verdict in verdicts if verdict.outcome == "fault"}
     assert faults == KNOWN.get(name, set()), "\n".join(map(str, verdicts))
     refused = {stream.name for stream in STREAMS if f"not {stream.name}: " in verdicts[-1].words}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vcl_radial.conformance import check, recipe_for
+from vcl_radial.conformance import iter_verdicts, recipe_for
 from vcl_radial.conformance.streams import CLASSES, CONVOLUTIONS, NUMBERS, SEVERAL_HEADS
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
@@ -14,7 +14,7 @@ from vcl_radial.nn import MLP
 
 def verdicts(name, *streams):
     recipe = recipe_for(name, {"posterior": "none"})
-    return {verdict.name: verdict for verdict in check(recipe, streams)}
+    return {verdict.name: verdict for verdict in iter_verdicts(recipe, streams)}
 
 
 def faults(found):
@@ -65,7 +65,7 @@ def test_what_a_class_refuses_in_a_line_it_does_not_serve():
 
 
 def test_a_posterior_without_its_kl_is_served_nowhere_as_a_run_refuses_it():
-    by_name = {v.name: v for v in check(recipe_for("naive", {"posterior": "gaussian"}))}
+    by_name = {v.name: v for v in iter_verdicts(recipe_for("naive", {"posterior": "gaussian"}))}
     assert "its penalty() has no KL to the prior: set posterior = 'none'" in by_name["runs"].words
     assert by_name["serves"].words == "nothing before the faults are mended"
 
@@ -73,13 +73,13 @@ def test_a_posterior_without_its_kl_is_served_nowhere_as_a_run_refuses_it():
 def test_a_network_that_one_head_alone_can_use_is_not_refused(user_module):
     user_module("flat", "from torch import nn\ndef body(shape):\n    return nn.Flatten()\n")
     recipe = recipe_for("naive", {"posterior": "none", "network": "flat:body"})
-    by_name = {verdict.name: verdict for verdict in check(recipe, CLASSES)}
+    by_name = {verdict.name: verdict for verdict in iter_verdicts(recipe, CLASSES)}
     assert not faults(by_name)
     assert by_name["serves"].words.startswith(
         "classes with one head; not classes with several heads"
     )
     with pytest.raises(UserError):
-        next(check(recipe, [SEVERAL_HEADS]))
+        next(iter_verdicts(recipe, [SEVERAL_HEADS]))
 
 
 def test_an_avalanche_strategy_serves_classes_only():

@@ -7,10 +7,12 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from small_data import small_mushrooms
 
+import vcl_radial as vr
 from vcl_radial import atomic
 from vcl_radial.cli import main
 from vcl_radial.errors import Diverged, UserError
@@ -130,6 +132,30 @@ def results(run, out: Path) -> dict[str, object]:
         table = pd.read_csv(path)
         tables[path.name] = table.drop(columns="seconds", errors="ignore").to_csv()
     return tables
+
+
+@pytest.mark.usefixtures("no_report")
+def test_python_makes_the_files_of_the_command_and_reads_those_that_it_wrote(tiny, tmp_path):
+    given = {"settings": tiny.settings, "data_dir": tiny.data_dir}
+    made = vr.run(tiny.benchmark, tiny.method, seeds=2, out="python", jobs=1, device="cpu", **given)
+    assert main(tiny.command(Path("command"), "--seeds", "2")) == 0
+    specs = sorted(path.relative_to("command") for path in Path("command").rglob("spec.toml"))
+    assert len(specs) == 2
+    for spec in specs:
+        assert Path("python", spec).read_bytes() == Path("command", spec).read_bytes()
+    for run in map(track_of(tiny).on_data, tiny.runs(), [tiny.place(tmp_path).data_dir] * 2):
+        assert results(run, Path("python")) == results(run, Path("command"))
+    pd.testing.assert_frame_equal(vr.load_results("command").table, made.table)
+    assert made.failures.empty
+    if tiny.benchmark != "toy.toml":  # its scores have no metric
+        assert set(made.table.columns) >= {"method", "seed", "metric", "value"}
+        assert len(made.summary()) >= 1
+        assert np.isfinite(made.table["value"]).any()
+    assert made.to_latex().startswith("\\begin{tabular}")
+
+
+def track_of(tiny):
+    return tracks.find(tiny.runs(seeds=1)[0].TRACK)
 
 
 class Stopped(BaseException):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import DONE, FAILED, INTERRUPTED, add_settings, settings_of
@@ -35,25 +37,17 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from vcl_radial.conformance import recipe_for
     from vcl_radial.quiet import quiet
-    from vcl_radial.tracks.continual.preflight import check_recipe
 
-    recipe = recipe_for(options.method, settings_of(options))
-    check_recipe(recipe)
-    with quiet():
-        import torch
-
+    settings = settings_of(options)
+    with quiet():  # Avalanche's imports warn
         from vcl_radial.conformance import check
-    torch.set_num_threads(1)
-    counts = {"ok": 0, "fault": 0, "skipped": 0}
     try:
-        for verdict in check(recipe):
-            print(verdict, flush=True)
-            counts[verdict.outcome] += 1
+        verdicts = check(options.method, settings, on_verdict=partial(print, flush=True))
     except KeyboardInterrupt:
         print("vcl-radial: stopped", file=sys.stderr)
         return INTERRUPTED
+    counts = Counter(verdict.outcome for verdict in verdicts)
     faults = f"{counts['fault']} fault{'' if counts['fault'] == 1 else 's'}"
     print(f"{options.method}: {counts['ok']} ok, {faults}, {counts['skipped']} skipped")
-    return FAILED if counts["fault"] else DONE
+    return FAILED if verdicts.faults else DONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import DONE
@@ -11,7 +11,6 @@ from vcl_radial.cli.arguments import DONE
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
     from vcl_radial.installed import Offer
-    from vcl_radial.runs.catalogue import Entry
 
 
 def add(commands: Commands) -> None:
@@ -27,29 +26,20 @@ def add(commands: Commands) -> None:
 def _list(options: argparse.Namespace) -> int:
     from vcl_radial.runs import catalogue, tracks
 
-    benchmarks = [catalogue.load("benchmark", name) for name in catalogue.names("benchmark")]
     for track in tracks.names():
-        of_track = [entry for entry in benchmarks if entry.track == track]
-        _show(f"Benchmarks ({track})", _lines(of_track))
-        methods = catalogue.names("method", track)
-        _show(f"Methods ({track})", _lines([catalogue.load("method", n, track) for n in methods]))
-    if installed := catalogue.installed():
-        _show("Methods of installed packages", list(map(_offered, installed)))
-    _show("Sweeps", _lines([catalogue.load("sweep", name) for name in catalogue.names("sweep")]))
+        _show(f"Benchmarks ({track})", catalogue.list_benchmarks(track))
+        _show(f"Methods ({track})", catalogue.list_methods(track))
+    _show("Methods of installed packages", dict(map(_offered, catalogue.installed())))
+    _show("Sweeps", catalogue.list_sweeps())
     return DONE
 
 
-def _lines(entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Names and descriptions of TOMLs."""
-    return [(entry.name, entry.description) for entry in entries]
-
-
-def _show(title: str, lines: list[tuple[str, str]]) -> None:
-    if not lines:
+def _show(title: str, descriptions: Mapping[str, str]) -> None:
+    if not descriptions:
         return
-    width = max(len(name) for name, _ in lines)
+    width = max(map(len, descriptions))
     print(f"{title}:")
-    for name, words in lines:
+    for name, words in descriptions.items():
         print(f"  {name:{width}}  {words}")
 
 

@@ -2,10 +2,9 @@
 
 In a test of your own:
 
-    from vcl_radial.conformance import check, recipe_for
+    from vcl_radial import check
 
-    for verdict in check(recipe_for("my_methods:L2", {"posterior": "none"})):
-        assert verdict.outcome != "fault", verdict
+    assert not check("my_methods:L2", {"posterior": "none"}).faults
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +14,14 @@ from vcl_radial.conformance.verdict import Verdict
 from vcl_radial.lazy import attributes
 
 if TYPE_CHECKING:
-    from vcl_radial.conformance.kit import CHECKS, Check, check, check_family
+    from vcl_radial.conformance.kit import (
+        CHECKS,
+        Check,
+        Verdicts,
+        check,
+        check_family,
+        iter_verdicts,
+    )
     from vcl_radial.conformance.streams import STREAMS, Stream
 
 __all__ = [
@@ -24,8 +30,10 @@ __all__ = [
     "Check",
     "Stream",
     "Verdict",
+    "Verdicts",
     "check",
     "check_family",
+    "iter_verdicts",
     "recipe_for",
 ]
 __getattr__ = attributes(__name__)

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import torch
+
 from vcl_radial.conformance.accumulation import accumulates
 from vcl_radial.conformance.family import LOOKS
 from vcl_radial.conformance.memory import consolidates, frozen, heads
+from vcl_radial.conformance.recipe import recipe_for
 from vcl_radial.conformance.repeating import checkpoint, ending, evaluating, seeds
 from vcl_radial.conformance.running import data, finite, learns, runs, shapes
 from vcl_radial.conformance.scale import penalty
@@ -24,13 +27,14 @@ from vcl_radial.conformance.streams import (
     Stream,
 )
 from vcl_radial.conformance.subject import Subject
-from vcl_radial.conformance.trial import own_random_states
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, description
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior, family
 from vcl_radial.quiet import quiet
+from vcl_radial.seeds import isolated_rng
+from vcl_radial.tracks.continual.preflight import check_recipe
 from vcl_radial.tracks.continual.settings import Recipe
 
 
@@ -86,7 +90,53 @@ _IN_METHODS = {
 """What strategies name otherwise than methods."""
 
 
-def check(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdict]:
+class Verdicts(list[Verdict]):
+    """The verdicts of all checks; printed, a line each."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self))
+
+    @property
+    def faults(self) -> list[Verdict]:
+        """Those that say what is wrong."""
+        return [verdict for verdict in self if verdict.outcome == "fault"]
+
+
+def check(
+    method: str | type[Method] | type[Posterior],
+    settings: Mapping[str, Any] | None = None,
+    *,
+    on_verdict: Callable[[Verdict], None] = lambda verdict: None,
+) -> Verdicts:
+    """Check a method or a posterior on small data, in under a minute.
+
+    Does it run, learn, consolidate, leave the heads of other tasks unchanged, resume from a
+    checkpoint to the same bits, and scale its penalty as the other methods do? Is a posterior a
+    distribution, and is its KL right? The last verdict says which data the method serves.
+
+    Args:
+        method: a class, its `"package.module:Class"`, the path of a recipe's .toml file, or a name
+            of `list_methods`.
+        settings: keys of the recipe, `"options.key"` for the method's own.
+        on_verdict: called with each verdict as it falls.
+
+    Raises:
+        UserError: there is no such method, it does not take the settings, or it serves none of the
+            data.
+    """
+    recipe = recipe_for(method, settings)
+    with quiet():
+        check_recipe(recipe)
+    all_verdicts = Verdicts()
+    with isolated_rng():
+        torch.set_num_threads(1)
+        for verdict in iter_verdicts(recipe):
+            all_verdicts.append(verdict)
+            on_verdict(verdict)
+    return all_verdicts
+
+
+def iter_verdicts(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdict]:
     """Run all checks on a method, and yield each verdict as it falls; the last says what it serves.
 
     The method is trained on small streams of three tasks, which need no download, some twenty times
@@ -119,15 +169,15 @@ def check(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdi
         yield from check_family(family(recipe.posterior))
     failed: dict[Stream, list[str]] = {stream: [] for stream in subjects}
     for each in CHECKS:
-        verdicts: dict[Stream, Verdict] = {}
+        of_streams: dict[Stream, Verdict] = {}
         for stream in each.streams:
             if stream in subjects:
                 with _quiet():
-                    verdicts[stream] = _verdict(each, subjects[stream], failed[stream])
-                if verdicts[stream].outcome == "fault":
+                    of_streams[stream] = _verdict(each, subjects[stream], failed[stream])
+                if of_streams[stream].outcome == "fault":
                     failed[stream].append(each.name)
-        if verdicts:
-            yield _joined(verdicts)
+        if of_streams:
+            yield _joined(of_streams)
     yield _serves(failed, refused)
 
 
@@ -158,7 +208,7 @@ def check_family(posterior: type[Posterior]) -> Iterator[Verdict]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    with own_random_states(), quiet():
+    with isolated_rng(), quiet():
         yield
 
 

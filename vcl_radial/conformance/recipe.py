@@ -12,6 +12,7 @@ from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.methods import registry
 from vcl_radial.runs import catalogue
+from vcl_radial.runs.planning import entry_of
 from vcl_radial.runs.settings import validated
 from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.source import Absent, NotReadable, find_class, lineage
@@ -23,20 +24,22 @@ SIZES: dict[str, Any] = {"hidden": [32], "batch_size": 32, "epochs": 20, "eval_s
 """They take the place of a recipe's own, as a benchmark's `[recipe]` does."""
 
 
-def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe:
+def recipe_for(target: str | type[Any], settings: Mapping[str, Any] | None = None) -> Recipe:
     """The recipe of what a user calls `target`.
 
     Args:
-        target: `package.module:Class` of a strategy, or of a posterior, which VCL then carries;
-            the path of a recipe's TOML, a method of `vcl-radial list`, or a strategy that is built
-            in or that an installed package offers.
+        target: a class or its `package.module:Class`, of a method or of a posterior, which VCL then
+            carries; the path of a recipe's TOML, a method of `vcl-radial list`, or a strategy that
+            is built in or that an installed package offers.
         settings: keys of the recipe to override, `options.key` for the method's own.
 
     Raises:
         UserError: the target or a key is unknown, or a value impossible; with the nearest name.
     """
     recipes = [*catalogue.names("method"), *(o.name for o in catalogue.installed() if o.recipe)]
-    if target.endswith(".toml") or target in recipes:
+    if not isinstance(target, str):
+        recipe, target = _recipe_of(target), target.__name__
+    elif target.endswith(".toml") or target in recipes:
         recipe = catalogue.load("method", target).recipe
     elif outside.is_named(target) and _is_family(target):
         recipe = {"posterior": target}
@@ -63,6 +66,15 @@ def recipe_for(target: str, settings: Mapping[str, Any] | None = None) -> Recipe
     if options:
         recipe["options"] = options
     return _validated(target, recipe)
+
+
+def _recipe_of(target: type[Any]) -> dict[str, Any]:
+    """The recipe of a class of a method or of a posterior."""
+    from vcl_radial.posteriors import Posterior
+
+    if issubclass(target, Posterior):
+        return {"posterior": outside.name_of("check", target)}
+    return entry_of(target).recipe
 
 
 def _validated(target: str, recipe: Mapping[str, Any]) -> Recipe:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -161,15 +161,3 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple):
         return all(map(_same, a, b))
     return torch.equal(a, b) if isinstance(a, Tensor) else np.array_equal(a, b)
-
-
-@contextmanager
-def own_random_states() -> Iterator[None]:
-    """Leave the generators as they were."""
-    before = random_states()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(before["PyTorch"])
-        np.random.set_state(before["NumPy"])
-        random.setstate(before["Python"])

@@ -57,12 +57,28 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
             passed_over.append(f"{run.path}: is the same run as {twin.path}")
     if not runs:
         raise UserError(_nothing_in(folder, passed_over))
-    # Other data are another measurement, other settings of a recipe or code another method.
+    named = _named(runs)
+    return sorted(named, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+
+
+def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+    """The finished runs in these folders, in order.
+
+    Raises:
+        UserError: one holds no finished run.
+    """
+    return _named([_read(folder) for folder in folders])
+
+
+def _named(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """Runs with names that differ where their settings do.
+
+    Other data are another measurement, other settings of a recipe or code another method.
+    """
     names = labels([_data_settings(run) for run in runs], "data")
     runs = [replace(run, benchmark=visible(name)) for run, name in zip(runs, names, strict=True)]
     names = labels(_recipe_settings(runs), "code")
-    runs = [replace(run, method=visible(name)) for run, name in zip(runs, names, strict=True)]
-    return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+    return [replace(run, method=visible(name)) for run, name in zip(runs, names, strict=True)]
 
 
 def checked(kind: type[Model], table: Any) -> Model:

@@ -68,6 +68,29 @@ def html_page(
     )
 
 
+def table_html(table: Table) -> str:
+    """A table as HTML without style or script, as notebooks show it; what is best is bold."""
+    from markupsafe import Markup, escape
+
+    def row(tag: str, texts: Sequence[Markup]) -> Markup:
+        sides = ["left" if head.words else "right" for head in table.heads]
+        cells = Markup(f'<{tag} style="text-align: {{}}">{{}}</{tag}>')
+        return Markup("<tr>{}</tr>").format(
+            Markup("").join(cells.format(*cell) for cell in zip(sides, texts, strict=True))
+        )
+
+    def text(cell: Cell) -> Markup:
+        return Markup("<b>{}</b>").format(cell.text) if cell.best else escape(cell.text)
+
+    caption = Markup("<caption>{}</caption>").format(table.title) if table.title else ""
+    head = row("th", [escape(head.heading) for head in table.heads])
+    body = Markup("\n").join(row("td", [text(cell) for cell in cells]) for cells in table.body)
+    notes = Markup("").join(Markup("<p>{}</p>").format(note) for note in table.notes)
+    return Markup("<table>{}<thead>{}</thead>\n<tbody>{}</tbody></table>{}").format(
+        caption, head, body, notes
+    )
+
+
 @cache
 def _template() -> Template:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

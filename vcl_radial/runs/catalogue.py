@@ -87,6 +87,30 @@ def names(kind: Kind, track: str = DEFAULT_TRACK) -> list[str]:
     return sorted(path.stem for path in folder(kind, track).glob("*.toml"))
 
 
+def list_benchmarks(track: str | None = None) -> dict[str, str]:
+    """The shipped benchmarks by name, each with its description.
+
+    Args:
+        track: only those of one track: "continual", "retinopathy", "regression" or "bandits".
+    """
+    entries = [load("benchmark", name) for name in names("benchmark")]
+    return {e.name: e.description for e in entries if track in (None, e.track)}
+
+
+def list_methods(track: str = DEFAULT_TRACK) -> dict[str, str]:
+    """The shipped methods of a track by name, each with its description.
+
+    Args:
+        track: "continual", whose methods the others take too, or one of those with some of its own.
+    """
+    return {name: load("method", name, track).description for name in names("method", track)}
+
+
+def list_sweeps() -> dict[str, str]:
+    """The shipped sweeps by name, each with its description."""
+    return {name: load("sweep", name).description for name in names("sweep")}
+
+
 def installed() -> list[Offer]:
     """The methods of installed packages, but for those whose name the suite has itself."""
     strategies = [path.stem for path in (_PACKAGE / "methods").glob("*.py")]

@@ -138,10 +138,10 @@ def name_of(method: NamedMethod) -> str:
     return method if isinstance(method, str) else outside.name_of("methods", method)
 
 
-def _entry_of(method: type[Method]) -> Entry:
+def entry_of(method: type[Method]) -> Entry:
     """A class as the TOML that names it alone, with a posterior that it serves."""
     table = {"strategy": name_of(method)}
-    served = getattr(method, "posteriors", frozenset())
+    served: frozenset[str] = getattr(method, "posteriors", frozenset())
     if served and "radial" not in served:
         table["posterior"] = "none" if "none" in served else min(served)
     file = getattr(sys.modules[method.__module__], "__file__", None)
@@ -157,7 +157,7 @@ def _methods(names: Sequence[NamedMethod], track: AnyTrack) -> list[Entry]:
     entries: dict[str, Entry] = {}
     named = "strategy" in keys_of(track)["recipe"]  # not where a track has one method alone
     for name in names:
-        method = load("method", name, track.name) if isinstance(name, str) else _entry_of(name)
+        method = load("method", name, track.name) if isinstance(name, str) else entry_of(name)
         if isinstance(method.table.get("recipe"), dict):
             raise UserError(
                 f"{method.path}: the keys of a method stand at the top of its file: take the line "

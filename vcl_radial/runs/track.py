@@ -85,6 +85,7 @@ class Track(ABC, Generic[R]):
         has_lanes: whether runs of one shape can be trained together.
         lanes: at most so many of them, where nobody says how many; a GPU has more.
         counts: what `epochs` counts.
+        curves: the name of the figure of its report that shows scores over time.
         has_scores_between: whether `so_far` has a score before the last step.
         has_peers: whether the processes of `torchrun` can train a run together.
         uses_all_cores: whether fewer runs than cores share them all; of others each has one.
@@ -102,6 +103,7 @@ class Track(ABC, Generic[R]):
     has_lanes: ClassVar[bool] = False
     lanes: ClassVar[int] = 1
     counts: ClassVar[str] = "epochs"
+    curves: ClassVar[str] = "in-sequence"
     has_scores_between: ClassVar[bool] = True
     has_peers: ClassVar[bool] = False
     uses_all_cores: ClassVar[bool] = False
@@ -229,6 +231,44 @@ class Track(ABC, Generic[R]):
         Raises:
             DataError: one is damaged; the message begins with the name of its file.
         """
+
+    def scores(self, run: FinishedRun) -> pd.DataFrame:
+        """Every score of a finished run, one a row; the first table of `read` that has scores.
+
+        Returns:
+            The columns `metric, value`, before them what tells scores apart: `after` how many
+            steps, on which `task` or `part`, as far as it applies. Rows are in the order of steps.
+        """
+        import pandas as pd
+
+        having = (table for table in run.tables.values() if {"metric", "value"} <= {*table})
+        return next(having, pd.DataFrame(columns=["metric", "value"])).copy()
+
+    def summary(self, runs: Sequence[FinishedRun]) -> pd.DataFrame:
+        """Mean and standard error over seeds of the scores after the last step.
+
+        Returns:
+            The columns `method`, those of `scores` that tell scores apart, and `metric, seeds,
+            mean, standard_error`.
+        """
+        import pandas as pd
+
+        from vcl_radial.metrics import mean_and_standard_error
+
+        last = []
+        for run in runs:
+            table = self.scores(run).assign(method=run.method)
+            if "after" in table:
+                table = table[table["after"] == table["after"].iloc[-1]]
+            last.append(table)
+        scores = pd.concat(last)
+        apart = [name for name in scores.columns if name not in ("method", "metric", "value")]
+        keys = ["method", *apart, "metric"]
+        rows = [
+            (*key, len(group), *mean_and_standard_error(group["value"]))
+            for key, group in scores.groupby(keys, sort=False, dropna=False)
+        ]
+        return pd.DataFrame(rows, columns=[*keys, "seeds", "mean", "standard_error"])
 
     @abstractmethod
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:

@@ -19,6 +19,27 @@ _PIECE = 256
 
 
 @dataclass(frozen=True, eq=False)
+class TaskData:
+    """One task of a stream.
+
+    Attributes:
+        name: for people.
+        head: that it is trained and tested with.
+        classes: the labels that occur, as the head numbers them.
+        train: inputs, float32 [n, ...], and labels, int64 [n].
+        validation: likewise, of what was held out of the training data; it may be empty.
+        test: likewise.
+    """
+
+    name: str
+    head: int
+    classes: tuple[int, ...]
+    train: tuple[Tensor, Tensor]
+    validation: tuple[Tensor, Tensor]
+    test: tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
 class TensorStream:
     """Tasks cut from one tensor of inputs; each task is three lists of row numbers.
 
@@ -108,6 +129,29 @@ class TensorStream:
         """The number of row numbers that `gather` knows."""
         views = 1 if self.permutations is None else len(self.permutations)
         return views * len(self.x)
+
+    def __len__(self) -> int:
+        return self.n_tasks
+
+    def __getitem__(self, task: int) -> TaskData:
+        if not 0 <= task < self.n_tasks:
+            raise IndexError(f"stream {self.name!r} has the tasks 0 to {self.n_tasks - 1}")
+
+        def part(split: Split) -> tuple[Tensor, Tensor]:
+            rows = self.rows(task, split)
+            return self.gather(rows), self.gather_labels(rows)
+
+        return TaskData(
+            self.task_names[task],
+            self.task_label(task),
+            self.task_classes[task],
+            part("train"),
+            part("validation"),
+            part("test"),
+        )
+
+    def __iter__(self) -> Iterator[TaskData]:
+        return (self[task] for task in range(self.n_tasks))
 
     def first(self, tasks: int) -> TensorStream:
         """Return the stream that ends after so many tasks; what these have stays as it is.

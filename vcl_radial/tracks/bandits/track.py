@@ -40,6 +40,7 @@ class Bandits(Track[Run]):
     }
     worker_modules = ("vcl_radial.runs.attempt", "vcl_radial.tracks.bandits.game")
     counts = "rounds"
+    curves = "regret"
     has_scores_between = False
     devices = ("cpu",)
 
@@ -100,6 +101,11 @@ class Bandits(Track[Run]):
         from vcl_radial.tracks.bandits.sections import read
 
         return read(path)
+
+    def scores(self, run: FinishedRun) -> pd.DataFrame:
+        """After so many rounds, the `reward` and what the best actions earn, the `optimum`."""
+        table = run.tables["rewards"].rename(columns={"round": "after"})
+        return table.melt("after", var_name="metric").sort_values("after", kind="stable")
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """Table 1 of the BAdam paper beside ours, regret over the rounds, and the protocol."""

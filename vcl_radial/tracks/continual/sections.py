@@ -38,14 +38,12 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
         DataError: tables do not fit together.
     """
     from vcl_radial.report import figures
-    from vcl_radial.report.figures.tables import seed_table
 
     results, layers = results_table(runs), layers_table(runs)
     tasks = runs[0].environment["tasks"]
     if runs[0].spec.stream.get("class_order") == "seed":  # every seed has other classes there
         tasks = [f"task {number}" for number in range(1, len(tasks) + 1)]
-    multi_head = runs[0].spec.stream.get("heads", "multi") == "multi"
-    by_seed = seed_table(results, runs_costs(runs), multi_head=multi_head)
+    by_seed = _by_seed(runs, results)
     summary = figures.summary_table(by_seed)
     summaries = figures.all_over_seeds(results)
     methods = [of_method.method for of_method in summaries]
@@ -91,6 +89,25 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
         Section("Single runs", [_single_runs(runs, by_seed)], {"runs.csv": csv(by_seed)}, True),
         Section("Settings", _settings(runs, methods), folded=True),
     ]
+
+
+def leaderboard(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """Every score of every method over its seeds; see `figures.summary_table`.
+
+    Raises:
+        DataError: tables do not fit together.
+    """
+    from vcl_radial.report import figures
+
+    return figures.summary_table(_by_seed(runs, results_table(runs)))
+
+
+def _by_seed(runs: Sequence[FinishedRun], results: pd.DataFrame) -> pd.DataFrame:
+    """Every score of every run, and what it cost."""
+    from vcl_radial.report.figures.tables import seed_table
+
+    multi_head = runs[0].spec.stream.get("heads", "multi") == "multi"
+    return seed_table(results, runs_costs(runs), multi_head=multi_head)
 
 
 def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:

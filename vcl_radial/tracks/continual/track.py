@@ -50,6 +50,7 @@ class Continual(Track[Run]):
         "average_ece": Objective("minimize", "ECE (%)"),
     }
     worker_modules = WORKER_MODULES
+    curves = "accuracy-over-tasks"
     has_lanes = True
 
     def variants(
@@ -102,6 +103,17 @@ class Continual(Track[Run]):
         from vcl_radial.tracks.continual.tables import read
 
         return read(path, environment)
+
+    def scores(self, run: FinishedRun) -> pd.DataFrame:
+        """After so many tasks, from 0, on a task, from 1."""
+        columns = {"task_trained": "after", "task_evaluated": "task"}
+        return run.tables["accuracy"].rename(columns=columns)
+
+    def summary(self, runs: Sequence[FinishedRun]) -> pd.DataFrame:
+        """The scores of the leaderboard."""
+        from vcl_radial.tracks.continual.sections import leaderboard
+
+        return leaderboard(runs).drop(columns="benchmark")
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """The leaderboard, curves, heatmaps and layers."""

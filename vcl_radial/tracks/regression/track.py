@@ -162,6 +162,12 @@ class Regression(Track[Run]):
 
         return read(path)
 
+    def scores(self, run: FinishedRun) -> pd.DataFrame:
+        """On a set, after so many slices; 0 of them stands for all rows at once."""
+        table = run.tables["scores"].rename(columns={"slice": "after"})
+        table.insert(0, "set", table_name(run.spec.data))
+        return table
+
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """All sets together: scores, what was published, and settings chosen."""
         from vcl_radial.tracks.regression.sections import sections

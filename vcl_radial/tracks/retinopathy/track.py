@@ -115,6 +115,11 @@ class Retinopathy(Track[Run]):
 
         return read(path, environment)
 
+    def scores(self, run: FinishedRun) -> pd.DataFrame:
+        """After a site, on a part of the data, by what photographs are referred and how many."""
+        columns = ["after", "part", "metric", "uncertainty", "referred", "value"]
+        return run.tables["scores"][columns]
+
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """Each test set, sites in sequence, what uncertainty finds, the most and least certain."""
         from vcl_radial.tracks.retinopathy.sections import sections

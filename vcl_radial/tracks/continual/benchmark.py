@@ -1,0 +1,48 @@
+"""`benchmark` in Python: the task sequence of a benchmark, for a loop of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.data.streams.tensors import TensorStream
+from vcl_radial.data_files import checked_folder
+from vcl_radial.errors import UserError
+from vcl_radial.runs import catalogue, planning
+from vcl_radial.tracks.continual.networks import stream_for
+from vcl_radial.tracks.continual.track import Continual
+
+
+def benchmark(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+    data_dir: str | Path | None = None,
+) -> TensorStream:
+    """The tasks of a benchmark of images, as runs get them.
+
+    `for task in benchmark(name)` gives each task with its inputs and labels; `to_avalanche` of
+    `vcl_radial.data.streams` makes an Avalanche benchmark of them.
+
+    Args:
+        name: of a benchmark of the track continual, or the path of a .toml file.
+        settings: keys of the data in place of the benchmark's, such as `"stream.tasks"`.
+        seed: of the run, where the benchmark draws the order of the classes from it.
+        data_dir: the folder of the data; None for $VCL_RADIAL_DATA, else they are downloaded once.
+
+    Raises:
+        UserError: there is no such benchmark, it has no task sequence, or a setting is wrong.
+        DataError: a data file is missing or damaged.
+    """
+    track, folder = catalogue.track_of(catalogue.load("benchmark", name)), checked_folder(data_dir)
+    if not isinstance(track, Continual):
+        raise UserError(
+            f"{name}: is a benchmark of the track {track.name}, which has no sequence of images; "
+            "use run()"
+        )
+    (run, *_) = planning.plan(name, (), [seed], settings)
+    track.check_files([run], folder)
+    run = track.on_data(run, folder)
+    return stream_for(run.stream, run.recipe, folder, seed)
