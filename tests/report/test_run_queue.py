@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from vcl_radial.papers.catalogue import figures
+from reports.papers.catalogue import figures
 from vcl_radial.runs import catalogue, environment, planning, runner
 from vcl_radial.runs.attempt import Ended
 
