@@ -135,6 +135,15 @@ def test_the_fault_that_the_docs_quote_of_eq44_is_the_one_reported():
     assert fault in POSTERIOR.read_text()
 
 
+@pytest.mark.usefixtures("newcomers_folder")
+def test_the_first_code_of_the_python_page_runs_and_draws_its_figures():
+    code = block(PYTHON, "python", "results.summary()")
+    assert code.count("seeds=3") == code.count('"epochs": 5') == 1
+    quick = code.replace("seeds=3", "seeds=1, jobs=1").replace('"epochs": 5', '"epochs": 1')
+    assert run(quick)["results"].methods == ["radial-vcl", "gaussian-vcl", "ewc"]
+    assert all(Path(f"{name}.png").stat().st_size > 1000 for name in ("heatmap", "curves"))
+
+
 def test_the_posteriors_of_the_docs_have_the_shapes_that_are_stated():
     names = run(block(PYTHON, "python", "import Gaussian, Radial"))
     assert names["posterior"].sample(5).shape == (5, 10, 785)

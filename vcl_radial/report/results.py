@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -136,6 +137,7 @@ class Results:
         if figure is None or figure.draw is None:
             known = ", ".join(self._figures) or "none"
             raise UserError(f"{self._one_benchmark()} has no figure {name!r}; there are: {known}")
+        _show_in_notebooks()
         return figure.draw()
 
     def to_latex(self) -> str:
@@ -215,6 +217,19 @@ def _scores(run: FinishedRun) -> pd.DataFrame:
         value = run.spec.seed if name == "seed" else getattr(run, name)
         table.insert(place, name, value)
     return table
+
+
+def _show_in_notebooks() -> None:
+    """Let a notebook show figures as pictures, as it does by itself once pyplot is imported."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+    from IPython.core.pylabtools import select_figure_formats
+    from matplotlib.figure import Figure as Picture
+
+    formatters = shell.display_formatter.formatters.values()
+    if not any(Picture in formatter.type_printers for formatter in formatters):
+        select_figure_formats(shell, {"png"})
 
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Progress: bars with the time left on a terminal, plain lines elsewhere."""
+"""Progress: bars with the time left on a terminal, one in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, TextIO, cast
+from typing import Any, Self, TextIO, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 
 from vcl_radial.errors import visible
@@ -22,12 +29,17 @@ from vcl_radial.runs.track import Step
 class Lines:
     """Lines and, on a terminal below them, a bar for each of some things and one over all.
 
+    A notebook shows the bar over all alone.
+
     Args:
         unit: what a bar counts.
     """
 
     def __init__(self, unit: str) -> None:
-        self._console = Console(file=terminal(sys.stdout), highlight=False, soft_wrap=True)
+        self._in_notebook = Console().is_jupyter
+        self._console = Console(
+            file=terminal(sys.stdout), highlight=False, soft_wrap=True, force_jupyter=False
+        )
         self.bars = Bars(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
@@ -38,7 +50,9 @@ class Lines:
             console=self._console,
             disable=not self.on_terminal,
         )
+        self._unit = unit
         self._bar_of: dict[str, TaskID] = {}
+        self._shown: Any = None
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -59,6 +73,11 @@ class Lines:
         """Whether bars are seen."""
         return self._console.is_terminal
 
+    @property
+    def has_bars(self) -> bool:
+        """Whether a bar shows how far the work is, so that lines need not."""
+        return self.on_terminal or self._in_notebook
+
     def say(self, words: str) -> None:
         """Show a line."""
         self._console.print(visible(words), markup=False)
@@ -70,6 +89,23 @@ class Lines:
         self.bars.update(
             self._bar_of[name], description=visible(words), completed=done, total=total
         )
+        if self._in_notebook and not name:
+            self._show_in_notebook(self.bars.tasks[0])
+
+    def _show_in_notebook(self, task: Task) -> None:
+        """Draw the bar over all, which was added first, in the output of the cell."""
+        from html import escape
+
+        from IPython.display import HTML, display
+
+        total = task.total or 0
+        left = "" if task.time_remaining is None else f", {task.time_remaining:.0f} s left"
+        text = f"{task.description}: {task.completed:g} of {total:g} {self._unit}{left}"
+        bar = f'<progress value="{task.completed}" max="{total}"></progress> {escape(text)}'
+        if self._shown is None:
+            self._shown = display(HTML(bar), display_id=True)
+        else:
+            self._shown.update(HTML(bar))
 
     def drop(self, name: str) -> None:
         """Take the bar of a thing away."""
@@ -121,11 +157,15 @@ class Progress(Lines):
             for line in step.start:
                 self.say(f"{run.method}  {line}")
         self._done[name], self._to_come[name] = step.epoch, step.epochs
-        if step.news is not None and (first or not self.on_terminal):
+        if step.news is not None and (first or not self.has_bars):
             seconds = "" if first else f"  {self._seconds(name)}"
             self.say(f"{name:{self._width}}  {step.news}{seconds}")
         words = f"{name:{self._width}}  {step.words}"
         self.bar(name, words, step.epoch, step.epochs)
+        self._show_all()
+
+    def _show_all(self) -> None:
+        """Set the bar over all runs."""
         self.bar("", "all runs", sum(self._done.values()), sum(self._to_come.values()))
 
     def end(self, run: RunSpec, how: How) -> None:
@@ -134,6 +174,7 @@ class Progress(Lines):
         self._ended += 1
         self._done[name] = self._to_come[name]
         self.drop(name)
+        self._show_all()
         done = f"done in {self._seconds(name)}" if name in self._started else "done"
         words = {"finished": done, "elsewhere": "left to another command"}.get(how, "FAILED")
         self.say(f"{name:{self._width}}  {words}  [{self._ended} of {self._total}]")
