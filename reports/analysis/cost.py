@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import median
 from time import process_time
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -32,15 +33,19 @@ from reports.analysis.cost_methods import (
     predict,
     values_of_a_weight,
 )
-from reports.papers.analysis import Analysis, Setting, undecided
-from vcl_radial.metrics.verdicts import Verdict, of_statement
+from reports.papers.analysis import Analysis, Setting
+from reports.papers.texts import Rule, Undecided, fill, listed
+from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.report.figures.drawing import Curve, find, key_line, sheet
 from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE
-from vcl_radial.runs.sections import Claim
 
 _SUPPORT_DRAWS = 100
 _PARAMETERS, _EPOCH = "numbers stored per weight", "epoch over radial's"
 _PREDICTION, _SUPPORT = "forward passes per prediction", "values of one weight"
+_EPOCH_REASON = (
+    "a compiled pass of the posteriors against plain dropout and plain members, on a CPU, where "
+    "theirs ran on a GPU"
+)
 
 
 def analyse(setting: Setting) -> Analysis:
@@ -52,32 +57,7 @@ def analyse(setting: Setting) -> Analysis:
         members = {method: make(method, architecture, x, y) for method in METHODS}
         curves += _measure(name, members, architecture, x, repeats)
         setting.say(f"{name}: done, {members[RADIAL].weights:,} weights")
-    return Analysis(
-        title="What Bayesian methods cost",
-        source="the blog's table; AISTATS paper, Table 1 (epoch times)",
-        shown=[
-            "The table of the blog, measured on two networks: numbers stored per weight; the time "
-            "of a training epoch over that of the radial network; the cost of a prediction in "
-            f"forward passes of the plain network, with K = {K} draws, members or samples; and how "
-            f"many values one weight takes in {_SUPPORT_DRAWS:,} draws, which is what discrete "
-            "support means. Radial and MFVI train by the suite's compiled pass, as in its runs; "
-            "an epoch of an ensemble trains all members, one of SGLD moves the one chain.",
-        ],
-        settings=[
-            ("MLP", "784-400-400-10"),
-            ("convolutions", "3x3, 32, 64 and 64 channels, on 28x28 images"),
-            ("data", f"random images; an epoch is {batches} batch(es) of {BATCH}"),
-            ("timing", f"{repeats} rounds, interleaved; processor time; medians and ranges"),
-        ],
-        curves=curves,
-        figure=_figure(curves),
-        claims=_claims(curves),
-        notes=[
-            "On a CPU a draw of the weights costs about as many random numbers as there are "
-            "weights, whatever the batch; a convolution uses each weight at every place of an "
-            "image, so that there it hardly shows."
-        ],
-    )
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, batches, repeats))
 
 
 def _measure(
@@ -156,71 +136,45 @@ def _draw_bars(axes: Axes, curve: Curve, colour: str, offset: float) -> None:
         )
 
 
-def _claims(curves: Sequence[Curve]) -> list[Claim]:
+def _texts(curves: Sequence[Curve], batches: int, repeats: int) -> dict[str, Any]:
     def of(panel: str, method: str) -> list[float]:
         return [find(curves, panel, name).at(method) for name in ARCHITECTURES]
 
-    def words(panel: str, method: str) -> str:
-        return " and ".join(f"{value:.2f}" for value in of(panel, method))
-
-    dropout_ratio, ensemble_ratio = of(_EPOCH, MC_DROPOUT), of(_EPOCH, ENSEMBLE)
     stored = {method: of(_PARAMETERS, method) for method in METHODS}
+    expected = dict(zip(METHODS, (2, 2, 1, K, K), strict=True))
     passes = [value for method in METHODS for value in of(_PREDICTION, method)]
     values = {method: of(_SUPPORT, method)[0] for method in METHODS}
-    epoch = undecided(
-        Verdict.NOT_COMPARABLE,
-        "a compiled pass of the posteriors against plain dropout and plain members, on a CPU, "
-        "where theirs ran on a GPU",
-    )
-    prediction = undecided(
-        Verdict.NOT_COMPARABLE, "they count passes, here it is processor time on a CPU"
-    )
-    return [
-        Claim(
-            "parameters per weight: 2 (radial, MFVI), 1 (MC dropout), K (ensemble, SG-MCMC)",
-            ", ".join(f"{stored[m][0]:g} ({m})" for m in METHODS) + f" with K = {K}",
-            of_statement(
-                all(
-                    abs(s - e) < 0.01
-                    for m, e in zip(METHODS, (2, 2, 1, K, K), strict=True)
-                    for s in stored[m]
-                )
-            ),
+    mfvi, dropout, ensemble = (of(_EPOCH, method) for method in (MFVI, MC_DROPOUT, ENSEMBLE))
+    numbers = {
+        "K": K,
+        "K3": K / 3,
+        "draws": _SUPPORT_DRAWS,
+        "batches": batches,
+        "batch": BATCH,
+        "repeats": repeats,
+        "stored": listed("{1:g} ({0})", ((m, stored[m][0]) for m in METHODS)),
+        "mfvi": mfvi,
+        "dropout": dropout,
+        "ensemble": ensemble,
+        "passes": (min(passes), max(passes), median(passes)),
+        "values": listed("{1:,.0f} ({0})", values),
+    }
+    rules: dict[str, Rule] = {
+        "parameters": all(abs(s - expected[m]) < 0.01 for m in METHODS for s in stored[m]),
+        "mfvi": all(0.8 < value < 1.25 for value in mfvi),
+        "dropout": Undecided(
+            Verdict.NOT_COMPARABLE, _EPOCH_REASON, all(value < 0.5 for value in dropout)
         ),
-        Claim(
-            "an epoch of MFVI takes about as long as the radial's (which takes 1 % more)",
-            f"{words(_EPOCH, MFVI)} of it (MLP and convolutions)",
-            of_statement(all(0.8 < value < 1.25 for value in of(_EPOCH, MFVI))),
+        "ensemble": Undecided(
+            Verdict.NOT_COMPARABLE,
+            _EPOCH_REASON,
+            all(abs(value - K / 3) < 0.35 * K / 3 for value in ensemble),
         ),
-        epoch(
-            "an epoch of MC dropout takes about a third of the radial's (Table 1: 5.6 against 16.2 "
-            "minutes on a GPU)",
-            f"{words(_EPOCH, MC_DROPOUT)} of it",
-            all(value < 0.5 for value in dropout_ratio),
-            "the gradient of mean and sigma, the prior's, Adam's step and the next draw are one "
-            "compiled pass here, so that a Bayesian epoch costs little more than a plain one; and "
-            "dropout draws a number for every activation, of which convolutions have many",
-        ),
-        epoch(
-            "an epoch of an ensemble takes about K / 3 of the radial's",
-            f"{words(_EPOCH, ENSEMBLE)}, K / 3 = {K / 3:.2f}",
-            all(abs(value - K / 3) < 0.35 * K / 3 for value in ensemble_ratio),
-            "as above: a plain epoch is not a third of a Bayesian one here, so K of them are more",
-        ),
-        prediction(
-            "a prediction takes K forward passes with every method",
-            f"{min(passes):.1f} to {max(passes):.1f} plain forward passes, median "
-            f"{median(passes):.1f}, K = {K}",
+        "passes": Undecided(
+            Verdict.NOT_COMPARABLE,
+            "they count passes, here it is processor time on a CPU",
             all(abs(value - K) < 0.5 * K for value in passes),
-            "a draw of the weights is not free: for the posteriors it is paid once for the batch, "
-            "and shows where a forward pass is short; dropout's masks are paid for every image",
         ),
-        Claim(
-            "support: full for radial and MFVI, discrete for the others",
-            ", ".join(f"{values[m]:,.0f} ({m})" for m in METHODS)
-            + f" different values of a weight in {_SUPPORT_DRAWS:,} draws",
-            of_statement(
-                all((values[m] == _SUPPORT_DRAWS) == (m in (RADIAL, MFVI)) for m in METHODS)
-            ),
-        ),
-    ]
+        "support": all((values[m] == _SUPPORT_DRAWS) == (m in (RADIAL, MFVI)) for m in METHODS),
+    }
+    return fill(__file__, numbers, rules)

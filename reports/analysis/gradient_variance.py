@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from reports.analysis.gradient_noise import gradient_variance
 from reports.papers.analysis import Analysis, Setting
-from vcl_radial.metrics.verdicts import of_statement
+from reports.papers.texts import fill, listed
 from vcl_radial.nn import (
     PointConv2d,
     PointLinear,
@@ -45,7 +46,6 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import QUIET_INK
-from vcl_radial.runs.sections import Claim
 
 CHANNELS = (16, 64, 512)
 QUICK_CHANNELS = (16, 64)
@@ -123,30 +123,7 @@ def analyse(setting: Setting) -> Analysis:
         gaussian = find(curves, _SIGMA, _name("gaussian", C))
         curves.append(replace(gaussian, panel=_NOISE))
         setting.say(f"{C} channels: done")
-    return Analysis(
-        title="Variance of the NLL's gradient over sigma",
-        source="AISTATS paper, Fig. 6; the blog",
-        shown=[
-            f"{DEPTH} 3x3 convolutions of C channels with ReLUs, global mean pooling and a linear "
-            "output layer, all of them Bayesian, with He's initial means; one batch of random "
-            "features and labels. The variance over draws of the weights of the gradient of the "
-            "mean NLL with respect to all means, summed over them: half the mean squared distance "
-            "of two independent gradients. Bands are two standard errors.",
-            "Left: over sigma, logarithmic. Middle: the same numbers of the widest network on "
-            "linear axes. Right: over the standard deviation of one weight's noise, which is sigma "
-            "for a Gaussian and sigma / sqrt(D) for a radial posterior (one radius for a layer).",
-        ],
-        settings=[
-            ("channels", ", ".join(map(str, channels))),
-            ("weights of one convolution", ", ".join(f"{9 * C * C:,}" for C in channels)),
-            ("batch", f"{IMAGES} images of {SIDE}x{SIDE} places, {CLASSES} classes"),
-            ("pairs of draws", ", ".join(f"{_PAIRS[C]} ({C} channels)" for C in channels)),
-        ],
-        curves=curves,
-        figure=_figure(curves, channels),
-        claims=_claims(curves, channels[-1]),
-        notes=_notes(curves, channels[-1]),
-    )
+    return Analysis(curves=curves, figure=_figure(curves, channels), **_texts(curves, channels))
 
 
 def _measure(
@@ -233,55 +210,40 @@ def _slope(curve: Curve, low: float, high: float) -> float:
     return math.log(curve.at(high) / curve.at(low)) / math.log(high / low)
 
 
-def _claims(curves: Sequence[Curve], channels: int) -> list[Claim]:
-    gaussian = find(curves, _SIGMA, _name("gaussian", channels))
-    radial = find(curves, _SIGMA, _name("radial", channels))
+def _texts(curves: Sequence[Curve], channels: Sequence[int]) -> dict[str, Any]:
+    widest = channels[-1]
+    gaussian = find(curves, _SIGMA, _name("gaussian", widest))
+    radial = find(curves, _SIGMA, _name("radial", widest))
+    at_noise = [find(curves, _NOISE, _name(family, widest)) for family in ("radial", "gaussian")]
     growth = gaussian.at(1.0) / gaussian.at(0.1)
     below, above = _slope(gaussian, 0.1, PUBLISHED), _slope(gaussian, PUBLISHED, 1.0)
-    return [
-        Claim(
-            "Fig. 6: the Gaussian's gradient variance explodes as sigma grows",
-            f"{channels} channels: {gaussian.at(0.1):.2g} at sigma = 0.1, {gaussian.at(1.0):.2g} at"
-            f" 1, times {growth:,.0f}",
-            of_statement(growth > 100),
-        ),
-        Claim(
-            "Section 5: it does so once sigma exceeds roughly 0.3",
-            f"it grows as sigma^{below:.1f} from 0.1 to 0.3 and as sigma^{above:.1f} from 0.3 to 1",
-            of_statement(above - below > 1),
-            "there is no threshold: it is a power of sigma well before 0.3, with the exponent "
-            f"2 (L - 1) = {2 * DEPTH} of L = {DEPTH + 1} layers in a row. Where it seems to start "
-            "depends on the axis: on a linear one that ends at 1 (middle), "
-            f"{100 * gaussian.at(PUBLISHED) / gaussian.at(1.0):.1f} % of "
-            "the height is reached at 0.3",
-        ),
-        Claim(
-            "Section 5: sigma = 1, where the KL to the unit prior is smallest, lies well within "
-            "the exploded region",
-            f"at sigma = 1 the variance is {gaussian.at(1.0) / gaussian.at(0.01):.1g} times that "
-            "at 0.01",
-            of_statement(gaussian.at(1.0) / gaussian.at(0.01) > 1000),
-        ),
-        Claim(
-            "Fig. 6 and the blog: the radial's stays low, even for very large models",
-            f"at sigma = 1: {radial.at(1.0):.2g}, {gaussian.at(1.0) / radial.at(1.0):.1g} times "
-            "less than the Gaussian's",
-            of_statement(radial.at(1.0) < gaussian.at(1.0) / 100),
-        ),
-    ]
-
-
-def _notes(curves: Sequence[Curve], channels: int) -> list[str]:
-    gaussian = find(curves, _NOISE, _name("gaussian", channels))
-    radial = find(curves, _NOISE, _name("radial", channels))
-    ratios = [radial.at(noise) / gaussian.at(noise) for noise in (0.01, 0.1, 1.0)]
-    return [
-        f"At equal noise per weight (right) the radial's variance with {channels} channels is "
-        + ", ".join(f"{ratio:.2g}" for ratio in ratios)
-        + " times the Gaussian's at a noise of 0.01, 0.1 and 1: what is low in Fig. 6 is the noise "
-        "per weight, sigma / sqrt(D), not the family's gradient variance for a given amount of "
-        "noise. A few draws with a large common radius then decide the radial's variance, so its "
-        "bands are wide.",
-        "The unit prior draws a radial posterior to sigma = sqrt(D), that is to a noise per weight "
-        "of 1, as it draws a Gaussian to sigma = 1.",
-    ]
+    from_least = gaussian.at(1.0) / gaussian.at(0.01)
+    numbers = {
+        "channels": channels,
+        "C": widest,
+        "weights": listed("{1:,}", ((C, 9 * C * C) for C in channels)),
+        "depth": DEPTH,
+        "layers": DEPTH + 1,
+        "exponent": 2 * DEPTH,
+        "images": IMAGES,
+        "side": SIDE,
+        "classes": CLASSES,
+        "pairs": listed("{1} ({0} channels)", ((C, _PAIRS[C]) for C in channels)),
+        "at_tenth": gaussian.at(0.1),
+        "at_one": gaussian.at(1.0),
+        "growth": growth,
+        "below": below,
+        "above": above,
+        "height": 100 * gaussian.at(PUBLISHED) / gaussian.at(1.0),
+        "from_least": from_least,
+        "radial": radial.at(1.0),
+        "over_radial": gaussian.at(1.0) / radial.at(1.0),
+        "ratios": [at_noise[0].at(noise) / at_noise[1].at(noise) for noise in (0.01, 0.1, 1.0)],
+    }
+    rules = {
+        "explodes": growth > 100,
+        "threshold": above - below > 1,
+        "unit": from_least > 1000,
+        "radial": radial.at(1.0) < gaussian.at(1.0) / 100,
+    }
+    return fill(__file__, numbers, rules)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from reports.papers.analysis import Analysis, Setting
-from vcl_radial.metrics.verdicts import of_statement
+from reports.papers.texts import fill
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 from vcl_radial.posteriors.log_radius import mills_ratio
 from vcl_radial.report.figures.drawing import (
@@ -41,7 +42,6 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.runs.sections import Claim
 
 LAYER = 785 * 200
 """Weights and biases of the first layer of the continual-learning network."""
@@ -137,25 +137,7 @@ def analyse(setting: Setting) -> Analysis:
     sampled, draws = (300, 300) if setting.quick else (1000, 3000)
     curves += _monte_carlo(D, sampled, shifts, draws, setting)
     return Analysis(
-        title="What a radial prior holds a posterior to",
-        source="not in the papers; Eq. 44 and the note in Appendix C of the AISTATS paper",
-        shown=[
-            "KL(q || p) of one group whose prior p is an earlier posterior of the same family, "
-            f"D = {D:,}. Posterior and prior have one scale; the means have moved by m in units of "
-            "one weight's noise (sigma for a Gaussian, sigma / sqrt(D) for a radial group). The "
-            "corrected radial KL has the Jacobian term (D - 1) E log||z_p|| that Eq. 44 leaves "
-            "out. All curves are the suite's own closed forms.",
-            "Top left: small shifts, nats per weight; the band is one standard deviation of the "
-            "KL's estimate from a single draw. Top right: large shifts. Bottom left: all scales "
-            "multiplied by s. Bottom right: the squared error of the gradient "
-            "in the means, relative to its length, when a single draw estimates it; dots are "
-            f"autograd through `kl_monte_carlo` with {sampled:,} weights and {draws:,} draws.",
-        ],
-        settings=[("D", f"{D:,}"), ("draws for the noise", f"{draws:,}, D = {sampled:,}")],
-        curves=curves,
-        figure=_figure(curves, D, sampled),
-        claims=_claims(curves, D),
-        notes=_notes(curves, D),
+        curves=curves, figure=_figure(curves, D, sampled), **_texts(curves, D, sampled, draws)
     )
 
 
@@ -235,55 +217,35 @@ def _crossing(curves: Sequence[Curve]) -> float:
     )
 
 
-def _claims(curves: Sequence[Curve], D: int) -> list[Claim]:
-    eq44, corrected = (find(curves, _SCALE, name) for name in (_EQ44, _CORRECTED))
+def _texts(curves: Sequence[Curve], D: int, sampled: int, draws: int) -> dict[str, Any]:
+    eq44, corrected, gaussian = (
+        find(curves, _SCALE, name) for name in (_EQ44, _CORRECTED, _GAUSSIAN)
+    )
+    near, far = find(curves, _SHIFT, _CORRECTED), find(curves, _FAR, _CORRECTED)
     lowest, best = (min(zip(curve.y, curve.x, strict=True)) for curve in (eq44, corrected))
     share = shift_penalty(RadialEq44, D, 1.0) / shift_penalty(Radial, D, 1.0)
     deviation = find(curves, _VALUE, "draws")
-    return [
-        Claim(
-            "Eq. 44 is the cross-entropy to a radial prior; the note in Appendix C says that a "
-            "term for the Jacobian is missing",
-            f"without it the penalty on a shift of m = 1 is {share:.1g} times what it should be, "
-            f"and over the scale it goes on falling, to {D * lowest[0]:,.0f} nats at s = "
-            f"{float(lowest[1]):g}, the end of the picture (its minimum is at sqrt(D) = "
-            f"{math.sqrt(D):.0f})",
-            of_statement(share > 0.9 and lowest[0] >= 0),
-            "Eq. 44 is not a divergence: it is neither smallest at q = p nor positive. With the "
-            f"Jacobian term the minimum is at s = {float(best[1]):.2g}, with {D * best[0]:.1g} "
-            "nats",
-        ),
-        Claim(
-            "Section 3.2: a Monte-Carlo estimate of the cross-entropy is low-variance in practice "
-            "(said of a Gaussian prior)",
-            f"of a radial prior: one draw's KL has a standard deviation of {deviation.y[0]:.2f} "
-            f"nats per weight at m = {float(deviation.x[0]):g}, that is "
-            f"{deviation.y[0] * D:.2g} nats for the group",
-            of_statement(deviation.y[0] < 0.1),
-            "log ||z_p|| of one radius is multiplied by D - 1; near m = 0 the gradient's variance "
-            "has no bound, for E 1/r^2 of a half-normal diverges. So the suite uses the closed "
-            "form, which has no noise",
-        ),
-    ]
-
-
-def _notes(curves: Sequence[Curve], D: int) -> list[str]:
-    near = find(curves, _SHIFT, _CORRECTED)
-    slope = near.y[1] / float(near.x[1])
-    far = find(curves, _FAR, _CORRECTED)
-    gaussian = find(curves, _FAR, _GAUSSIAN)
-    scale = find(curves, _SCALE, _CORRECTED)
-    gaussian_scale = find(curves, _SCALE, _GAUSSIAN)
-    return [
-        f"Cone: the corrected penalty starts with a slope of about {slope:.2f} nats per weight "
-        f"(sqrt(pi/2) = {math.sqrt(math.pi / 2):.2f} at 0), where the Gaussian's starts with 0. As "
-        "in a group lasso, a group moves only if the data pull hard enough.",
-        f"Tails: beyond m = {_crossing(curves):.1f} the radial penalty is below the Gaussian's; at "
-        f"m = {float(far.x[-1]):,.0f} it is {far.y[-1]:.1f} against {gaussian.y[-1]:.2g} nats per "
-        "weight: log m, and a quadratic that is D times smaller than the Gaussian's.",
-        "Scales: a common factor of all scales costs the radial group what it costs two "
-        "half-normals, -log s + (s^2 - 1)/2, whatever D is: "
-        f"{D * scale.y[-1]:.1f} nats for s = 4, where the Gaussian pays "
-        f"{D * gaussian_scale.y[-1]:,.0f}. "
-        "The radial prior holds the means and the ratios of the scales, hardly their size.",
-    ]
+    numbers = {
+        "D": D,
+        "root": math.sqrt(D),
+        "sampled": sampled,
+        "draws": draws,
+        "share": share,
+        "lowest": D * lowest[0],
+        "lowest_at": float(lowest[1]),
+        "best": D * best[0],
+        "best_at": float(best[1]),
+        "deviation": deviation.y[0],
+        "deviation_at": float(deviation.x[0]),
+        "deviation_of_all": deviation.y[0] * D,
+        "slope": near.y[1] / float(near.x[1]),
+        "slope_at_0": math.sqrt(math.pi / 2),
+        "crossing": _crossing(curves),
+        "furthest": float(far.x[-1]),
+        "far": far.y[-1],
+        "far_gaussian": find(curves, _FAR, _GAUSSIAN).y[-1],
+        "scaled": D * corrected.y[-1],
+        "scaled_gaussian": D * gaussian.y[-1],
+    }
+    rules = {"jacobian": share > 0.9 and lowest[0] >= 0, "noise": deviation.y[0] < 0.1}
+    return fill(__file__, numbers, rules)

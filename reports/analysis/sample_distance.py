@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 from scipy import stats
 
-from reports.analysis.training_dynamics import settings_of
 from reports.analysis.two_posteriors import (
     MFVI,
     Histories,
@@ -16,6 +16,7 @@ from reports.analysis.two_posteriors import (
 )
 from reports.analysis.two_posteriors import RADIAL as RADIAL_RUN
 from reports.papers.analysis import Analysis, Setting
+from reports.papers.texts import fill
 from vcl_radial.report.figures.drawing import (
     DASHED,
     GAUSSIAN,
@@ -28,7 +29,6 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import INK, QUIET_INK, SMALL_SIZE
-from vcl_radial.runs.sections import Claim
 
 _SIGMA, _DISTANCE, _RATIO = "sigma", "distance to the mean", "ratio of the distances"
 _COLOURS = {MFVI: GAUSSIAN, RADIAL_RUN: RADIAL}
@@ -46,27 +46,8 @@ def analyse(setting: Setting) -> Analysis:
     gaussian, radial = (find(curves, _DISTANCE, name) for name in _COLOURS)
     ratios = [a / b for a, b in zip(gaussian.y, radial.y, strict=True)]
     curves.append(Curve(_RATIO, "MFVI over radial", gaussian.x, ratios))
-    return Analysis(
-        title="Sigma and the distance of draws to the mean in training",
-        source="arXiv version, Fig. 8",
-        shown=[
-            "The runs of `training-dynamics`, as Fig. 8 there is of the run of its Fig. 1. Left: "
-            "sigma, mean over all weights, with the smallest and the largest in pale. Middle: the "
-            "Euclidean distance ||w - mean|| over all weights of the network, averaged over draws. "
-            "Right: the ratio of the two distances, and what it should be at equal sigma, the root "
-            "of the number of weights over the mean of chi(L) for the radii of L layers.",
-        ],
-        settings=settings_of(histories),
-        curves=curves,
-        figure=_figure(curves, histories),
-        claims=_claims(curves, histories),
-        notes=[
-            "The ratio is no constant of the method: at equal sigma it grows as the root of the "
-            f"number of weights ({_expected(histories):.0f} for the {histories.weights:,} of this "
-            "network). In noise per weight both posteriors would be as far "
-            "from their means, by root mean square: see `soap-bubble`.",
-        ],
-    )
+    texts = _texts(curves, histories)
+    return Analysis(curves=curves, figure=_figure(curves, histories), **texts)
 
 
 def ratio_at_equal_sigma(weights: int, radii: int) -> float:
@@ -119,34 +100,27 @@ def _figure(curves: Sequence[Curve], histories: Histories) -> Figure:
     return figure
 
 
-def _claims(curves: Sequence[Curve], histories: Histories) -> list[Claim]:
-    sigmas = {name: find(curves, _SIGMA, name) for name in _COLOURS}
+def _texts(curves: Sequence[Curve], histories: Histories) -> dict[str, Any]:
+    gaussian, radial = (find(curves, _SIGMA, name) for name in _COLOURS)
     ratio = find(curves, _RATIO, "MFVI over radial")
-    apart = max(
-        max(a / b, b / a) for a, b in zip(sigmas[MFVI].y, sigmas[RADIAL_RUN].y, strict=True)
-    )
-    spread = {name: _last_spread(curve) for name, curve in sigmas.items()}
-    return [
-        histories.claim(
-            "Fig. 8: the average sigma grows similarly for both",
-            f"from {sigmas[MFVI].y[0]:.2g} to {sigmas[MFVI].y[-1]:.2g} (MFVI) and "
-            f"{sigmas[RADIAL_RUN].y[-1]:.2g} (radial); never more than {apart:.1f} times apart",
-            apart < 3,
-        ),
-        histories.claim(
-            "Fig. 8: the smallest and largest sigma of the model (shading) are similar too",
-            f"largest over smallest at the end: {spread[MFVI]:.1f} (MFVI), "
-            f"{spread[RADIAL_RUN]:.2f} (radial)",
-            max(spread.values()) < 3 * min(spread.values()),
-            "the Gaussian's sigmas part, for its NLL pulls on single weights; the radial's feel "
-            "the entropy alone so far, which moves all by the same step",
-        ),
-        histories.claim(
-            "Section 3.3: the average distance to the mode is about 100 times larger for MFVI",
-            f"{min(ratio.y):.0f} to {max(ratio.y):.0f} times, {ratio.y[-1]:.0f} at the end",
-            100 / 3 < ratio.y[-1] < 300,
-        ),
-    ]
+    apart = max(max(a / b, b / a) for a, b in zip(gaussian.y, radial.y, strict=True))
+    spread = (_last_spread(gaussian), _last_spread(radial))
+    numbers = {
+        "start": gaussian.y[0],
+        "end": (gaussian.y[-1], radial.y[-1]),
+        "apart": apart,
+        "spread": spread,
+        "ratio": (min(ratio.y), max(ratio.y), ratio.y[-1]),
+        "expected": _expected(histories),
+        "weights": histories.weights,
+    }
+    alike = {
+        "mean": apart < 3,
+        "ends": max(spread) < 3 * min(spread),
+        "distance": 100 / 3 < ratio.y[-1] < 300,
+    }
+    texts = fill(__file__, numbers, {key: histories.rule(holds) for key, holds in alike.items()})
+    return texts | {"settings": histories.settings}
 
 
 def _last_spread(curve: Curve) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from scipy import stats
 from torch import Tensor
 
 from reports.papers.analysis import Analysis, Setting
-from vcl_radial.metrics.verdicts import of_statement
+from reports.papers.texts import fill, listed
 from vcl_radial.posteriors import Gaussian, Posterior, Radial
 from vcl_radial.report.figures.drawing import (
     DASHED,
@@ -37,7 +38,6 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import INK, SMALL_SIZE
-from vcl_radial.runs.sections import Claim
 
 CONV_64 = 9 * 64 * 64
 """Weights of a 3x3 convolution with 64 channels: Fig. 1."""
@@ -103,30 +103,7 @@ def analyse(setting: Setting) -> Analysis:
     for (panel, name), values in summaries.items():
         middle, low, high = zip(*values, strict=True)
         curves.append(Curve(panel, name, list(sizes), middle, low, high))
-    return Analysis(
-        title="The soap bubble: where the draws of a posterior are",
-        source="AISTATS paper, Figs. 1 and 8; arXiv version, Figs. 2 and 4; the blog",
-        shown=[
-            "The distance of a draw from the mean, in units of sigma: chi(D) distributed for a "
-            "Gaussian, half-normal for a radial posterior. Lines are these densities (scipy), bars "
-            "are draws of the suite's own `Gaussian` and `Radial`.",
-            f"Top left: the layer of Fig. 1, D = 9 x 64 x 64 = {CONV_64:,}, at equal sigma. Top "
-            "right: the same layer with the radial sigma chosen so that one weight has the noise "
-            "of the Gaussian's, sigma = tau x sqrt(D). Bottom left: the two factors of Eq. 6 at "
-            f"D = {FIG_8}, as in Fig. 8. Bottom right: median and 5-95 % range over D.",
-        ],
-        settings=[
-            (
-                "draws per size",
-                f"{numbers:.0e} numbers, from {_FEWEST_DRAWS} to {_MOST_DRAWS:,} draws",
-            ),
-            ("sizes D", ", ".join(f"{D:,}" for D in sizes)),
-        ],
-        curves=curves,
-        figure=_figure(curves),
-        claims=_claims(curves, within),
-        notes=_notes(curves),
-    )
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, within, numbers))
 
 
 def _densities(draws: int) -> list[Curve]:
@@ -245,70 +222,46 @@ def _draw_parts(axes: Axes, curves: Sequence[Curve]) -> None:
     legend(axes, handles=handles, loc="upper left")
 
 
-def _claims(curves: Sequence[Curve], within: Sequence[float]) -> list[Claim]:
+def _texts(curves: Sequence[Curve], within: Sequence[float], drawn: float) -> dict[str, Any]:
     gaussian, radial = (find(curves, _GROWTH, name) for name in ("Gaussian", "radial"))
-    assert gaussian.low is not None
-    assert gaussian.high is not None
-    place = list(gaussian.x).index(CONV_64)
-    low, high = gaussian.low[place], gaussian.high[place]
-    absolute = [h - b for h, b in zip(gaussian.high, gaussian.low, strict=True)]
-    relative = [a / y for a, y in zip(absolute, gaussian.y, strict=True)]
-    ten, last = list(gaussian.x).index(FIG_8), -1
-    pairs = {name: find(curves, _PAIRS, name) for name in ("Gaussian", "radial")}
-    large = [
-        y for D, y in zip(pairs["radial"].x, pairs["radial"].y, strict=True) if float(D) >= 100
-    ]
-    far = float(stats.chi(FIG_8).cdf(4.5) - stats.chi(FIG_8).cdf(1.5))
-    return [
-        Claim(
-            "Fig. 1: a Gaussian's mass is tightly clustered at a radius that D sets",
-            f"90 % of the draws of D = {CONV_64:,} lie at {low:.1f} to {high:.1f} sigma; sqrt(D) = "
-            f"{math.sqrt(CONV_64):.0f}",
-            of_statement((high - low) / gaussian.y[place] < 0.05),
-        ),
-        Claim(
-            "Fig. 1: draws of the radial posterior are near the mean, with the highest density "
-            "there",
-            f"within 1 sigma: {100 * min(within):.1f} to {100 * max(within):.1f} % of the draws "
-            f"over all D (68.3 % by the closed form), median distance "
-            f"{min(radial.y):.2f} to {max(radial.y):.2f} sigma (0.67)",
-            of_statement(all(abs(share - 0.683) < 0.15 for share in within)),
-        ),
-        Claim(
-            "Fig. 8: at small r the volume, at large r the exponential drives the density to 0; "
-            "the mass is between",
-            f"D = {FIG_8}: {100 * far:.1f} % of the mass is at 1.5 to 4.5 sigma, the mode at "
-            f"sqrt(D - 1) = {math.sqrt(FIG_8 - 1):.0f}",
-            of_statement(far > 0.9),
-        ),
-        Claim(
-            "Fig. 8: that region is further from the mean and narrower as D is bigger",
-            f"from D = {FIG_8} to {gaussian.x[last]:,} its median goes from {gaussian.y[ten]:.1f} "
-            f"to {gaussian.y[last]:,.0f} sigma, its 5-95 % width from {absolute[ten]:.2f} to "
-            f"{absolute[last]:.2f} sigma, {100 * relative[ten]:.0f} % and "
-            f"{100 * relative[last]:.2g} % of the radius",
-            of_statement(absolute[last] < 0.9 * absolute[ten]),
-            "it is narrower only in proportion to its radius: the standard deviation of chi(D) "
-            "tends to sigma / sqrt(2) from below, so the shell keeps its thickness",
-        ),
-        Claim(
-            "Section 5: the distance between two draws grows as sigma sqrt(D) for the Gaussian "
-            "and does not depend on D for the radial",
-            f"medians at D = {pairs['Gaussian'].x[last]:,}: {pairs['Gaussian'].y[last]:,.0f} sigma "
-            f"and {pairs['radial'].y[last]:.2f} sigma; radial from D = 100 on: {min(large):.2f} to "
-            f"{max(large):.2f}",
-            of_statement(max(large) < 1.5 * min(large)),
-        ),
-    ]
-
-
-def _notes(curves: Sequence[Curve]) -> list[str]:
-    far = 1 - float(stats.halfnorm.cdf(2))
-    half = float(stats.halfnorm.cdf(0.5))
-    return [
-        "At equal noise per weight (top right) the mean square distance is the same, D tau^2. What "
-        f"differs is its spread: the radial has {100 * half:.0f} % of its mass within half that "
-        f"root mean square and {100 * far:.1f} % beyond twice it, the Gaussian none of either. "
-        "The radial draws are not nearer because its family is, but because at equal sigma its "
-        "noise per weight is sqrt(D) times smaller.",
-    ]
+    bands = list(zip(gaussian.low or (), gaussian.high or (), strict=True))
+    widths = [high - low for low, high in bands]
+    layer, ten = list(gaussian.x).index(CONV_64), list(gaussian.x).index(FIG_8)
+    pairs = [find(curves, _PAIRS, name).y[-1] for name in ("Gaussian", "radial")]
+    between = find(curves, _PAIRS, "radial")
+    large = [y for D, y in zip(between.x, between.y, strict=True) if float(D) >= 100]
+    chi = stats.chi(FIG_8)
+    far = float(chi.cdf(4.5) - chi.cdf(1.5))
+    numbers = {
+        "drawn": drawn,
+        "fewest": _FEWEST_DRAWS,
+        "most": _MOST_DRAWS,
+        "sizes": listed("{0:,}", ((D, None) for D in gaussian.x)),
+        "layer": CONV_64,
+        "root": math.sqrt(CONV_64),
+        "fig_8": FIG_8,
+        "low": bands[layer][0],
+        "high": bands[layer][1],
+        "least": 100 * min(within),
+        "greatest": 100 * max(within),
+        "nearest": min(radial.y),
+        "furthest": max(radial.y),
+        "far": 100 * far,
+        "mode": math.sqrt(FIG_8 - 1),
+        "largest": gaussian.x[-1],
+        "median": (gaussian.y[ten], gaussian.y[-1]),
+        "width": (widths[ten], widths[-1]),
+        "share": (100 * widths[ten] / gaussian.y[ten], 100 * widths[-1] / gaussian.y[-1]),
+        "pairs": pairs,
+        "large": (min(large), max(large)),
+        "half": 100 * float(stats.halfnorm.cdf(0.5)),
+        "twice": 100 * (1 - float(stats.halfnorm.cdf(2))),
+    }
+    rules = {
+        "shell": widths[layer] / gaussian.y[layer] < 0.05,
+        "near": all(abs(share - 0.683) < 0.15 for share in within),
+        "between": far > 0.9,
+        "narrower": widths[-1] < 0.9 * widths[ten],
+        "pairs": max(large) < 1.5 * min(large),
+    }
+    return fill(__file__, numbers, rules)

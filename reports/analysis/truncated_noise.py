@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from matplotlib.axes import Axes
@@ -24,6 +24,7 @@ from torch.nn.functional import nll_loss
 from reports.analysis.fitting import Recipe, fit
 from reports.analysis.images import Images, load_images
 from reports.papers.analysis import Analysis, Setting
+from reports.papers.texts import fill, listed
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import of_family, together
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
@@ -31,7 +32,6 @@ from vcl_radial.posteriors import Gaussian
 from vcl_radial.predict import log_predictive, own_randomness
 from vcl_radial.report.figures.drawing import DOTTED, Curve, find, key_line, sheet
 from vcl_radial.report.figures.style import QUIET_INK
-from vcl_radial.runs.sections import Claim
 
 THRESHOLDS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5)
 QUICK_THRESHOLDS = (0.1, 1.0)
@@ -118,33 +118,8 @@ def analyse(setting: Setting) -> Analysis:
             ]
         accuracies = find(curves, f"{_POSTERIOR}: accuracy", _name(n)).y
         setting.say(f"{_name(n)}: {min(accuracies):.1f} to {max(accuracies):.1f} % accuracy")
-    return Analysis(
-        title="Mean-field VI on truncated Gaussian noise",
-        source="AISTATS paper, Fig. 11 and Appendix F",
-        shown=[
-            "A Gaussian posterior is trained with noise that is truncated at t standard deviations "
-            "in the estimate of the NLL, and with the KL of the whole Gaussian, as Appendix F "
-            "does. Dotted lines: without truncation. Bars: standard errors over seeds.",
-            "The paper does not say with which noise it predicts. Left: test accuracy when "
-            "predicting with the truncated noise too. Middle: when predicting with the posterior, "
-            "the whole Gaussian that the KL is about. Right: its test NLL.",
-        ],
-        settings=[
-            ("data", images.description),
-            ("network", f"MLP, hidden layers {HIDDEN}"),
-            ("start", f"He's means, sigma = {SIGMA}"),
-            (
-                "training",
-                f"Adam, learning rate {RECIPE.learning_rate:g}, {RECIPE.epochs} epochs of batches "
-                f"of {RECIPE.batch_size}; {seeds} seeds; KL weight 1",
-            ),
-            ("prediction", f"mean of {_PREDICTIVE} draws, test images"),
-        ],
-        curves=curves,
-        figure=_figure(curves, images, seeds),
-        claims=_claims(curves, samples, seeds),
-        notes=_notes(curves, samples),
-    )
+    texts = _texts(curves, images, samples, seeds)
+    return Analysis(curves=curves, figure=_figure(curves, images, seeds), **texts)
 
 
 def train_and_score(
@@ -266,58 +241,53 @@ def _gains(curves: Sequence[Curve], panel: str, n: int, seeds: int) -> list[floa
     return [curve.at(strongest) - curve.at(math.inf) for curve in of_seeds]
 
 
-def _claims(curves: Sequence[Curve], samples: Sequence[int], seeds: int) -> list[Claim]:
-    trained = [find(curves, f"{_AS_TRAINED}: accuracy", _name(n)) for n in samples]
-    whole = [find(curves, f"{_POSTERIOR}: accuracy", _name(n)) for n in samples]
+def _texts(
+    curves: Sequence[Curve], images: Images, samples: Sequence[int], seeds: int
+) -> dict[str, Any]:
+    trained, whole, nll = (
+        [find(curves, panel, _name(n)) for n in samples]
+        for panel in (f"{_AS_TRAINED}: accuracy", f"{_POSTERIOR}: accuracy", f"{_POSTERIOR}: nll")
+    )
     strongest = min(float(t) for t in trained[0].x)
-    rises = [curve.at(strongest) - curve.at(math.inf) for curve in trained]
-    falls = [curve.at(strongest) - curve.at(math.inf) for curve in whole]
+    rises, falls = (
+        [curve.at(strongest) - curve.at(math.inf) for curve in of_panel]
+        for of_panel in (trained, whole)
+    )
     (gain, best), (last_gain, last_best) = _gain(whole[0]), _gain(whole[-1])
     gains = {p: [_gains(curves, p, n, seeds) for n in samples] for p in (_AS_TRAINED, _POSTERIOR)}
     few_and_many = zip(gains[_AS_TRAINED][0], gains[_AS_TRAINED][-1], strict=True)
     fewer = [few - many for few, many in few_and_many]
     verdicts = of_family([*gains[_AS_TRAINED], *gains[_POSTERIOR], fewer])
-    return [
-        Claim(
-            "Fig. 11: highly truncated Gaussians improve MFVI",
-            f"truncated at {strongest:g}, predicting with that noise: "
-            + ", ".join(f"{r:+.1f}" for r in rises)
-            + " points of accuracy for "
-            + ", ".join(_name(n) for n in samples),
-            together(verdicts[: len(samples)]),
+    lowest = [min(zip(curve.y, curve.x, strict=True)) for curve in nll]
+    numbers = {
+        "images": images.description,
+        "hidden": str(HIDDEN),
+        "sigma": SIGMA,
+        "recipe": RECIPE,
+        "seeds": seeds,
+        "predictive": _PREDICTIVE,
+        "strongest": strongest,
+        "rises": rises,
+        "last_rise": rises[-1],
+        "falls": falls,
+        "draws": [_name(n) for n in samples],
+        "most": samples[-1],
+        "best": _truncation(best),
+        "gain": gain,
+        "last_best": _truncation(last_best),
+        "last_gain": last_gain,
+        "variances": listed(
+            "{1:.2g} (t = {0:g})", ((t, truncated_variance(t)) for t in (0.5, 1.0, 2.0))
         ),
-        Claim(
-            "the same, if it predicts with the posterior that the KL is about",
-            f"truncated at {strongest:g}: "
-            + ", ".join(f"{f:+.1f}" for f in falls)
-            + f" points; the best truncation with {_name(samples[0])} is {_truncation(best)}: "
-            f"{gain:+.1f}",
-            together(verdicts[len(samples) : -1]),
-            "under truncated noise the NLL hardly resists sigma, and the network is not fit for "
-            "the draws of its own posterior; only a mild truncation helps",
-        ),
-        Claim(
-            "Fig. 11: the effect is largest when few draws estimate the gradient",
-            f"predicting with the truncated noise: {rises[0]:+.1f} points with "
-            f"{_name(samples[0])}, {rises[-1]:+.1f} with {samples[-1]}; with the posterior, at the "
-            f"best truncation: {gain:+.1f} and {last_gain:+.1f} (at {_truncation(last_best)})",
-            verdicts[-1],
-        ),
-    ]
-
-
-def _notes(curves: Sequence[Curve], samples: Sequence[int]) -> list[str]:
-    nll = [find(curves, f"{_POSTERIOR}: nll", _name(n)) for n in samples]
-    best = [min(zip(curve.y, curve.x, strict=True)) for curve in nll]
-    variances = ", ".join(f"{truncated_variance(t):.2g} (t = {t:g})" for t in (0.5, 1.0, 2.0))
-    return [
-        f"The variance of the truncated noise is {variances}: a mild truncation is, for the NLL, a "
-        "smaller sigma.",
-        "By the posterior's own test NLL the best truncation is "
-        + ", ".join(
+        "lowest": ", ".join(
             f"{_truncation(float(t))} with {_name(n)} ({y:.2f} nats, without "
             f"truncation {curve.at(math.inf):.2f})"
-            for n, curve, (y, t) in zip(samples, nll, best, strict=True)
-        )
-        + ".",
-    ]
+            for n, curve, (y, t) in zip(samples, nll, lowest, strict=True)
+        ),
+    }
+    rules = {
+        "trained": together(verdicts[: len(samples)]),
+        "posterior": together(verdicts[len(samples) : -1]),
+        "few": verdicts[-1],
+    }
+    return fill(__file__, numbers, rules)

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from reports.analysis.fitting import Recipe, fit
 from reports.analysis.gradient_noise import gradient_variance
 from reports.analysis.images import Images, load_eyes
-from reports.papers.analysis import Setting, of_one_run, undecided
+from reports.papers.analysis import Setting
+from reports.papers.texts import Undecided, of_one_run
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.predict import own_randomness
 from vcl_radial.report.figures.drawing import Curve
-from vcl_radial.runs.sections import Claim
 
 MFVI, RADIAL, FAST_RADIAL = "MFVI", "radial", "radial, ρ learning 100 × as fast"
 NAMES = (MFVI, RADIAL, FAST_RADIAL)
@@ -40,7 +40,6 @@ QUICK = Recipe(epochs=24, batch_size=16, learning_rate=2e-2, rho_learning_rate=2
 _STAGES, _QUICK_STAGES = 24, 12
 _DRAWS, _DISTANCES = 8, 128
 _PAIRS = 6
-_of_drawn_pictures = undecided(Verdict.NOT_COMPARABLE, "drawn pictures here, photographs there")
 
 
 class Stage(NamedTuple):
@@ -77,10 +76,36 @@ class Histories:
     radii: int
     """of the radial network, one for a layer"""
 
-    def claim(self, published: str, ours: str, alike: bool, because: str = "") -> Claim:
-        """A claim of the papers, which drawn pictures and a single run cannot decide."""
-        undecided_claim = of_one_run if self.images.real else _of_drawn_pictures
-        return undecided_claim(published, ours, alike, because)
+    def rule(self, alike: bool) -> Undecided:
+        """The rule of a claim, which drawn pictures and a single run cannot decide."""
+        if self.images.real:
+            return of_one_run(alike)
+        reason = "drawn pictures here, photographs there"
+        return Undecided(Verdict.NOT_COMPARABLE, reason, alike)
+
+    @property
+    def settings(self) -> list[tuple[str, str]]:
+        """What was trained, for the pages of both figures."""
+        recipe = self.recipe
+        return [
+            ("data", self.images.description),
+            (
+                "network",
+                f"VGG of {self.channels} channels, {self.weights:,} weights; its first "
+                "convolution has a step of 2",
+            ),
+            ("start", f"He's means, rho = {INITIAL_RHO:g} (sigma = 0.0025)"),
+            (
+                "training",
+                f"Adam, learning rate {recipe.learning_rate:g}, {recipe.epochs} epochs of batches "
+                f"of {recipe.batch_size}, draws in a step: {recipe.samples}",
+            ),
+            (
+                "in the paper",
+                "down-sampled photographs of EyePACS, a VGG with 5/8 of the channels, learning "
+                "rate 1e-4, 500 epochs",
+            ),
+        ]
 
     def curve(self, panel: str, name: str, field: str, **ends: str) -> Curve:
         """One quantity over the epochs, perhaps with a band between two others."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from scipy import integrate, stats
 
 from reports.analysis.soap_bubble import in_blocks
 from reports.papers.analysis import Analysis, Setting
-from vcl_radial.metrics.verdicts import of_statement
+from reports.papers.texts import fill, listed
 from vcl_radial.posteriors import Radial
 from vcl_radial.report.figures.drawing import (
     DASHED,
@@ -40,7 +41,6 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.runs.sections import Claim
 
 FIG_9 = 10
 SIZES = (1, 2, 10, 100)
@@ -104,23 +104,7 @@ def analyse(setting: Setting) -> Analysis:
     samples = draws(FIG_9, n)
     setting.say(f"{n:,} draws of a group of {FIG_9}")
     curves = [*_densities(samples, points), *_tails(points), *_own_units(points)]
-    return Analysis(
-        title="One weight of a radial posterior",
-        source="AISTATS paper, Fig. 9 and Appendix A.1",
-        shown=[
-            "The marginal density of a single weight of a radial group of D weights, by integration"
-            " over the direction, beside a Gaussian with the same sigma. "
-            f"Bars are {n:,} draws of the suite's own `Radial`.",
-            f"Left: D = {FIG_9}, as in Fig. 9. Middle: the probability of being further out than x,"
-            " for several D, at sigma = 1. Right: the same with x in standard deviations of that "
-            "weight, sigma / sqrt(D): the shape alone.",
-        ],
-        settings=[("draws", f"{n:,}"), ("D", ", ".join(map(str, SIZES)))],
-        curves=curves,
-        figure=_figure(curves),
-        claims=_claims(samples),
-        notes=_notes(samples),
-    )
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(samples))
 
 
 def _densities(samples: npt.NDArray[np.float64], points: int) -> list[Curve]:
@@ -198,43 +182,33 @@ def _draw_tails(axes: Axes, curves: Sequence[Curve]) -> None:
     axes.set(ylim=(1e-6, 1.3), xlim=(0, 4), xlabel="x / σ", ylabel="P(|w| > x)")
 
 
-def _claims(samples: npt.NDArray[np.float64]) -> list[Claim]:
-    near = 1 - tail(0.1, FIG_9)
-    near_normal = float(stats.norm.cdf(0.1) - stats.norm.cdf(-0.1))
-    beyond = [tail(1.0, D) for D in SIZES]
-    drawn = [float((np.abs(samples) > x).mean()) for x in (1.0, 2.0)]
-    return [
-        Claim(
-            f"Fig. 9: at D = {FIG_9} a weight is much more sharply peaked than a Gaussian's",
-            f"|w| < 0.1 sigma with probability {near:.3f} (draws: "
-            f"{float((np.abs(samples) < 0.1).mean()):.3f}), Gaussian {near_normal:.3f}; at 0 the "
-            "density has a pole, - log |w|",
-            of_statement(near > 2 * near_normal),
-        ),
-        Claim(
-            "Fig. 9: and it has lighter tails, at the same sigma",
-            f"|w| > 1 sigma: {tail(1.0, FIG_9):.4f} (draws {drawn[0]:.4f}), Gaussian "
-            f"{float(2 * stats.norm.sf(1)):.4f}; |w| > 2 sigma: {tail(2.0, FIG_9):.2g} (draws "
-            f"{drawn[1]:.2g}), Gaussian {float(2 * stats.norm.sf(2)):.2g}",
-            of_statement(tail(2.0, FIG_9) < 2 * float(stats.norm.sf(2))),
-        ),
-        Claim(
-            "Fig. 9: the more so the larger the layer",
-            "|w| > 1 sigma: "
-            + ", ".join(f"{p:.2g} (D = {D:,})" for D, p in zip(SIZES, beyond, strict=True)),
-            of_statement(all(a > b for a, b in pairwise(beyond))),
-        ),
-    ]
-
-
-def _notes(samples: npt.NDArray[np.float64]) -> list[str]:
-    measured = float((samples**4).mean() / (samples**2).mean() ** 2)
-    normal = float(2 * stats.norm.sf(4))
-    return [
-        "The tails are light because the weight's standard deviation is sigma / sqrt(D). In its "
-        f"own units (right) a weight has *heavier* tails than a Gaussian's: kurtosis 9 D / (D + 2) "
-        f"= {kurtosis(FIG_9):.2f} at D = {FIG_9} (draws: {measured:.2f}), up to 9, where a Gaussian"
-        f" has 3; beyond four standard deviations with probability "
-        f"{tail(4 / math.sqrt(_LARGE), _LARGE):.2g} against {normal:.2g}. All weights of a group "
-        "share one radius, so they are far out together.",
-    ]
+def _texts(samples: npt.NDArray[np.float64]) -> dict[str, Any]:
+    near, near_normal = 1 - tail(0.1, FIG_9), float(stats.norm.cdf(0.1) - stats.norm.cdf(-0.1))
+    beyond = {D: tail(1.0, D) for D in SIZES}
+    far, far_normal = tail(2.0, FIG_9), float(2 * stats.norm.sf(2))
+    size = np.abs(samples)
+    numbers = {
+        "n": len(samples),
+        "D": FIG_9,
+        "sizes": SIZES,
+        "near": near,
+        "near_drawn": float((size < 0.1).mean()),
+        "near_normal": near_normal,
+        "beyond": beyond[FIG_9],
+        "beyond_drawn": float((size > 1.0).mean()),
+        "beyond_normal": float(2 * stats.norm.sf(1)),
+        "beyond_all": listed("{1:.2g} (D = {0:,})", beyond),
+        "far": far,
+        "far_drawn": float((size > 2.0).mean()),
+        "far_normal": far_normal,
+        "kurtosis": kurtosis(FIG_9),
+        "kurtosis_drawn": float((samples**4).mean() / (samples**2).mean() ** 2),
+        "tail_large": tail(4 / math.sqrt(_LARGE), _LARGE),
+        "tail_normal": float(2 * stats.norm.sf(4)),
+    }
+    rules = {
+        "peak": near > 2 * near_normal,
+        "tails": far < far_normal,
+        "layer": all(a > b for a, b in pairwise(beyond.values())),
+    }
+    return fill(__file__, numbers, rules)

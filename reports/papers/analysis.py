@@ -9,7 +9,6 @@ from typing import Any
 
 import matplotlib.figure
 
-from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.report.figures.drawing import Curve
 from vcl_radial.runs.sections import Claim, Table
 
@@ -103,25 +102,3 @@ class Record(Findings):
     def of(cls, done: Analysis, **origin: Any) -> Record:
         """The record of a figure that is done; `origin` are the attributes of a record alone."""
         return cls(**{f.name: getattr(done, f.name) for f in fields(Findings)}, **origin)
-
-
-def undecided(verdict: Verdict, reason: str) -> Callable[..., Claim]:
-    """Claims that a setting cannot decide; what was seen nevertheless stands beside the reason.
-
-    Args:
-        verdict: no evidence, or not comparable.
-        reason: what keeps the setting from deciding them.
-
-    Returns:
-        A function of what is published, of ours, of whether ours is alike, and of why not.
-    """
-
-    def claim(published: str, ours: str, alike: bool, because: str = "") -> Claim:
-        seen = "it holds" if alike else f"it does not hold{': ' if because else ''}{because}"
-        return Claim(published, ours, verdict, f"{reason}; here {seen}")
-
-    return claim
-
-
-of_one_run = undecided(Verdict.NO_EVIDENCE, "one run of each method")
-"""Of networks that are trained once: without a spread, no number of theirs decides a claim."""

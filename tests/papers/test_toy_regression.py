@@ -142,12 +142,16 @@ def test_claims_are_decided_by_the_bands():
     as_published = {toy.BADAM: wide, toy.LAPLACE: wide}
     curves = [band(name, as_published.get(name, narrow)) for name in toy._COLOURS]
     assert toy.width(curves[0], 1.0) == pytest.approx(1.0)
+
+    def claims(others):
+        return toy._texts(curves, others, Setting(quick=True))["claims"]
+
     sensitive = [band("a", narrow, 0.5, "VADAM"), band("b", narrow, panel="VADAM")]
-    assert all(c.because.endswith("it holds") for c in toy._claims(curves, sensitive))
+    assert all(c.because.endswith("it holds") for c in claims(sensitive))
     other_way = {toy.BADAM: narrow[::-1], toy.LAPLACE: [9 * w for w in wide]}
     curves = [band(name, other_way.get(name, wide)) for name in toy._COLOURS]
     same = [band("a", wide, panel="VADAM"), band("b", wide, panel="VADAM")]
-    assert all("it does not hold" in c.because for c in toy._claims(curves, same))
+    assert all("it does not hold" in c.because for c in claims(same))
 
 
 def test_the_analysis_draws_every_method_and_keeps_the_numbers(monkeypatch):

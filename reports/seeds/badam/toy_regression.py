@@ -13,13 +13,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from reports.papers.analysis import Analysis, Setting, of_one_run
+from reports.papers.analysis import Analysis, Setting
+from reports.papers.texts import fill, listed, of_one_run
 from vcl_radial.errors import Diverged
 from vcl_radial.mixture import Mixture
 from vcl_radial.nn import GaussianNetwork
@@ -29,7 +30,6 @@ from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.predict import own_randomness
 from vcl_radial.report.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
 from vcl_radial.report.figures.style import INK, QUIET_INK
-from vcl_radial.runs.sections import Claim
 from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
@@ -118,41 +118,7 @@ def analyse(setting: Setting) -> Analysis:
         found = predict_with(_vadam(noise), own, hidden, x, y, places)
         others.append(_curve("VADAM", f"noise starts at {noise:g}", places, found))
     return Analysis(
-        title="Predictive bands of a toy regression",
-        source="Kessler et al. 2020 (BAdam), Fig. 1, Appendices C and D.1",
-        shown=[
-            "Each panel: the mean prediction, two standard deviations of the target (of the "
-            "weights' posterior and the noise together), the training points, and the target "
-            "without noise (dashed).",
-            "BAdam reads the precision of the weights off Adam's second moment, N sqrt(v) plus the "
-            "prior's, and predicts by the network linearised about its weights. Linearised Laplace "
-            "does the same with the full Gauss-Newton matrix in its place, about the same weights "
-            "with the same prior and noise. The others draw weights (BBB, VADAM, radial) or "
-            "masks (MC dropout).",
-            "Left open by the paper, or otherwise here: inputs and target are standardised; the "
-            "noise precision is learned (a Gamma posterior), where the paper treats it as 1 and "
-            "shows the function's spread; the prior is N(0, 1), where it has an L2 "
-            "penalty of 1e-4; 6,000 steps in batches of 128 for its "
-            "20,000 epochs; the authors' published code has tanh units, the text ReLU, as here.",
-        ],
-        settings=[
-            ("data", f"{POINTS} points in {SEEN}, e ~ N(0, 0.02^2)"),
-            ("network", f"two hidden layers of {hidden} ReLU units, He's start"),
-            ("training", f"Adam, learning rate 1e-3, {steps:,} steps, batches of 128"),
-            ("seed", str(setting.seed)),
-            (
-                "methods",
-                f"MC dropout {DROPOUT:g} in both hidden layers; BBB and radial: one draw a step; "
-                "VADAM: batches of one point (a batch's squared gradient is about 1/B of the "
-                "curvature that it stands for: with 128 it does not learn the curve), learning "
-                f"rate 1e-2, the noise of a weight starts at {VADAM_NOISE:g}; predictions from 200 "
-                "draws",
-            ),
-        ],
-        curves=[*curves, *others],
-        figure=_figure(curves),
-        claims=_claims(curves, others),
-        notes=_notes(curves),
+        curves=[*curves, *others], figure=_figure(curves), **_texts(curves, others, setting)
     )
 
 
@@ -303,60 +269,42 @@ def _inside(curve: Curve) -> float:
     return width(curve, sum(SEEN) / 2)
 
 
-def _claims(curves: Sequence[Curve], others: Sequence[Curve]) -> list[Claim]:
+def _texts(curves: Sequence[Curve], others: Sequence[Curve], setting: Setting) -> dict[str, Any]:
     of = {name: find(curves, "prediction", name) for name in _COLOURS}
-
-    def told(*names: str) -> str:
-        return ", ".join(f"{n} {_inside(of[n]):.2f} and {_away(of[n]):.2f}" for n in names)
-
     steps = [width(of[BADAM], x) for x in (0.25, 0.6, 0.8, 1.0, 1.2)]
     right = [width(of[BADAM], float(x)) for x in of[BADAM].x if float(x) >= sum(SEEN) / 2]
     jump = max(abs(b - a) for a, b in pairwise(right))
     vadam = [of[VADAM], *others]
     places = torch.tensor(of[VADAM].x, dtype=torch.float64)
-    errors = [_error(curve, places) for curve in vadam]
-    return [
-        of_one_run(
-            "Fig. 1: BAdam's uncertainty widens gradually away from the data",
-            "one sd at x = 0.25, 0.6, 0.8, 1.0, 1.2: "
-            + ", ".join(f"{s:.2f}" for s in steps)
-            + f"; the largest step between neighbouring places {jump:.2f}",
-            all(a < b for a, b in pairwise(steps)) and jump < 0.1 * (steps[-1] - steps[0]),
-            "a ReLU unit whose kink lies at the edge of the data enters the linearised band at "
-            "once (Laplace's too); the authors' published code has tanh units",
-        ),
-        of_one_run(
-            "Fig. 1: like the Laplace approximation",
-            f"one sd amid the data, and half a unit away: {told(BADAM, LAPLACE)}",
-            all(0.5 < at(of[BADAM]) / at(of[LAPLACE]) < 2 for at in (_inside, _away)),
-            "v is a variance of batches' gradients, and sqrt(v) no curvature; and a diagonal knows "
-            "nothing of what weights determine together",
-        ),
-        of_one_run(
-            "section 4: BBB and VADAM have no large uncertainties far away",
-            f"the same: {told(BBB, VADAM, BADAM)}",
-            max(_away(of[BBB]), _away(of[VADAM])) < _away(of[BADAM]),
-            "see the widths",
-        ),
-        of_one_run(
-            "section 4: VADAM is sensitive to the initial precision",
-            "RMSE of its mean amid the data, its sd away, for noise that starts at "
-            + "; ".join(
-                f"{noise:g}: {error:.3f}, {_away(curve):.2f}"
-                for noise, error, curve in zip(
-                    (VADAM_NOISE, *OTHER_VADAM_NOISE), errors, vadam, strict=True
-                )
-            ),
-            max(errors) > 1.5 * min(errors)
-            or max(map(_away, vadam)) > 1.5 * min(map(_away, vadam)),
-            "the moving average of the curvature forgets where it started within the steps made",
-        ),
-    ]
+    errors, away = [_error(curve, places) for curve in vadam], [_away(curve) for curve in vadam]
+    started = zip((VADAM_NOISE, *OTHER_VADAM_NOISE), errors, away, strict=True)
+    steps_made, hidden = (QUICK_STEPS, QUICK_HIDDEN) if setting.quick else (STEPS, HIDDEN)
 
+    def widths(*names: str) -> str:
+        return ", ".join(f"{n} {_inside(of[n]):.2f} and {_away(of[n]):.2f}" for n in names)
 
-def _notes(curves: Sequence[Curve]) -> list[str]:
-    widths = ", ".join(f"{name} {_away(find(curves, 'prediction', name)):.2f}" for name in _COLOURS)
-    return [f"One standard deviation half a unit from the data, mean of both sides: {widths}."]
+    numbers = {
+        "points": POINTS,
+        "seen": str(SEEN),
+        "hidden": hidden,
+        "steps_made": steps_made,
+        "seed": setting.seed,
+        "dropout": DROPOUT,
+        "vadam_noise": VADAM_NOISE,
+        "steps": steps,
+        "jump": jump,
+        "laplace": widths(BADAM, LAPLACE),
+        "others": widths(BBB, VADAM, BADAM),
+        "started": "; ".join(f"{noise:g}: {e:.3f}, {sd:.2f}" for noise, e, sd in started),
+        "away": listed("{0} {1:.2f}", ((name, _away(curve)) for name, curve in of.items())),
+    }
+    alike = {
+        "gradually": all(a < b for a, b in pairwise(steps)) and jump < 0.1 * (steps[-1] - steps[0]),
+        "laplace": all(0.5 < at(of[BADAM]) / at(of[LAPLACE]) < 2 for at in (_inside, _away)),
+        "others": max(_away(of[BBB]), _away(of[VADAM])) < _away(of[BADAM]),
+        "sensitive": max(errors) > 1.5 * min(errors) or max(away) > 1.5 * min(away),
+    }
+    return fill(__file__, numbers, {key: of_one_run(holds) for key, holds in alike.items()})
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:

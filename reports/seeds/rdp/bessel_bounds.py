@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from reports.papers.analysis import Analysis, Setting
+from reports.papers.texts import fill, listed
 from reports.seeds.rdp.exact_bessel import Array, exact_ratio
-from vcl_radial.metrics.verdicts import of_statement
 from vcl_radial.report.figures.drawing import (
     DASHED,
     DOTTED,
@@ -30,7 +31,6 @@ from vcl_radial.report.figures.drawing import (
     sheet,
 )
 from vcl_radial.report.figures.style import INK
-from vcl_radial.runs.sections import Claim
 
 ORDERS = (1, 5, 25, 50, 100, 500, 1000)
 SHADES = ("#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#0072b2", "#003a5c")
@@ -74,20 +74,7 @@ def analyse(setting: Setting) -> Analysis:
             curves.append(Curve(_GAP, f"{name}, v = {v}", z.tolist(), (upper - lower).tolist()))
     curves += _over_orders(per_order)
     setting.say(f"{len(ORDERS)} orders")
-    return Analysis(
-        title="Bounds on the ratio of Bessel functions",
-        source="Oh et al. 2020, Fig. 5, Theorem 1 (Eq. 13), Eq. 28",
-        shown=[
-            "Left: upper minus lower bound on I_v(z) / I_(v-1)(z) over z, solid by Eq. 13, dashed "
-            "by Eq. 28. Right: the largest gap over all z by the order v (lines), and the largest "
-            "relative error of the bounds' middle, which the paper takes for the ratio, against "
-            "mpmath (dots). A direction of D weights has v = D/2.",
-        ],
-        settings=[("orders", ", ".join(map(str, ORDERS))), ("mpmath", "40 digits")],
-        curves=curves,
-        figure=_figure(curves),
-        claims=_claims(curves),
-    )
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves))
 
 
 def _over_orders(points: int) -> list[Curve]:
@@ -148,9 +135,9 @@ def _figure(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def _claims(curves: Sequence[Curve]) -> list[Claim]:
-    largest = find(curves, _LARGEST, _EQ_13)
-    low = next(v for v, gap in zip(largest.x, largest.y, strict=True) if gap < math.exp(_EXPONENT))
+def _texts(curves: Sequence[Curve]) -> dict[str, Any]:
+    largest, limit = find(curves, _LARGEST, _EQ_13), math.exp(_EXPONENT)
+    low = next(float(v) for v, gap in zip(largest.x, largest.y, strict=True) if gap < limit)
     gaps = {v: max(find(curves, _GAP, f"{_EQ_13}, v = {v}").y) for v in ORDERS}
     holds = all(
         (below < exact).all() and (exact < above).all()
@@ -159,27 +146,19 @@ def _claims(curves: Sequence[Curve]) -> list[Claim]:
         for z in [v * np.geomspace(0.1, 30, 9)]
         for (below, above), exact in [(bounds(v, z), exact_ratio(v, z))]
     )
-    listed = ", ".join(f"{gap:.2g} (v = {v})" for v, gap in gaps.items())
-    return [
-        Claim(
-            "Theorems 1 to 3: the ratio lies between the bounds",
-            f"so it does by mpmath, at {len(ORDERS)} orders from {ORDERS[0]} to {ORDERS[-1]} and 9 "
-            "arguments each",
-            of_statement(bool(holds)),
-        ),
-        Claim(
-            "Fig. 5: the bounds become very tight for large v",
-            f"largest gap over z: {listed}",
-            of_statement(all(a > b for a, b in pairwise(gaps.values()))),
-        ),
-        Claim(
-            "Fig. 5 and text: the largest difference is approximately exp(-10), even in low "
-            "dimensions",
-            f"exp(-10) = {math.exp(_EXPONENT):.2g}; the largest gap is below it from v = "
-            f"{float(low):.0f} on (D = {2 * float(low):.0f} weights), and "
-            f"{gaps[ORDERS[0]] / math.exp(_EXPONENT):,.0f} times it at v = {ORDERS[0]}",
-            of_statement(gaps[ORDERS[0]] < 2 * math.exp(_EXPONENT)),
-            "it holds for the dimensions of a layer's rows, not for low ones; the suite sharpens "
-            "the bounds to 1e-8 at every order (see bessel-ratio)",
-        ),
-    ]
+    numbers = {
+        "orders": ORDERS,
+        "count": len(ORDERS),
+        "last": ORDERS[-1],
+        "gaps": listed("{1:.2g} (v = {0})", gaps),
+        "limit": limit,
+        "low": low,
+        "weights": 2 * low,
+        "times": gaps[ORDERS[0]] / limit,
+    }
+    rules = {
+        "between": bool(holds),
+        "tight": all(a > b for a, b in pairwise(gaps.values())),
+        "largest": gaps[ORDERS[0]] < 2 * limit,
+    }
+    return fill(__file__, numbers, rules)

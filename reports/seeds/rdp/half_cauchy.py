@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 from scipy import integrate, stats
 
 from reports.papers.analysis import Analysis, Setting
-from vcl_radial.metrics.verdicts import of_statement
+from reports.papers.texts import fill
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.report.figures.drawing import (
     DASHED,
@@ -27,7 +28,6 @@ from vcl_radial.report.figures.drawing import (
     line,
     sheet,
 )
-from vcl_radial.runs.sections import Claim
 
 SCALES = (0.1, 0.3, 1.0, 3.0)
 _SHADES = ("#d55e00", "#e69f00", RADIAL, "#56b4e9")
@@ -68,22 +68,7 @@ def analyse(setting: Setting) -> Analysis:
         places = np.linspace(-6, 6, 121)
         cost = [divergence(place, spread) for place in places]
         curves.append(Curve(_PENALTY, _width(spread), places.tolist(), cost))
-    return Analysis(
-        title="Half-Cauchy radii",
-        source="Oh et al. 2020, Fig. 2, Section 3.1, Eqs. 51 and 52",
-        shown=[
-            "Left: the half-Cauchy density over its scale gamma. Middle: the density of log r under"
-            " C+(1), by closed form and as the product of gamma and inverse gamma factors (bars: "
-            f"{draws:,} draws), and under log-normal radii that can be held against it. Right: the "
-            "divergence of a log-normal radius from C+(1), that of its two factors as the suite "
-            "has it, over the mean of log r, which is divided between the factors at best.",
-        ],
-        settings=[("draws", f"{draws:,}"), ("scales", ", ".join(map(str, SCALES)))],
-        curves=curves,
-        figure=_figure(curves),
-        claims=_claims(factors),
-        notes=_notes(),
-    )
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(factors))
 
 
 def squared_radii(draws: int, scale: float = 1.0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -151,51 +136,36 @@ def _figure(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def _claims(factors: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[Claim]:
+def _texts(factors: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, Any]:
     near = [float(stats.halfcauchy(scale=scale).cdf(0.1)) for scale in SCALES]
-    radius = stats.halfcauchy.cdf
-    distance = {
-        power: float(stats.kstest(factors**power, radius).statistic) for power in (0.5, 2.0)
-    }
-    gamma = divergence_by_quadrature(-0.4, 0.7, "gamma", 2.0)
-    inverse = divergence_by_quadrature(-0.4, 0.7, "inverse gamma", 2.0)
-    own = LogNormal(torch.tensor(-0.4).double(), torch.tensor(0.7).double())
+    root, square = (
+        float(stats.kstest(factors**power, stats.halfcauchy.cdf).statistic) for power in (0.5, 2.0)
+    )
+    exact = [divergence_by_quadrature(-0.4, 0.7, kind, 2.0) for kind in ("gamma", "inverse gamma")]
+    suite = LogNormal(torch.tensor(-0.4).double(), torch.tensor(0.7).double())
     printed = _printed(-0.4, 0.7, 0.5, 2.0)
-    return [
-        Claim(
-            "Fig. 2: the smaller gamma, the larger the mass near 0",
-            "r < 0.1 with probability "
-            + ", ".join(f"{p:.3f}" for p in near)
-            + " at gamma = "
-            + ", ".join(f"{scale:g}" for scale in SCALES),
-            of_statement(near == sorted(near, reverse=True)),
-        ),
-        Claim(
-            "Section 3.1, in words: the square of a half-Cauchy number is a product of a gamma and "
-            "an inverse gamma one",
-            f"the distribution of sqrt(ab) is within {distance[0.5]:.4f} of C+(1)'s "
-            "(Kolmogorov-Smirnov)",
-            of_statement(distance[0.5] < 0.02),
-        ),
-        Claim(
-            "Section 3.1, in the formula: its square root is",
-            f"(ab)^2 is {distance[2.0]:.2f} away from C+(1)",
-            of_statement(distance[2.0] < 0.02),
-            "the square is meant, as in the words above the formula and in Louizos et al. (2017); "
-            "the suite takes it so",
-        ),
-        Claim(
-            "Eqs. 51 and 52: closed forms of the divergences of a log-normal number from a gamma "
-            "and an inverse gamma one",
-            f"LN(-0.4, 0.7^2) from shape 1/2, scale 2: printed {printed[0]:.4f} and "
-            f"{printed[1]:.4f}, by quadrature {gamma:.4f} and {inverse:.4f} nats (the suite's: "
-            f"{float(own.kl_to_gamma(0.5, 2.0)):.4f} and "
-            f"{float(own.kl_to_inverse_gamma(0.5, 2.0)):.4f})",
-            of_statement(abs(printed[0] - gamma) + abs(printed[1] - inverse) < 1e-3),
-            "as printed they lack the pi of the log-normal entropy, and the sign of the mean in "
-            "the exponent is exchanged between the two",
-        ),
-    ]
+    lowest, width = min((divergence(0.0, spread), spread) for spread in np.geomspace(0.1, 5, 60))
+    numbers = {
+        "draws": len(factors),
+        "scales": SCALES,
+        "near": near,
+        "root": root,
+        "square": square,
+        "printed": printed,
+        "exact": exact,
+        "ours": (float(suite.kl_to_gamma(0.5, 2.0)), float(suite.kl_to_inverse_gamma(0.5, 2.0))),
+        "lowest": lowest,
+        "width": width,
+        "far": divergence(8.0, 0.1) - divergence(7.0, 0.1),
+        "certain": divergence(0.0, width / 10) - lowest,
+    }
+    rules = {
+        "mass": near == sorted(near, reverse=True),
+        "square": root < 0.02,
+        "root": square < 0.02,
+        "divergences": abs(printed[0] - exact[0]) + abs(printed[1] - exact[1]) < 1e-3,
+    }
+    return fill(__file__, numbers, rules)
 
 
 def _printed(mu: float, sigma: float, shape: float, scale: float) -> tuple[float, float]:
@@ -205,15 +175,3 @@ def _printed(mu: float, sigma: float, shape: float, scale: float) -> tuple[float
         constant + shape * (math.log(scale) - mu) + math.exp(-mu + sigma**2 / 2) / scale,
         constant - shape * (math.log(scale) - mu) + math.exp(mu + sigma**2 / 2) / scale,
     )
-
-
-def _notes() -> list[str]:
-    lowest, width = min((divergence(0.0, spread), spread) for spread in np.geomspace(0.1, 5, 60))
-    far = divergence(8.0, 0.1) - divergence(7.0, 0.1)
-    return [
-        f"A radius that is typical of the prior costs {lowest:.2f} nats (log r at 0, width "
-        f"{width:.2f}). Far out each further unit of log r costs {far:.2f} nats on either side, as "
-        "the tails of C+ in log r do. Being certain costs too, at a tenth of that width "
-        f"{divergence(0.0, width / 10) - lowest:.1f} nats more, which an unused row saves by "
-        "going back to the prior.",
-    ]

@@ -9,7 +9,7 @@ eta = (v + 1/2) / (2 (v + 1))
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import process_time
 from typing import Any
 
@@ -19,18 +19,15 @@ from matplotlib.figure import Figure
 from scipy import special
 
 from reports.papers.analysis import Analysis, Setting
+from reports.papers.texts import fill, listed
 from reports.seeds.rdp.bessel_bounds import theorem_3
 from reports.seeds.rdp.exact_bessel import Array, exact_log
-from vcl_radial.metrics.verdicts import of_statement
+from reports.seeds.rdp.ways import Ways
 from vcl_radial.posteriors.bessel import log_bessel
-from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
-from vcl_radial.report.figures.style import INK
-from vcl_radial.runs.sections import Claim
+from vcl_radial.report.figures.drawing import Curve, find, logarithmic
 
 ORDERS = (10, 100, 500, 1000)
 SCIPY, SUITE, SERIES, PIECES = "scipy, ive", "the suite", "Eq. 45 with Thm. 3", "Eq. 44"
-LOOKS = {SCIPY: "#e69f00", SUITE: "#0072b2", SERIES: "#009e73", PIECES: "#cc79a7"}
-MPMATH = "mpmath"
 
 
 def by_scipy(v: float, z: Array) -> Array:
@@ -60,151 +57,75 @@ def in_pieces(v: float, z: Array) -> Array:
     return np.where(z < v, below, z - np.log(z) / 2 - math.log(2 * math.pi) / 2)
 
 
-WAYS: dict[str, Callable[[float, Array], Array]] = {
-    SCIPY: by_scipy,
-    SUITE: by_suite,
-    SERIES: by_series,
-    PIECES: in_pieces,
-}
+WAYS = Ways(
+    {SCIPY: by_scipy, SUITE: by_suite, SERIES: by_series, PIECES: in_pieces},
+    {SCIPY: "#e69f00", SUITE: "#0072b2", SERIES: "#009e73", PIECES: "#cc79a7"},
+    dashed=PIECES,
+    value="log I_v",
+    error="error (nats)",
+    least=1e-14,
+    relative=False,
+)
 """log I_v at order v and arguments z."""
 
 
 def analyse(setting: Setting) -> Analysis:
     """Draw the logarithm over z, and each way's error in nats against mpmath."""
     z = np.geomspace(0.1, 1e4, 40 if setting.quick else 120)
-    curves = []
+    curves: list[Curve] = []
     for v in ORDERS:
-        exact = exact_log(v, z)
-        curves.append(Curve(_log(v), MPMATH, z.tolist(), exact.tolist()))
-        for name, way in WAYS.items():
-            found = way(v, z)
-            usable = np.isfinite(found)
-            error = abs(found - exact)[usable]
-            curves.append(Curve(_log(v), name, z[usable].tolist(), found[usable].tolist()))
-            curves.append(Curve(_error(v), name, z[usable].tolist(), error.tolist()))
+        curves += WAYS.curves(v, z, exact_log(v, z))
         setting.say(f"order {v}")
-    return Analysis(
-        title="The logarithm of a Bessel function by several ways",
-        source="Oh et al. 2020, Fig. 9, Supplement 5",
-        shown=[
-            "Above: log I_v(z) over z by mpmath at 40 digits (black) and by the others where they "
-            "are finite. Below: their errors in nats; a line that breaks off has no finite number "
-            "there. Errors below 1e-14 are drawn at that.",
-        ],
-        settings=[
-            ("orders", ", ".join(map(str, ORDERS))),
-            ("arguments", f"{len(z)} in 0.1 to 1e4"),
-        ],
-        curves=curves,
-        figure=_figure(curves),
-        claims=_claims(curves),
-        notes=_notes(z),
-    )
-
-
-def _log(v: float) -> str:
-    return f"log I_v, v = {v}"
-
-
-def _error(v: float) -> str:
-    return f"error (nats), v = {v}"
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, z))
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:
-    with sheet(
-        "log Iᵥ(z)",
-        ["above: the logarithm", "below: error in nats against mpmath"],
-        [f"v = {v} (Fig. 9)" for v in ORDERS] + [f"error, v = {v}" for v in ORDERS],
-        per_line=len(ORDERS),
-        width=1.5,
-        height=1.4,
-        key=[
-            key_line(MPMATH, INK, linewidth=2.4, alpha=0.35),
-            *(key_line(name, LOOKS[name], linestyle=_style(name)) for name in LOOKS),
-        ],
-    ) as (figure, axes):
-        for place, v in enumerate(ORDERS):
-            above, below = axes[place], axes[place + len(ORDERS)]
-            exact = find(curves, _log(v), MPMATH)
-            above.plot(exact.x, exact.y, color=INK, linewidth=2.4, alpha=0.35)
-            for name, shade in LOOKS.items():
-                own, error = find(curves, _log(v), name), find(curves, _error(v), name)
-                look: dict[str, Any] = {"color": shade, "linewidth": 1.1, "linestyle": _style(name)}
-                above.plot(own.x, own.y, **look)
-                below.plot(error.x, np.maximum(error.y, 1e-14), **look)
-            above.set(xlim=(0.1, 1e4))
+    notes = ["above: the logarithm", "below: error in nats against mpmath"]
+    with WAYS.sheet("log Iᵥ(z)", notes, ORDERS, "Fig. 9") as (figure, axes):
+        for above, below, v in zip(axes, axes[len(ORDERS) :], ORDERS, strict=False):
+            WAYS.draw(above, below, curves, v, most=1e4)
             above.set_yscale("symlog", linthresh=100)
             above.set_ylim(-2e4, 2e4)
             above.set_yticks([-1e4, -1e3, 0, 1e3, 1e4], ["−10⁴", "−10³", "0", "10³", "10⁴"])
             logarithmic(above, "x", ticks=4)
-            below.set(xlabel="z", ylim=(1e-14, 1e4), xlim=(0.1, 1e4))
-            logarithmic(below, "xy", ticks=4)
         axes[0].set_ylabel("nats")
         axes[len(ORDERS)].set_ylabel("error (nats)")
     return figure
 
 
-def _style(name: str) -> Any:
-    return DASHED if name == PIECES else "-"
-
-
-def _claims(curves: Sequence[Curve]) -> list[Claim]:
-    worst = {
-        (name, v): max(find(curves, _error(v), name).y, default=math.inf)
-        for name in WAYS
-        for v in ORDERS
-    }
-    finite_from = {v: min(find(curves, _log(v), SCIPY).x, default=math.inf) for v in ORDERS}
-
-    def listed(name: str) -> str:
-        return ", ".join(f"{worst[name, v]:.2g} (v = {v})" for v in ORDERS)
-
-    return [
-        Claim(
-            "Fig. 9: the series of Eq. 45 with Theorem 3 is tight and stable, uniformly in z and v",
-            "finite everywhere, and its error is that of the ratios of low order, the same at "
-            f"every v; largest error in nats: {listed(SERIES)}",
-            of_statement(max(worst[SERIES, v] for v in ORDERS) < 0.1),
-        ),
-        Claim(
-            "Fig. 9: for v >= 500 scipy.special.ive cannot give a finite number when z < 100",
-            "finite from z = "
-            + ", ".join(f"{float(finite_from[v]):,.0f} (v = {v})" for v in (500, 1000))
-            + " on",
-            of_statement(min(float(finite_from[v]) for v in (500, 1000)) >= 100),
-        ),
-        Claim(
-            "Eq. 44: works well for small z, z < v, and asymptotically above",
-            f"largest error in nats: {listed(PIECES)}; it is at z = "
-            + ", ".join(f"{_place_of_worst(curves, v):,.0f}" for v in ORDERS),
-            of_statement(max(worst[PIECES, v] for v in ORDERS) < 1),
-            "the asymptotic form wants z far above v^2, not above v; the error grows with v",
-        ),
-        Claim(
-            "Beside the paper: the suite's log I_v, an integral of the ratio",
-            f"largest error in nats: {listed(SUITE)}",
-            of_statement(max(worst[SUITE, v] for v in ORDERS) < 1e-4),
-        ),
-    ]
-
-
-def _place_of_worst(curves: Sequence[Curve], v: float) -> float:
-    error = find(curves, _error(v), PIECES)
-    return float(error.x[int(np.argmax(error.y))])
-
-
-def _notes(z: Array) -> list[str]:
+def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
+    worst = WAYS.worst(curves, ORDERS)
+    listed = {name: listed("{1:.2g} (v = {0})", errors) for name, errors in worst.items()}
+    pieces = [find(curves, f"{WAYS.error}, v = {v}", PIECES) for v in ORDERS]
+    from_z = {v: min(WAYS.finite(curves, SCIPY, v), default=math.inf) for v in (500, 1000)}
     many = np.resize(z, 20_000)
-    seconds = {}
-    for name in (SCIPY, SUITE, SERIES):
-        times = []
-        for _ in range(3):
-            started = process_time()
-            WAYS[name](ORDERS[1], many)
-            times.append(process_time() - started)
-        seconds[name] = min(times)
-    return [
-        f"Cost of {len(many):,} values at v = {ORDERS[1]}, in scipy's time: the series "
-        f"{seconds[SERIES] / seconds[SCIPY]:.1f} (the paper: twice), the suite "
-        f"{seconds[SUITE] / seconds[SCIPY]:.1f}, whatever the order is; the series grows with it.",
-    ]
+    seconds = {name: _seconds(name, many) for name in (SCIPY, SUITE, SERIES)}
+    numbers = {
+        "orders": ORDERS,
+        "arguments": len(z),
+        "series": listed[SERIES],
+        "finite_from": listed("{1:,.0f} (v = {0})", from_z),
+        "pieces": listed[PIECES],
+        "pieces_at": [float(error.x[int(np.argmax(error.y))]) for error in pieces],
+        "suite": listed[SUITE],
+        "many": len(many),
+        "series_cost": seconds[SERIES] / seconds[SCIPY],
+        "suite_cost": seconds[SUITE] / seconds[SCIPY],
+    }
+    rules = {
+        "series": max(worst[SERIES].values()) < 0.1,
+        "scipy": min(from_z.values()) >= 100,
+        "pieces": max(worst[PIECES].values()) < 1,
+        "suite": max(worst[SUITE].values()) < 1e-4,
+    }
+    return fill(__file__, numbers, rules)
+
+
+def _seconds(name: str, z: Array) -> float:
+    """The processor time of a way at the second order, the least of three."""
+    times = []
+    for _ in range(3):
+        started = process_time()
+        WAYS.ways[name](ORDERS[1], z)
+        times.append(process_time() - started)
+    return min(times)

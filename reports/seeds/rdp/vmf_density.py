@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,10 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from reports.papers.analysis import Analysis, Setting
-from vcl_radial.metrics.verdicts import of_statement
+from reports.papers.texts import fill
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
 from vcl_radial.report.figures.drawing import Curve, find, key_line, line, sheet
 from vcl_radial.report.figures.style import colour_map
-from vcl_radial.runs.sections import Claim
 
 CONCENTRATIONS = (2, 5, 10, 20, 50, 100)
 
@@ -62,23 +62,7 @@ def analyse(setting: Setting) -> Analysis:
         places = np.radians([5, 15, 30, 60, 90])
         shares = [float((drawn <= place).mean()) for place in places]
         curves.append(Curve(_SPREAD, f"{_name(kappa)}, {_DRAWS}", places.tolist(), shares))
-    return Analysis(
-        title="Von Mises-Fisher directions in two dimensions",
-        source="Oh et al. 2020, Fig. 1",
-        shown=[
-            "Left: the density of the angle between a direction and the mean direction (1, 0), "
-            "from the suite's own `VonMisesFisher`. Right: the share of the directions within an "
-            f"angle of the mean: lines by scipy's von Mises distribution, dots by {draws:,} draws "
-            "of the suite's.",
-        ],
-        settings=[
-            ("draws", f"{draws:,}"),
-            ("concentrations", ", ".join(map(str, CONCENTRATIONS))),
-        ],
-        curves=curves,
-        figure=_figure(curves),
-        claims=_claims(curves),
-    )
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, draws))
 
 
 def _name(kappa: float) -> str:
@@ -116,31 +100,25 @@ def _hex(colour: npt.NDArray[np.float64]) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour[:3])
 
 
-def _claims(curves: Sequence[Curve]) -> list[Claim]:
-    half = {kappa: np.degrees(stats.vonmises(kappa).ppf(0.75)) for kappa in CONCENTRATIONS}
+def _texts(curves: Sequence[Curve], draws: int) -> dict[str, Any]:
+    half = [float(np.degrees(stats.vonmises(kappa).ppf(0.75))) for kappa in CONCENTRATIONS]
     heights = [max(find(curves, _ANGLE, _name(kappa)).y) for kappa in CONCENTRATIONS]
-    low, high = CONCENTRATIONS[0], CONCENTRATIONS[-1]
     worst = max(
         abs(share - (1 - 2 * float(stats.vonmises(kappa).sf(place))))
         for kappa in CONCENTRATIONS
         for drawn in [find(curves, _SPREAD, f"{_name(kappa)}, {_DRAWS}")]
         for place, share in zip(np.asarray(drawn.x, float), drawn.y, strict=True)
     )
-    return [
-        Claim(
-            f"Fig. 1: at a low concentration (kappa = {low}) the mass is widely spread from the "
-            "centre",
-            f"half of it lies within {half[low]:.0f} degrees of the mean, the density there is "
-            f"{heights[0]:.2f}",
-            of_statement(bool(half[low] > 20)),
-        ),
-        Claim(
-            f"Fig. 1: the density is the more concentrated the larger kappa is, up to {high}",
-            "half of it within "
-            + ", ".join(f"{half[kappa]:.1f}" for kappa in CONCENTRATIONS)
-            + " degrees at kappa = "
-            + ", ".join(map(str, CONCENTRATIONS))
-            + f"; draws agree with scipy's distribution to {worst:.2g}",
-            of_statement(all(a > b for a, b in pairwise(half.values())) and worst < 0.02),
-        ),
-    ]
+    numbers = {
+        "draws": draws,
+        "kappas": CONCENTRATIONS,
+        "half": half,
+        "height": heights[0],
+        "largest": CONCENTRATIONS[-1],
+        "worst": worst,
+    }
+    rules = {
+        "low": half[0] > 20,
+        "concentrated": all(a > b for a, b in pairwise(half)) and worst < 0.02,
+    }
+    return fill(__file__, numbers, rules)

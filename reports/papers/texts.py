@@ -1,0 +1,101 @@
+"""The texts of a figure: a TOML file beside its module, filled with the numbers of the figure.
+
+    title, source       texts
+    shown, notes        paragraphs
+    [settings]          name = text
+    [claims.KEY]        published, ours, because: texts
+
+Every text is a format string. The verdict of a claim follows from the rule of its key, which the
+module computes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from vcl_radial.metrics.verdicts import Verdict, of_statement
+from vcl_radial.runs.sections import Claim
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A rule of claims that a setting cannot decide; what was seen stands beside the reason.
+
+    Attributes:
+        verdict: no evidence, or not comparable.
+        reason: what keeps the setting from deciding.
+        alike: whether it holds here nevertheless.
+    """
+
+    verdict: Verdict
+    reason: str
+    alike: bool
+
+
+Rule: TypeAlias = bool | Verdict | Undecided
+"""Whether a statement holds, a verdict of a test, or neither."""
+
+
+def of_one_run(alike: bool) -> Undecided:
+    """The rule of networks that are trained once: without a spread, no number decides a claim."""
+    return Undecided(Verdict.NO_EVIDENCE, "one run of each method", alike)
+
+
+def fill(module: str, numbers: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """The fields of `Findings` but for tables.
+
+    Args:
+        module: the file of the module, beside which the texts lie.
+        numbers: by the names in the texts; of a list each number is formatted.
+        rules: by the keys of the claims.
+
+    Raises:
+        KeyError: a number or a rule is missing.
+    """
+    texts = tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+    shown = {k: _Several(v) if isinstance(v, list | tuple) else v for k, v in numbers.items()}
+
+    def filled(text: str) -> str:
+        return text.format(**shown)
+
+    claims = texts.get("claims", {})
+    if extra := rules.keys() - claims.keys():
+        raise KeyError(f"{module}: no claim {min(extra)}")
+    return {
+        "title": filled(texts["title"]),
+        "source": texts["source"],
+        "shown": [filled(text) for text in texts["shown"]],
+        "settings": [(name, filled(text)) for name, text in texts.get("settings", {}).items()],
+        "claims": [
+            _claim({name: filled(text) for name, text in claim.items()}, rules[key])
+            for key, claim in claims.items()
+        ],
+        "notes": [filled(text) for text in texts.get("notes", ())],
+    }
+
+
+def _claim(texts: Mapping[str, str], rule: Rule) -> Claim:
+    because = texts.get("because", "")
+    if isinstance(rule, Undecided):
+        failed = f"it does not hold{': ' if because else ''}{because}"
+        seen = "it holds" if rule.alike else failed
+        return Claim(texts["published"], texts["ours"], rule.verdict, f"{rule.reason}; here {seen}")
+    verdict = rule if isinstance(rule, Verdict) else of_statement(rule)
+    return Claim(texts["published"], texts["ours"], verdict, because)
+
+
+class _Several(tuple[Any, ...]):
+    """Numbers that a format string prints one after the other."""
+
+    def __format__(self, form: str) -> str:
+        return ", ".join(format(value, form) for value in self)
+
+
+def listed(form: str, values: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> str:
+    """Keys and values in one form, such as `listed("{1:.2g} (D = {0})", {10: 0.5})`."""
+    pairs = values.items() if isinstance(values, Mapping) else values
+    return ", ".join(form.format(*pair) for pair in pairs)
