@@ -1,6 +1,5 @@
 """Digits in tasks, networks for them, and a method that learns them in plain PyTorch."""
 
-import inspect
 from functools import cache, partial
 
 import torch
@@ -13,13 +12,13 @@ from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.loop import TaskLoop, selected
+from vcl_radial.methods.options import options_of
 from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.objectives import gaussian_nll
 from vcl_radial.schedules import constant
-from vcl_radial.strategies.registry import find_strategy
 
 ADAM = partial(Adam, fused=True)
 ALL = 10_000
@@ -40,7 +39,7 @@ AT_MOST = {"coreset_epochs": 2, "units": 50, "filters": 8}
 def quick_recipe(name, keys=None):
     """The recipe of a shipped method, with these keys in it, and no larger than a test needs."""
     recipe = recipe_for(name)
-    taken = inspect.signature(find_strategy(recipe.strategy)).parameters
+    taken = options_of(built_in_class(recipe.strategy))
     sizes = {key: recipe.options.get(key, taken[key].default) for key in AT_MOST if key in taken}
     small = {f"options.{key}": min(size, AT_MOST[key]) for key, size in sizes.items()}
     return recipe_for(name, small | (keys or {}))

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def test_a_room_imports_only_rooms_above_it_in_the_list(room):
         if order.index(other) > order.index(room)
     }
     assert not wrong
+
+
+@pytest.mark.parametrize("package", ["conformance", "data.fundus", "data.streams", "metrics"])
+def test_every_name_that_a_package_imports_when_it_is_first_used_is_there(package):
+    module = import_module(f"vcl_radial.{package}")
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = module.nothing
 
 
 def test_no_track_imports_another_one():

@@ -5,24 +5,22 @@ A file of the user's may be named by its path instead: `folder/file.py:name`.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib.machinery import PathFinder
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from vcl_radial.errors import DataError, UserError, VclRadialError
-from vcl_radial.overrides import wrong_override
 from vcl_radial.quiet import quiet
 from vcl_radial.reading import read_bytes
-from vcl_radial.source import Absent, NotReadable, definition
 
 _settings_folders: list[str] = []
 
@@ -116,32 +114,6 @@ def find(key: str, name: str, target: str | None = None) -> Any:
     return found
 
 
-def look_up(key: str, name: str, target: str | None = None) -> ast.AST | None:
-    """What defines the thing that settings name, read from its file; nothing is imported.
-
-    Arguments as for `find`.
-
-    Returns:
-        The definition; None where only an import can tell.
-
-    Raises:
-        UserError: the file is not there or not Python, or has nothing of that name, in the words of
-            `find`.
-    """
-    module_name, in_module = _sought(key, name, target)
-    try:
-        return definition(module_name, in_module)
-    except NotReadable:
-        return None
-    except SyntaxError as error:
-        raise _not_imported(key, name, module_name, error) from error
-    except Absent as absent:
-        if absent.near is not None:
-            raise _has_no(key, name, module_name, in_module, absent.near) from None
-        missing = ModuleNotFoundError(str(absent), name=absent.module)
-        raise _not_imported(key, name, module_name, missing) from None
-
-
 def _sought(key: str, name: str, target: str | None) -> tuple[str, str]:
     """Module and name within it, where `sys.path` now ends with the folders of a user's files.
 
@@ -223,6 +195,45 @@ def call(key: str, name: str, *args: Any, **kwargs: Any) -> Any:
         raise UserError(f"{key} = {name!r}: {in_words(error, function)}") from error
 
 
+def check_overrides(cls: type[Any]) -> None:
+    """See that what a user's class overrides takes all arguments that the suite may call it with.
+
+    Raises:
+        UserError: a method does not; names it and the signature that it needs.
+    """
+    base = next(owner for owner in cls.__mro__ if owner.__module__.startswith("vcl_radial."))
+    for owner in takewhile(lambda owner: owner is not base, cls.__mro__):
+        for name, method in vars(owner).items():
+            overridden = inspect.getattr_static(base, name, None)
+            if (
+                inspect.isfunction(method)
+                and inspect.isfunction(overridden)
+                and not name.startswith("__")
+                and not _takes_calls_of(method, overridden)
+            ):
+                code = inspect.unwrap(method).__code__
+                signature = inspect.signature(overridden)
+                plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+                needed = signature.replace(parameters=plain, return_annotation=signature.empty)
+                raise UserError(
+                    f"{method.__qualname__}{inspect.signature(method)} "
+                    f"({Path(code.co_filename).name}, line {code.co_firstlineno}) does not take "
+                    f"all arguments of the method that it overrides: define it as {name}{needed}"
+                )
+
+
+def _takes_calls_of(method: Callable[..., Any], overridden: Callable[..., Any]) -> bool:
+    """Whether a method takes all arguments that another names, by position or by name."""
+    this, *parameters = inspect.signature(overridden).parameters.values()
+    by_name = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+    others = {p.name: p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
+    for positions, names in ((others.values(), by_name), ((), others | by_name)):
+        with suppress(TypeError):
+            inspect.signature(method).bind(this, *positions, **names)
+            return True
+    return False
+
+
 def checksum(*found: Callable[..., Any]) -> str:
     """A checksum of the files that classes and functions are written in.
 
@@ -288,8 +299,6 @@ def in_words(error: BaseException, *found: Callable[..., Any]) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, VclRadialError):
         return text
-    if mend := wrong_override(error, *found):
-        return mend
     frames = traceback.extract_tb(error.__traceback__)
     own = {file for each in found for file in _files(each)}
     place = next((f for f in reversed(frames) if f.filename in own), frames[-1] if frames else None)

@@ -2,15 +2,15 @@
 
     def __init__(self, network, *, gamma: Share = 1.0, rank: Count = 8, **settings): ...
 
-A recipe's value is held against them before anything heavy is imported, and the value that a method
-is made with as it is made.
+A recipe's value is checked against them before a run trains, and the value that a method is made
+with when it is made.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from numbers import Integral
 from operator import ge, gt, le, lt
 from types import NoneType, UnionType
@@ -34,22 +34,11 @@ MOST = 10**12
 Count = Annotated[int, Interval(ge=1, le=MOST)]
 CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
 
-RANGES: Mapping[str, Any] = {
-    "Positive": Positive,
-    "NotNegative": NotNegative,
-    "Share": Share,
-    "ShareBelowOne": ShareBelowOne,
-    "Count": Count,
-    "CountOrZero": CountOrZero,
-}
-"""The annotations by their names, as source files write them."""
-
 _KINDS = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "a string",
-    None: "left out",
 }
 
 
@@ -80,32 +69,46 @@ def is_union(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, UnionType)
 
 
-def check(cls: type[Any], values: Mapping[str, Any]) -> None:
-    """See that values are in the ranges that the constructors of a class are annotated with.
-
-    Args:
-        cls: of a method.
-        values: what it is made with, by name.
+def checked(constructor: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of a method, which first checks its keyword arguments against its ranges.
 
     Raises:
-        UserError: one is not.
+        UserError: from the constructor, where one is not in its range.
     """
-    for owner in cls.__mro__:
-        constructor = vars(owner).get("__init__")
-        for name, annotation in _annotations(constructor).items():
-            if name in values and not _holds(annotation, value := values[name]):
+
+    @wraps(constructor)
+    def construct(self: Any, *args: Any, **settings: Any) -> None:
+        for name, annotation in annotations_of(constructor).items():
+            if name in settings and not _holds(annotation, value := settings[name]):
                 # A recipe's own key, where the class takes it, is none of its options.
-                key = name if name in cls.recipe_keys else f"options.{name}"
+                key = name if name in self.recipe_keys else f"options.{name}"
                 raise UserError(f"{key} = {value!r} must be {wanted(value, annotation)}")
+        constructor(self, *args, **settings)
+
+    return construct
 
 
 @lru_cache(maxsize=256)
-def _annotations(constructor: Any) -> dict[str, Any]:
-    """The types of a constructor's parameters; none where they can't be told."""
+def annotations_of(function: Any) -> dict[str, Any]:
+    """Annotations of a function's parameters; empty if one of them cannot be evaluated."""
     try:
-        return get_type_hints(constructor, include_extras=True)
-    except Exception:  # a user's annotation may be of a name for type checkers alone
+        return get_type_hints(function, include_extras=True)
+    except Exception:  # a user's annotation may be a name that only type checkers import
         return {}
+
+
+def checkable(annotation: Any) -> Any:
+    """The annotation where values can be checked against it, else `Any`.
+
+    Values are checked against bool, int, float, str, a `Literal`, a range of this module, and
+    unions of those and None.
+    """
+    if is_union(annotation):
+        parts = [checkable(part) for part in get_args(annotation) if part is not NoneType]
+        return Any if Any in parts else annotation
+    is_range = get_origin(annotation) is Annotated and isinstance(get_args(annotation)[1], Interval)
+    known = annotation in _KINDS or is_range or get_origin(annotation) is Literal
+    return annotation if known else Any
 
 
 def _holds(annotation: Any, value: Any) -> bool:

@@ -207,10 +207,14 @@ AT_ONCE = [
     (
         "theirs:TakesNoSettings",
         "",
-        ": TakesNoSettings.__init__ (theirs.py) takes no 'model': take **settings and pass them",
+        ": TakesNoSettings.__init__ (theirs.py) takes no 'device': take **settings and pass them",
     ),
-]
-WHEN_MADE = [
+    (
+        "broken_methods:ConsolidatesNoExperience",
+        "",
+        "does not take all arguments of the method that it overrides: define it as "
+        "consolidate(self, experience)",
+    ),
     (
         "raising:Mine",
         "",
@@ -218,6 +222,8 @@ WHEN_MADE = [
         "'no_such_thing' (AttributeError in raising.py, line 4)",
     ),
     ("quitting:Mine", "", "cannot import 'quitting': not here (SystemExit in quitting.py, line 1)"),
+]
+WHEN_MADE = [
     (
         "theirs:WantsItsOwnWay",
         "strength = 7",
@@ -237,14 +243,13 @@ def test_what_a_recipe_names_wrongly_is_one_line_before_any_run_starts(
     assert err[0].startswith("vcl-radial: bad: ")
     assert words in err[0]
     assert not Path("runs").exists()
-    assert "theirs" not in sys.modules
     code, out, err = command("check", bad)
     assert (code, out, len(err)) == (1, "", 1), err
     assert words in err[0]
 
 
 @pytest.mark.parametrize(("strategy", "options", "words"), WHEN_MADE)
-def test_what_only_an_import_tells_is_one_line_before_any_run_trains_and_from_check(
+def test_what_a_constructor_refuses_is_one_line_before_any_run_trains_and_from_check(
     strategy, options, words, command
 ):
     bad = recipe(strategy, options)
@@ -256,6 +261,14 @@ def test_what_only_an_import_tells_is_one_line_before_any_run_trains_and_from_ch
     code, out, err = command("check", bad)
     assert (code, out, len(err)) == (1, "", 1), err
     assert words in err[0]
+
+
+def test_all_methods_that_a_recipe_names_wrongly_are_named_at_once(command):
+    bad = [recipe("ewc", "gamma = 2\nfisher = 'full'", "a"), recipe("no_such:Mine", name="b")]
+    code, _, err = command(*run(*bad), "--seeds", "2")
+    assert (code, len(err)) == (1, 1)
+    for fault in ("options.gamma = 2", "options.fisher = 'full'", "cannot import 'no_such'"):
+        assert err[0].count(fault) == 1
 
 
 def test_a_class_where_a_recipe_is_wanted_is_told_what_to_write(command):

@@ -91,12 +91,6 @@ FAULTS = {
     "ForgetsToConsolidate": ("consolidates", "trained as if task 1 had never been"),
     "RemembersTheWrongWeights": ("consolidates", "lower near by, but it should be minimal there"),
     "SaysItRemembersNothing": ("consolidates", "says memoryless = True, but task 2 is trained"),
-    "ConsolidatesNoExperience": (
-        "runs",
-        r"in task 1: ConsolidatesNoExperience.consolidate\(self\) \(broken_methods.py, line \d+\) "
-        r"does not take .*: define it as consolidate\(self, experience\) "
-        r"\(with one head for all tasks too\)$",
-    ),
     "AnchorsEveryHead": (
         "consolidates",
         r"no task has trained .*: network.head.heads.1.\* of task 2 and network.head.heads.2.\* of "

@@ -19,7 +19,7 @@ from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.command import check_options
 from vcl_radial.runs.planning import parse_setting
 from vcl_radial.sweeps import specification as sweeps
-from vcl_radial.tracks.continual.preflight import check_recipe
+from vcl_radial.tracks.recipe import check_recipe
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
 """What a reader puts in the place of a word in capitals."""

@@ -1,6 +1,7 @@
 """Strategies on the digits, made, trained and asked as `scenarios.Learner` does with methods."""
 
 from functools import cache
+from importlib import import_module
 
 import torch
 from avalanche.core import SupervisedPlugin
@@ -9,14 +10,20 @@ from avalanche.training.plugins import EvaluationPlugin
 from scenarios import ADAM, digits, network, posterior_for
 
 from vcl_radial.data.streams import to_avalanche
+from vcl_radial.methods.registry import built_in_class
 from vcl_radial.nn import MultiHead
 from vcl_radial.strategies import Scores
-from vcl_radial.strategies.registry import find_strategy
 
 
 @cache
 def benchmark(heads):
     return to_avalanche(digits(heads))
+
+
+def strategy_class(name):
+    """The strategy in the file of `vcl_radial.strategies` that has the name of a method."""
+    module = import_module(f"vcl_radial.strategies.{name}")
+    return getattr(module, built_in_class(name).__name__)
 
 
 class Driven:
@@ -33,7 +40,7 @@ class Driven:
     def __init__(self, kind, net=None, *, tensors=True, lr=1e-3, optimizer=None, **settings):
         if isinstance(kind, str):
             net = network(posterior_for(kind)) if net is None else net
-            kind = find_strategy(kind)
+            kind = strategy_class(kind)
         net = network() if net is None else net
         with_heads = any(isinstance(m, MultiHead | MultiTaskModule) for m in net.modules())
         heads = "multi" if with_heads else "single"

@@ -1,4 +1,4 @@
-"""A method is one file and one TOML: without them the rest of the suite is as it was."""
+"""A method is its own files: without them the rest of the suite is as it was."""
 
 import os
 import shutil
@@ -15,13 +15,14 @@ LANES = "vcl_radial/tracks/regression/lanes"
 
 
 @pytest.mark.processes
-def test_a_method_is_deleted_by_deleting_one_file_and_one_toml(tmp_path):
+def test_a_method_is_deleted_by_deleting_its_files(tmp_path):
     for folder in ("vcl_radial", "baselines", "benchmarks"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     for name in DELETED:
         file = f"{name.replace('-', '_')}.py"
-        (tmp_path / "vcl_radial" / "methods" / file).unlink()
+        for room in ("methods", "strategies"):
+            (tmp_path / "vcl_radial" / room / file).unlink()
         (tmp_path / LANES / file).unlink(missing_ok=True)
         (tmp_path / "baselines" / f"{name}.toml").unlink()
         (tmp_path / "baselines" / "regression" / f"{name}.toml").unlink(missing_ok=True)

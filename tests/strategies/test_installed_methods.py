@@ -8,8 +8,8 @@ import pytest
 
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer, offers
+from vcl_radial.methods.registry import find_method
 from vcl_radial.runs import catalogue
-from vcl_radial.strategies.registry import find_strategy
 
 CODE = """
 from vcl_radial.strategies import ContinualStrategy
@@ -136,7 +136,7 @@ def test_the_suites_own_names_stay_its_own(install, command):
     for name in ("naive", "vcl"):
         (folder / f"{name}.toml").write_text(RECIPE)
     assert catalogue.load("method", "naive").path.parent == catalogue.folder("method")
-    assert find_strategy("vcl").__name__ == "VCL"
+    assert find_method("vcl").__name__ == "VCL"
     with pytest.raises(UserError, match="unknown method 'vcl'; the nearest is"):
         catalogue.load("method", "vcl")
     assert catalogue.installed() == []
@@ -147,6 +147,6 @@ def test_a_name_that_two_packages_offer_has_to_be_made_plain(install):
     install("first", mine="first_module:Mine")
     install("second", mine="second_module:Mine")
     words = r"write strategy = 'first_module:Mine' \(first 1.0\) or 'second_module:Mine' \(second"
-    for find in (partial(catalogue.load, "method"), find_strategy):
+    for find in (partial(catalogue.load, "method"), find_method):
         with pytest.raises(UserError, match=words):
             find("mine")

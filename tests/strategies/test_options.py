@@ -1,19 +1,22 @@
 """Options of a recipe: of the type that a constructor names, and in their range."""
 
+import functools
+import inspect
 import re
-import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Optional
 
 import pytest
-from scenarios import digits
+from avalanche.training.templates import SupervisedTemplate
+from learners import strategy_class
+from scenarios import digits, network, posterior_for
 
 from vcl_radial.errors import UserError
-from vcl_radial.methods.options import check_options, signature_of
-from vcl_radial.methods.registry import built_in, look_up
-from vcl_radial.ranges import NotNegative, Positive
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.options import check_options, common_keys, options_of
+from vcl_radial.methods.registry import built_in, built_in_class, find_method
+from vcl_radial.ranges import Count, NotNegative, Positive, Share
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF
-from vcl_radial.strategies.registry import find_strategy
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_network, make_strategy
 
@@ -28,7 +31,7 @@ def made(strategy, **options):
 
 
 def check_types(strategy, options):
-    check_options(strategy.__name__, signature_of(strategy), options)
+    check_options(strategy.__name__, strategy, options)
 
 
 class Theirs(ContinualStrategy):
@@ -123,7 +126,7 @@ def test_what_has_no_annotation_or_one_of_no_meaning_is_let_through():
 INFINITE = [
     (name, key)
     for name in built_in()
-    for key, (parameter, _) in signature_of(find_strategy(name)).options.items()
+    for key, parameter in options_of(built_in_class(name)).items()
     if "float" in str(parameter.annotation)
 ]
 
@@ -132,7 +135,7 @@ INFINITE = [
 @pytest.mark.parametrize(("name", "key"), INFINITE)
 def test_no_option_of_a_method_of_the_suite_is_infinite(name, key, value):
     with pytest.raises(UserError, match=f"^options.{key} = {value} must be a finite number$"):
-        check_types(find_strategy(name), {key: value})
+        check_types(built_in_class(name), {key: value})
 
 
 def test_infinity_is_for_a_users_class_to_mean_and_not_for_what_it_inherits():
@@ -142,109 +145,87 @@ def test_infinity_is_for_a_users_class_to_mean_and_not_for_what_it_inherits():
 
 
 @pytest.mark.parametrize("name", built_in())
-def test_the_source_of_a_method_says_of_its_options_what_the_class_says(name):
-    signature = look_up(name)
-    assert signature == signature_of(find_strategy(name))
-    assert not signature.opaque
+def test_a_strategy_has_the_options_of_its_method(name):
+    assert options_of(strategy_class(name)) == options_of(built_in_class(name))
 
 
-SOURCES = """
-from typing import Any, Literal, Optional
-import vcl_radial.strategies as suite
-from vcl_radial.methods.base import Method
-from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.lwf import LwF as Base
+def test_what_every_method_and_strategy_takes_is_no_option():
+    of_avalanche = inspect.signature(SupervisedTemplate.__init__).parameters.keys()
+    of_strategies = inspect.signature(ContinualStrategy).parameters.keys()
+    of_methods = inspect.signature(Method).parameters.keys()
+    taken = {*of_avalanche, *of_strategies, *of_methods} - {"self", "settings", "kwargs"}
+    assert common_keys() == taken
+    assert options_of(ContinualStrategy) == options_of(Method) == {}
 
-if True:
-    class Plain(Base):
-        share: float = 0.5
-        def __init__(self, *, near: Literal["a", "b"] = "a", far: Optional[int] = None,
-                     size: "int | str" = 3, other: list[int] | None = None, **settings):
-            super().__init__(**settings)
 
-class ByModule(suite.ContinualStrategy):
+@pytest.mark.parametrize("name", built_in())
+def test_a_method_is_made_with_the_default_of_each_of_its_options(name):
+    cls = built_in_class(name)
+    assert options_of(cls).keys().isdisjoint(common_keys())
+    defaults = {key: p.default for key, p in options_of(cls).items()}
+    check_options(name, cls, defaults)
+    cls(network(posterior_for(name)), **defaults)
+
+
+class Plain(LwF):
+    share: float = 0.5
+
+    def __init__(
+        self,
+        *,
+        near: Literal["a", "b"] = "a",
+        far: Optional[int] = None,  # noqa: UP045
+        size: "int | str" = 3,
+        other: list[int] | None = None,
+        **settings,
+    ):
+        super().__init__(**settings)
+
+
+class NeedsMemory(ContinualStrategy):
     recipe_keys = frozenset({"prior_scale"})
+
     def __init__(self, *, memory: int, prior_scale=1.0, **settings):
-        settings["eval_samples"] = 1
         super().__init__(**settings)
 
-class Takes(ContinualStrategy):
-    def __init__(self, **settings):
-        self.memory = settings.pop("memory", 5)
-        super().__init__(**settings)
 
 class Fixes(Plain):
+    fixed_options = frozenset({"near"})
+
     def __init__(self, **settings):
         super().__init__(near="b", **settings)
 
-Made = type("Made", (Plain,), {})
 
-class Wide(Plain, metaclass=type):
-    pass
+def with_share(cls):
+    """A decorator that puts a subclass with one more option in the place of a class."""
 
-class MakesNothing(ContinualStrategy):
-    def __init__(self, *, strength=1.0, **settings):
-        self.strength, self.old = strength, {}
+    class Wider(cls):
+        def __init__(self, network, *, share: Share = 0.5, **settings):
+            super().__init__(network, **settings)
+            self.share = share
 
-class PassesOnByPosition(ContinualStrategy):
-    def __init__(self, *, strength=1.0, **settings):
-        super().__init__(settings)
-
-class PassesNothingOn(ContinualStrategy):
-    def __init__(self, *, strength=1.0, **settings):
-        super().__init__()
-
-class PassesItsOwnOn(ContinualStrategy):
-    def __init__(self, *, strength=1.0, **settings):
-        super().__init__(strength=strength, **settings)
-
-class PassesItselfOn(ContinualStrategy):
-    def __init__(self, *, strength=1.0, **settings):
-        super().__init__(self, **settings)
-
-class PassesTwice(ContinualStrategy):
-    def __init__(self, **settings):
-        super().__init__(model=None, **settings)
-
-class IsDerived(PassesNothingOn):
-    def __init__(self, *, more=1.0, **settings):
-        super().__init__(**settings)
-
-class TakesNoSettings(ContinualStrategy):
-    def __init__(self, *, strength=1.0):
-        super().__init__(strength=strength)
-
-class Bare(Method):
-    def __init__(self, network, *, likelihood=None, penalty_weight=1.0, loss_value=True):
-        super().__init__(network)
-"""
-PASS_ON = "take **settings and pass them on by super().__init__(**settings)"
-BY_POSITION = f"passes on by position what the class it is derived from takes by name: {PASS_ON}"
-SLIPS = {
-    "MakesNothing": "does not make the strategy: begin it with super().__init__(**settings)",
-    "PassesOnByPosition": BY_POSITION,
-    "PassesItselfOn": BY_POSITION,
-    "TakesNoSettings": f"takes no 'model': {PASS_ON}",
-    "Bare": "takes no 'eval_samples': take **settings and pass them on by "
-    "super().__init__(network, **settings)",
-    "PassesNothingOn": f"does not pass 'model' on: {PASS_ON}",
-    "IsDerived": f"does not pass 'model' on: {PASS_ON}",
-    "PassesItsOwnOn": "passes 'strength' on, which the class it is derived from does not take: pass"
-    " on no more than super().__init__(**settings)",
-    "PassesTwice": "passes 'model' on twice: **settings has it already",
-}
-"""What a constructor does wrong with what a run gives to every method, by its class."""
+    return Wider
 
 
-@pytest.fixture
-def sources(user_module):
-    user_module("theirs_in_a_file", SOURCES)
-    yield lambda name: look_up(f"theirs_in_a_file:{name}")
-    assert "theirs_in_a_file" not in sys.modules
+def logged(constructor):
+    """A decorator of a constructor, which shows the parameters of what it wraps."""
+
+    @functools.wraps(constructor)
+    def wrapper(self, *args, **settings):
+        constructor(self, *args, **settings)
+
+    return wrapper
 
 
-def test_a_users_class_is_read_from_its_file_through_the_classes_it_is_from(sources):
-    annotations = {key: p.annotation for key, (p, _) in sources("Plain").options.items()}
+@with_share
+class Decorated(Method):
+    @logged
+    def __init__(self, network, *, memory: Count = 5, **settings):
+        super().__init__(network, **settings)
+
+
+def test_the_options_of_a_class_are_those_of_the_classes_it_is_derived_from_too():
+    annotations = {key: p.annotation for key, p in options_of(Plain).items()}
     assert annotations == {
         "near": Literal["a", "b"],
         "far": int | None,
@@ -253,28 +234,80 @@ def test_a_users_class_is_read_from_its_file_through_the_classes_it_is_from(sour
         "strength": NotNegative,
         "temperature": Positive,
     }
-    assert sources("ByModule").recipe_keys == {"prior_scale"}
-    assert list(sources("ByModule").options) == ["memory"]
+    assert list(options_of(NeedsMemory)) == ["memory"]
 
 
-def test_what_a_source_leaves_open_is_left_to_the_class(sources):
-    assert sources("Made") is None
-    assert sources("Wide") is None
-    check_options("Takes", sources("Takes"), {"memory": 3})
+def test_a_decorated_class_has_the_options_that_it_takes():
+    assert {key: p.annotation for key, p in options_of(Decorated).items()} == {
+        "share": Share,
+        "memory": Count,
+    }
+    made = Decorated(network(None), share=1, memory=3)
+    assert made.share == 1
+    with pytest.raises(UserError, match=r"options.share = 2 must be a number from 0 to 1"):
+        check_types(Decorated, {"share": 2})
 
 
-def test_an_option_that_a_class_fixes_for_the_one_it_is_from_is_none_of_its_own(sources):
+def test_an_option_that_a_class_fixes_for_the_one_it_is_from_is_none_of_its_own():
     with pytest.raises(UserError, match=r"unknown option 'near' .*the nearest is 'far'"):
-        check_options("Fixes", sources("Fixes"), {"near": "a"})
+        check_options("Fixes", Fixes, {"near": "a"})
 
 
-@pytest.mark.parametrize("name", SLIPS)
-def test_a_constructor_that_keeps_settings_to_itself_is_named_with_the_mend(name, sources):
+class TakesNoSettings(ContinualStrategy):
+    def __init__(self, *, strength=1.0):
+        super().__init__(strength=strength)
+
+
+class Bare(Method):
+    def __init__(self, network, *, likelihood=None, penalty_weight=1.0, loss_value=True):
+        super().__init__(network)
+
+
+@pytest.mark.parametrize(("cls", "key"), [(TakesNoSettings, "criterion"), (Bare, "eval_samples")])
+def test_a_constructor_that_does_not_take_what_every_run_gives_is_named_with_the_fix(cls, key):
     with pytest.raises(UserError) as error:
-        check_options("x", sources(name), {})
-    place = {"IsDerived": "PassesNothingOn"}.get(name, name)
-    words = f"{place}.__init__ (theirs_in_a_file.py) {SLIPS[name]}"
-    assert words in str(error.value)
+        check_options("x", cls, {})
+    assert f"{cls.__name__}.__init__ (test_options.py) takes no " in str(error.value)
+    assert "**settings)" in str(error.value)
+
+
+class MakesNothing(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        self.strength, self.old = strength, {}
+
+
+class MakesNoMethod(Method):
+    def __init__(self, network, **settings):
+        self.old = {}
+
+
+class PassesOnByPosition(ContinualStrategy):
+    def __init__(self, **settings):
+        super().__init__(settings)
+
+
+class PassesNothingOn(ContinualStrategy):
+    def __init__(self, **settings):
+        super().__init__()
+
+
+class PassesItsOwnOn(ContinualStrategy):
+    def __init__(self, *, strength=1.0, **settings):
+        super().__init__(strength=strength, **settings)
+
+
+class PassesTwice(ContinualStrategy):
+    def __init__(self, **settings):
+        super().__init__(model=None, **settings)
+
+
+FAULTY = [MakesNothing, MakesNoMethod, PassesOnByPosition, PassesNothingOn, PassesItsOwnOn]
+
+
+@pytest.mark.parametrize("cls", [*FAULTY, PassesTwice])
+def test_a_constructor_that_fails_is_named_where_the_method_is_made(cls):
+    with pytest.raises(UserError, match=rf"\b{cls.__name__}\b"):
+        made(f"{__name__}:{cls.__name__}")
 
 
 @pytest.mark.parametrize(
@@ -284,8 +317,49 @@ def test_a_constructor_that_keeps_settings_to_itself_is_named_with_the_mend(name
         ({"memry": 3}, "unknown option 'memry' of strategy = 'x': its only option is 'memory'"),
         ({}, "strategy = 'x' wants options.memory, which the recipe does not have"),
         ({"memory": None}, "options.memory = None must be a whole number"),
+        ({"a": 1, "b": 1}, "unknown option 'a' of strategy = 'x': its only option is 'memory'; "),
     ],
 )
-def test_what_options_lack_or_have_too_much_is_named_with_the_mend(sources, options, words):
+def test_what_options_lack_or_have_too_much_is_named_with_the_fix(options, words):
     with pytest.raises(UserError, match=f"^{re.escape(words)}"):
-        check_options("x", sources("ByModule"), options, above=Recipe.model_fields)
+        check_options("x", NeedsMemory, options, above=Recipe.model_fields)
+
+
+class TakesNoExperience(ContinualStrategy):
+    def consolidate(self):
+        """Nothing."""
+
+
+class TakesNoNumber(Method):
+    def predict(self, x, task=None):
+        return super().predict(x, task)
+
+
+class RenamesThem(Method):
+    def predict(self, inputs, heads=0, **more):
+        return super().predict(inputs, heads, **more)
+
+    def begin_task(self, *args):
+        super().begin_task(*args)
+
+    def helper(self, anything):
+        """None of the suite's."""
+
+
+@pytest.mark.parametrize(
+    ("cls", "needed"),
+    [
+        (TakesNoExperience, "define it as consolidate(self, experience)"),
+        (
+            TakesNoNumber,
+            "define it as predict(self, x, task=0, *, number=None, differentiable=",
+        ),
+    ],
+)
+def test_an_override_that_cannot_be_called_as_the_suite_calls_it_is_named(cls, needed):
+    with pytest.raises(UserError, match=re.escape(needed)):
+        find_method(f"{__name__}:{cls.__name__}")
+
+
+def test_an_override_may_name_its_arguments_otherwise():
+    assert find_method(f"{__name__}:RenamesThem") is RenamesThem

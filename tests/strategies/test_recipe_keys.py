@@ -8,12 +8,12 @@ import torch
 from scenarios import OF_CLASSES, digits
 
 from vcl_radial.errors import UserError
+from vcl_radial.methods.registry import built_in_class
+from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import BayesianLinear, kl_divergence, variational_weights
 from vcl_radial.posteriors import families
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.registry import find_strategy
-from vcl_radial.strategies.vcl import VCL
 from vcl_radial.tracks.continual import training as continual
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_network, make_strategy
@@ -107,8 +107,8 @@ def test_point_estimates_are_predicted_with_once():
         "bayes_linear",
         "learning_body",
     }:
-        assert find_strategy(strategy).recipe_keys == frozenset()
-        if not issubclass(find_strategy(strategy), VCL):
+        assert built_in_class(strategy).recipe_keys == frozenset()
+        if not issubclass(built_in_class(strategy), VCL):
             learner = made(strategy, eval_samples=7)
             assert learner.model.eval_samples == 1, strategy
 
@@ -134,7 +134,7 @@ def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(monkeypatc
         def penalty(self):
             return kl_divergence(self.network, self.tasks)
 
-    monkeypatch.setattr(continual, "find_strategy", lambda name: Own)
+    monkeypatch.setattr(continual, "find_method", lambda name: Own)
     keys = {"prior_scale": 3.0, "initial_noise": 0.01, "eval_samples": 50}
     learner = made("own", **keys)
     assert learner.given == (3.0, 0.01)

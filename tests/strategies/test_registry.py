@@ -1,24 +1,31 @@
+import inspect
 import sys
 
 import pytest
+from learners import strategy_class
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.methods.registry import (
-    built_in,
-    installed,
-    names,
-)
-from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.registry import find_strategy
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.registry import built_in, built_in_class, find_method, installed, names
+from vcl_radial.strategies.base import TRAITS
 
 
 def test_every_method_is_found_by_the_name_of_its_file():
     assert {"vcl", "naive", "joint"} <= set(built_in())
     for name in built_in():
-        found = find_strategy(name)
-        assert issubclass(found, ContinualStrategy)
-        assert found.__module__ == f"vcl_radial.strategies.{name}"
+        found = find_method(name)
+        assert issubclass(found, Method)
+        assert found.__module__ == f"vcl_radial.methods.{name}"
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_every_method_is_an_avalanche_strategy_in_a_file_of_its_name(name):
+    strategy, method = strategy_class(name), built_in_class(name)
+    assert strategy.__module__ == f"vcl_radial.strategies.{name}"
+    assert strategy.method_class is method
+    assert all(getattr(strategy, trait) == getattr(method, trait) for trait in TRAITS)
+    assert {"model", "optimizer", "settings"} <= inspect.signature(strategy).parameters.keys()
 
 
 THEIRS = """
@@ -55,7 +62,7 @@ def _their_methods(user_module):
 )
 def test_what_is_wrong_with_a_strategy_is_named(name, words):
     with pytest.raises(UserError, match=words):
-        find_strategy(name)
+        find_method(name)
 
 
 def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_point(install):
@@ -63,9 +70,9 @@ def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_poin
     install("theirs", mine="their_methods:Mine")
     assert installed() == ["mine"]
     assert names() == sorted([*built_in(), "mine"])
-    assert find_strategy("mine") is find_strategy("their_methods:Mine")
+    assert find_method("mine") is find_method("their_methods:Mine")
     with pytest.raises(UserError, match=r"nearest is 'mine' .*; installed: mine; your own"):
-        find_strategy("mime")
+        find_method("mime")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +86,7 @@ def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_poin
 def test_what_is_wrong_with_an_entry_point_is_named(target, words, install):
     install("theirs", mine=target)
     with pytest.raises(UserError, match=f"strategy = 'mine'.*{words}"):
-        find_strategy("mine")
+        find_method("mine")
 
 
 def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
@@ -89,7 +96,7 @@ def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
     )
     text = "from own_base import Base\nclass Own(Base): ...\n"
     (tmp_path / "own_method.py").write_text(text)
-    own = find_strategy("own_method:Own")
+    own = find_method("own_method:Own")
     first = outside.checksum(own)
     assert first == outside.checksum(own)
     found = {first}
@@ -110,14 +117,14 @@ def test_a_file_may_be_named_by_its_path_from_the_folder_at_work_or_the_settings
     for name in ("by_path", "by_folder", "by_whole_path"):
         (tmp_path / "a" / f"{name}.py").write_text(text)
     whole = tmp_path / "a" / "by_whole_path.py"
-    assert find_strategy(f"{whole}:Own").__module__ == "by_whole_path"
+    assert find_method(f"{whole}:Own").__module__ == "by_whole_path"
     monkeypatch.chdir(tmp_path)
-    assert find_strategy("a/by_folder.py:Own").__module__ == "by_folder"
+    assert find_method("a/by_folder.py:Own").__module__ == "by_folder"
     monkeypatch.chdir(tmp_path.parent)
     outside.seek_beside(tmp_path / "a" / "own.toml")
-    assert find_strategy("by_path.py:Own").__module__ == "by_path"
+    assert find_method("by_path.py:Own").__module__ == "by_path"
     with pytest.raises(UserError, match="has no 'Owm'"):
-        find_strategy("by_path.py:Owm")
+        find_method("by_path.py:Owm")
 
 
 def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
@@ -125,11 +132,11 @@ def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
         "from vcl_radial.strategies import ContinualStrategy\nclass Own(ContinualStrategy): ...\n"
     )
     with pytest.raises(UserError, match="put its file beside the"):
-        find_strategy("beside_settings:Own")
+        find_method("beside_settings:Own")
     outside.seek_beside(tmp_path / "own.toml")
-    assert find_strategy("beside_settings:Own").__module__ == "beside_settings"
+    assert find_method("beside_settings:Own").__module__ == "beside_settings"
     with pytest.raises(UserError, match="has no 'Owm'; did you mean 'Own'"):
-        find_strategy("beside_settings:Owm")
+        find_method("beside_settings:Owm")
 
 
 def test_two_modules_of_one_name_beside_two_settings_are_refused(tmp_path):
@@ -138,4 +145,4 @@ def test_two_modules_of_one_name_beside_two_settings_are_refused(tmp_path):
         (tmp_path / folder / "of_one_name.py").write_text("")
         outside.seek_beside(tmp_path / folder / "own.toml")
     with pytest.raises(UserError, match=r"of_one_name\.py is in .*a and in .*b: rename one"):
-        find_strategy("of_one_name:Own")
+        find_method("of_one_name:Own")

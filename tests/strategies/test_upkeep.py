@@ -9,8 +9,7 @@ from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import UserError, VclRadialError
 from vcl_radial.methods.base import Method
 from vcl_radial.runs import catalogue
-from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.registry import strategy_of
+from vcl_radial.strategies import ContinualStrategy, Strategy
 from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.training import make_network, make_strategy
 
@@ -135,9 +134,12 @@ class SpoilsAWeight(Method):
     ],
 )
 def test_what_is_to_be_looked_at_is_called_as_the_class_calls_it(kind, line):
-    kind = strategy_of(kind) if issubclass(kind, Method) else kind
+    def driving(model, eval_samples, **settings):
+        return Strategy(kind(model), **settings)
+
+    made = driving if issubclass(kind, Method) else kind
     with pytest.raises(VclRadialError, match=line):
-        Driven(kind, network(None), plugins=[Upkeep()]).train(0)
+        Driven(made, network(None), plugins=[Upkeep()]).train(0)
 
 
 class Detached(ContinualStrategy):

@@ -7,11 +7,11 @@ In a test of your own:
     assert not check("my_methods:L2", {"posterior": "none"}).faults
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from vcl_radial.conformance.recipe import recipe_for
 from vcl_radial.conformance.verdict import Verdict
-from vcl_radial.lazy import attributes
 
 if TYPE_CHECKING:
     from vcl_radial.conformance.kit import (
@@ -36,4 +36,25 @@ __all__ = [
     "iter_verdicts",
     "recipe_for",
 ]
-__getattr__ = attributes(__name__)
+
+# Imported when first used: PyTorch and Avalanche take seconds.
+_MODULES = {
+    "CHECKS": "kit",
+    "Check": "kit",
+    "Verdicts": "kit",
+    "check": "kit",
+    "check_family": "kit",
+    "iter_verdicts": "kit",
+    "STREAMS": "streams",
+    "Stream": "streams",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -34,8 +34,8 @@ from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior, family
 from vcl_radial.quiet import quiet
 from vcl_radial.seeds import isolated_rng
-from vcl_radial.tracks.continual.preflight import check_recipe
 from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.tracks.recipe import check_recipe
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,11 +14,9 @@ from vcl_radial.runs import catalogue
 from vcl_radial.runs.planning import entry_of
 from vcl_radial.runs.settings import validated
 from vcl_radial.runs.spec import DEFAULT_TRACK
-from vcl_radial.source import Absent, NotReadable, find_class, lineage
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.specification import Run
 
-_FAMILY = ("vcl_radial.posteriors.base", "Posterior")
 SIZES: dict[str, Any] = {"hidden": [32], "batch_size": 32, "epochs": 20, "eval_samples": 5}
 """They take the place of a recipe's own, as a benchmark's `[recipe]` does."""
 
@@ -85,13 +82,9 @@ def _validated(target: str, recipe: Mapping[str, Any]) -> Recipe:
 
 def _is_family(target: str) -> bool:
     try:
-        if outside.look_up("posterior", target) is not None:
-            with suppress(Absent, NotReadable, SyntaxError):
-                classes = lineage(find_class(*target.split(":", 1)))
-                return _FAMILY in [(found.module, found.name) for found in classes]
-        found = outside.find("posterior", target)
+        cls = outside.find("posterior", target)
     except UserError:  # the check itself will say so
         return False
     from vcl_radial.posteriors import Posterior
 
-    return inspect.isclass(found) and issubclass(found, Posterior)
+    return inspect.isclass(cls) and issubclass(cls, Posterior)

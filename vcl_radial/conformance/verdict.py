@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from vcl_radial.errors import VclRadialError
 from vcl_radial.outside import in_words
-from vcl_radial.overrides import wrong_override
 
 Outcome = Literal["ok", "fault", "skipped"]
 
@@ -47,7 +46,7 @@ def description(error: BaseException, subject: type[Any]) -> str:
     roots = ("vcl_radial", "avalanche", "torch")
     files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}
     at_work = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
-    if isinstance(error, VclRadialError) or files & at_work or wrong_override(error, subject):
+    if isinstance(error, VclRadialError) or files & at_work:
         return line
     return f"{subject.__name__}: {line}"
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -119,16 +119,15 @@ class Method:
     """What the method takes of a recipe beside the settings above, where it keeps a posterior of
     its own over a network of point estimates: of "prior_scale" and "initial_noise" those that its
     constructor has, and "eval_samples" where its predictions draw."""
+    fixed_options: ClassVar[frozenset[str]] = frozenset()
+    """Options of the class that it is derived from which its constructor sets itself."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let what a subclass overrides run in the mode that it has here."""
+        """Check the ranges of a subclass's constructor, and run what it overrides in its mode."""
         super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = ranges.checked(cls.__init__)  # type: ignore[method-assign]
         evaluating(cls)
-
-    def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """Before any constructor of a subclass: see that settings are in their ranges."""
-        ranges.check(cls, settings)
-        return super().__new__(cls)
 
     def __init__(
         self,

@@ -70,6 +70,7 @@ class LaplaceLinearised(LaplaceMethod):
     """
 
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
+    fixed_options = frozenset({"prior_precision"})
 
     def __init__(
         self,

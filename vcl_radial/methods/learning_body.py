@@ -88,6 +88,7 @@ class LearningBody(BayesLinear):
 
     likelihoods = frozenset({"gaussian", "categorical", "one-hot"})
     posteriors = frozenset()
+    fixed_options = frozenset({"features"})
     trains_old_heads = True
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
@@ -13,8 +12,6 @@ import vcl_radial.methods
 from vcl_radial import outside
 from vcl_radial.errors import UserError
 from vcl_radial.installed import offer, offers
-from vcl_radial.methods.options import BASES, Signature, read
-from vcl_radial.source import Absent, NotReadable, classes_of, find_class
 
 if TYPE_CHECKING:
     from vcl_radial.methods.base import Method
@@ -53,16 +50,21 @@ def find_method(name: str) -> type[Any]:
         A subclass of `Method`, or of `vcl_radial.strategies.ContinualStrategy`.
 
     Raises:
-        UserError: there is none, it cannot be imported, or it is neither.
+        UserError: there is none, it cannot be imported, it is neither, or it overrides a method of
+            the suite's with one that does not take the same arguments.
     """
     target = _target(name)
     if target is None:
         return built_in_class(name)
     found = outside.find("strategy", name, None if target == name else target)
-    if not inspect.isclass(found) or {(c.__module__, c.__name__) for c in found.__mro__}.isdisjoint(
-        BASES
-    ):
-        raise _no_method(name)
+    from vcl_radial.methods.options import method_class_of
+
+    if not inspect.isclass(found) or method_class_of(found) is None:
+        raise UserError(
+            f"strategy = {name!r} is neither a vcl_radial.methods.base.Method nor a "
+            "vcl_radial.strategies.ContinualStrategy"
+        )
+    outside.check_overrides(found)
     return found
 
 
@@ -79,33 +81,6 @@ def built_in_class(name: str) -> type[Method]:
         and value.__module__ == module.__name__
     )
     return found
-
-
-def look_up(name: str) -> Signature | None:
-    """What the class takes that a recipe calls `strategy = "name"`; nothing is imported.
-
-    Returns:
-        Its signature; None where only an import can tell.
-
-    Raises:
-        UserError: there is none, its file is not Python, or it is no method.
-    """
-    target = _target(name)
-    if target is None:
-        sources = classes_of(f"{vcl_radial.methods.__name__}.{name}")
-        return next(filter(None, map(read, sources)))
-    node = outside.look_up("strategy", name, None if target == name else target)
-    if node is None:
-        return None
-    if isinstance(node, ast.FunctionDef):
-        raise _no_method(name)
-    try:
-        signature = read(find_class(*target.split(":", 1)))
-    except (NotReadable, Absent, SyntaxError):  # of what it is derived from: the import will say so
-        return None
-    if signature is None:
-        raise _no_method(name)
-    return signature
 
 
 def _target(name: str) -> str | None:
@@ -125,11 +100,4 @@ def _target(name: str) -> str | None:
     raise UserError(
         f"strategy = {name!r} is not known: the nearest is {nearest!r} (built in: "
         f"{', '.join(built_in())}{others}; your own: 'package.module:Class')"
-    )
-
-
-def _no_method(name: str) -> UserError:
-    return UserError(
-        f"strategy = {name!r} is neither a vcl_radial.methods.base.Method nor a "
-        "vcl_radial.strategies.ContinualStrategy"
     )

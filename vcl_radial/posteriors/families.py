@@ -60,6 +60,7 @@ def family(name: str | type[Posterior]) -> type[Posterior]:
     if inspect.isabstract(cls):
         missing = ", ".join(sorted(cls.__abstractmethods__))
         raise UserError(f"posterior = {name!r} lacks {missing}")
+    outside.check_overrides(cls)
     return cls
 
 

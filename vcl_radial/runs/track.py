@@ -152,7 +152,7 @@ class Track(ABC, Generic[R]):
         return run
 
     def check_runs(self, runs: Sequence[R]) -> None:
-        """See what can be known to be wrong with runs before anything heavy is imported.
+        """See what can be known to be wrong with runs without their data.
 
         Raises:
             UserError: something is.

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from avalanche.models import DynamicModule, MultiTaskModule
 from avalanche.training.templates import SupervisedTemplate
+from avalanche.training.templates.base import BaseTemplate
 from avalanche.training.utils import _at_task_boundary
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
@@ -23,20 +24,21 @@ from vcl_radial.likelihoods import Categorical
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
+from vcl_radial.methods.options import method_keywords
 from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
 from vcl_radial.predict import in_mode
 from vcl_radial.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
 from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
-from vcl_radial.strategies.parameters import keywords, showing
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.whole_stream import WholeStream
 
 TRAITS = (
     *("needs_whole_stream", "memoryless", "trains_old_heads", "penalty_off_minimum"),
     *("penalty_grows_with_points", "memory_is_mean", "closed_form", "recipe_keys"),
+    *("likelihoods", "posteriors"),
 )
-"""What the class of a strategy says of its method."""
+"""Attributes of a method's class that its strategy has too."""
 
 _STEP = ("criterion", "backward", "optimizer_step")
 """What of a step a subclass may have of its own, beside `penalty`."""
@@ -72,7 +74,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
     """
 
     method_class: ClassVar[type[Method]] = Naive
-    """The method that a strategy drives; a class of a user's own states its past itself."""
+    """The method that a strategy makes of a network; a user's class states its past itself."""
 
     optimizer: Optimizer
 
@@ -85,8 +87,18 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
     memory_is_mean = Method.memory_is_mean
     closed_form = Method.closed_form
     recipe_keys = Method.recipe_keys
+    likelihoods = Method.likelihoods
+    posteriors = Method.posteriors
 
-    @showing(Method.__init__)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take the traits of a `method_class` that the class names."""
+        # Avalanche's own hook refuses keywords that no strategy names: those of a method.
+        super(BaseTemplate, cls).__init_subclass__(**kwargs)
+        if "method_class" in vars(cls):
+            for trait in TRAITS:
+                if trait not in vars(cls):
+                    setattr(cls, trait, getattr(cls.method_class, trait))
+
     def __init__(
         self,
         *,
@@ -97,10 +109,14 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         tensor_stream: TensorStream | None = None,
         **settings: Any,
     ) -> None:
-        of_method = {k: settings.pop(k) for k in keywords(Method.__init__) & settings.keys()}
-        if isinstance(model, Method) and of_method:
-            raise TypeError(f"{', '.join(sorted(of_method))}: the method that is made has its own")
-        method = model if isinstance(model, Method) else Naive(model, **of_method)
+        taken = method_keywords(self.method_class) & settings.keys()
+        of_method = {key: settings.pop(key) for key in taken}
+        if isinstance(model, Method):
+            if of_method:
+                names = ", ".join(sorted(of_method))
+                raise TypeError(f"{names}: the method that is made has its own")
+            self.__dict__.update({trait: getattr(model, trait) for trait in TRAITS})
+        method = model if isinstance(model, Method) else self.method_class(model, **of_method)
         self.method: Method = method
         foreign = _require_known_heads(method)
         self._make_optimizer = None if isinstance(optimizer, Optimizer) else optimizer
@@ -368,8 +384,8 @@ class Strategy(ContinualStrategy):
         super().__init__(model=method, **settings)
 
 
-# Avalanche wraps constructors to warn of arguments by position; here the method is one by design.
-Strategy.__init__ = Strategy.__init__.__wrapped__  # type: ignore[attr-defined, method-assign]
+# Avalanche wraps it as it wraps those of subclasses; see `__init_subclass__`.
+ContinualStrategy.__init__ = ContinualStrategy.__init__.__wrapped__  # type: ignore[attr-defined, method-assign]
 
 
 def _require_known_heads(method: Method) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
-from vcl_radial.strategies.base import ContinualStrategy
+from vcl_radial.strategies.base import ContinualStrategy, Strategy
 
 
 class KLUpkeep(SupervisedPlugin):
@@ -146,7 +146,9 @@ def _hook(strategy: Any) -> str:
 
 
 def _name(strategy: Any) -> str:
-    return type(strategy).__name__
+    """The name of the class that the user wrote."""
+    cls = type(strategy)
+    return type(strategy.method).__name__ if cls is Strategy else cls.__name__
 
 
 def _task(strategy: Any) -> int:

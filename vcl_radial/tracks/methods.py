@@ -12,12 +12,12 @@ from torch import nn
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.options import not_made, require_base, signature_of
+from vcl_radial.methods.options import not_made, options_of, require_base
 from vcl_radial.methods.penalties import check_kl
 from vcl_radial.methods.registry import find_method
 from vcl_radial.predict import own_randomness
 from vcl_radial.tracks.networks import initial_noise
-from vcl_radial.tracks.recipe import MethodRecipe, check_signature
+from vcl_radial.tracks.recipe import MethodRecipe, check_class
 
 
 def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Method:
@@ -96,8 +96,7 @@ def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
         UserError: it does not take these options, its constructor lacks what all have, or it asks
             what the track has not.
     """
-    signature = signature_of(cls)
-    check_signature(recipe, signature)
+    check_class(recipe, cls)
     start = {"prior_scale": recipe.prior_scale, "initial_noise": initial_noise(recipe)}
-    taken = cls.recipe_keys | set(signature.options) - recipe.options.keys()
+    taken = cls.recipe_keys | options_of(cls).keys() - recipe.options.keys()
     return {**{key: value for key, value in start.items() if key in taken}, **recipe.options}

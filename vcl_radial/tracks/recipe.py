@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import (
@@ -15,12 +16,12 @@ from pydantic import (
 )
 
 from vcl_radial import outside
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, raise_together
+from vcl_radial.installed import offer
 from vcl_radial.ranges import Count, NotNegative, Positive, ShareBelowOne
 from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:
-    from vcl_radial.methods.options import Signature
     from vcl_radial.posteriors.base import Family
 
 
@@ -130,25 +131,20 @@ class RecipeSettings(Settings):
         return {key: v for key, v in content.items() if key not in later or v != later[key]}
 
 
-def look_up_parts(recipe: RecipeSettings) -> None:
-    """See that a family and a network of the user's own are there; nothing is imported.
+def parts_from_outside(recipe: Any) -> list[Any]:
+    """A method, a family and a network that are not the suite's own.
 
-    Raises:
-        UserError: one is not.
-    """
-    for key in ("posterior", "network"):
-        name = getattr(recipe, key)
-        if name is not None and outside.is_named(name):
-            outside.look_up(key, name)
-
-
-def parts_from_outside(recipe: RecipeSettings) -> list[Any]:
-    """A family and a network of the user's own.
+    Args:
+        recipe: with the key `strategy` beside those of `RecipeSettings`.
 
     Raises:
         UserError: one is not there or cannot be imported.
     """
     parts: list[Any] = []
+    if outside.is_named(recipe.strategy) or offer(recipe.strategy):
+        from vcl_radial.methods.registry import find_method
+
+        parts.append(find_method(recipe.strategy))
     if outside.is_named(recipe.posterior):
         from vcl_radial.posteriors import family
 
@@ -158,54 +154,56 @@ def parts_from_outside(recipe: RecipeSettings) -> list[Any]:
     return parts
 
 
-def look_up_method(recipe: Any, likelihood: str | None = None) -> Signature | None:
-    """What the class of a recipe's method takes, the recipe's options checked; nothing is imported.
-
-    Args:
-        recipe: with the keys `strategy` and `options`.
-        likelihood: the name of the track's, where it has one alone.
-
-    Returns:
-        None where only an import can tell.
-
-    Raises:
-        UserError: there is no such method, or it does not take the options or serve the likelihood.
-    """
-    from vcl_radial.methods import registry
-
-    signature = registry.look_up(recipe.strategy)
-    if signature is not None:
-        check_signature(recipe, signature)
-        if likelihood is not None and likelihood not in (signature.likelihoods or {likelihood}):
-            serves = " and ".join(sorted(signature.likelihoods or ()))
-            raise UserError(
-                f"strategy = {recipe.strategy!r} serves a {serves} likelihood, and here it is "
-                f"{likelihood}: choose another method"
-            )
-    return signature
-
-
-def check_signature(recipe: Any, signature: Signature) -> None:
-    """See that a method takes its options and the posterior, and asks nothing that is not there.
+def check_recipe(recipe: Any, likelihood: str | None = None) -> type[Any]:
+    """Find what a recipe names, and check that its method takes the options and the posterior.
 
     Args:
         recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
-        signature: of the class that it names.
+        likelihood: the name of the track's, where it has one alone.
+
+    Returns:
+        The class of the method.
+
+    Raises:
+        UserError: there is no such method, family or network, or the method does not take the
+            options, the posterior or the likelihood, or needs what the track has not.
+    """
+    from vcl_radial.methods.registry import find_method
+
+    cls = find_method(recipe.strategy)
+    check_class(recipe, cls)
+    if likelihood is not None and likelihood not in cls.likelihoods:
+        raise UserError(
+            f"strategy = {recipe.strategy!r} serves a {' and '.join(sorted(cls.likelihoods))} "
+            f"likelihood, and here it is {likelihood}: choose another method"
+        )
+    parts_from_outside(recipe)
+    return cls
+
+
+def check_class(recipe: Any, cls: type[Any]) -> None:
+    """See that a method takes its options and the posterior, and needs nothing that is not there.
+
+    Args:
+        recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
+        cls: of the method that it names.
 
     Raises:
         UserError: it does not, or does; names the strategy.
     """
-    from vcl_radial.methods.options import check_options
+    from vcl_radial.methods.base import Method
+    from vcl_radial.methods.options import check_options, method_class_of
     from vcl_radial.methods.serves import check_posterior
 
-    check_options(recipe.strategy, signature, recipe.options, above=type(recipe).model_fields)
+    check_options(recipe.strategy, cls, recipe.options, above=type(recipe).model_fields)
     strategy = f"strategy = {recipe.strategy!r}"
+    method = method_class_of(cls)
     for name, reason in recipe.unserved.items():
-        if name in signature.overrides:
+        if getattr_static(method, name) != getattr_static(Method, name):
             raise UserError(
                 f"{strategy} {reason}: choose another one, such as 'vcl', 'ewc' or 'replay'"
             )
-    check_posterior(strategy, signature.posteriors or (), recipe.posterior)
+    check_posterior(strategy, cls.posteriors, recipe.posterior)
 
 
 _FORMER_KEYS = {
@@ -262,16 +260,12 @@ class MethodRecipe(RecipeSettings):
     def check_method(self, likelihood: str) -> None:
         """See that the method is there, takes its options, and serves a likelihood.
 
-        Nothing is imported.
-
         Raises:
             UserError: it is not, or does not.
         """
-        from vcl_radial.methods.options import STRATEGY
+        from vcl_radial.methods.base import Method
 
-        signature = look_up_method(self, likelihood)
-        look_up_parts(self)
-        if signature is not None and signature.base == STRATEGY:
+        if not issubclass(check_recipe(self, likelihood), Method):
             self.check_strategy(likelihood)
 
     def from_outside(self) -> list[Any]:
@@ -280,14 +274,7 @@ class MethodRecipe(RecipeSettings):
         Raises:
             UserError: one is not there or cannot be imported.
         """
-        from vcl_radial.installed import offer
-
-        parts = parts_from_outside(self)
-        if outside.is_named(self.strategy) or offer(self.strategy):
-            from vcl_radial.methods.registry import find_method
-
-            parts.append(find_method(self.strategy))
-        return parts
+        return parts_from_outside(self)
 
     def check_strategy(self, likelihood: str) -> None:
         """See that a likelihood is of classes, for a method that is an Avalanche strategy.
@@ -306,13 +293,15 @@ def check_methods(runs: Sequence[Any], likelihood: str) -> None:
     """See that the methods of runs are there, take their options, and serve a likelihood.
 
     Raises:
-        UserError: one is not or does not; names the method.
+        UserError: some are not or do not; names each of them.
     """
+    faults = []
     for run in runs:
         try:
             run.recipe.check_method(likelihood)
         except UserError as error:
-            raise UserError(f"{run.method}: {error}") from None
+            faults.append(f"{run.method}: {error}")
+    raise_together(faults)
 
 
 class EpochRecipe(Settings):

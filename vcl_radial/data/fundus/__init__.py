@@ -1,8 +1,7 @@
 """Fundus photographs: tables, splits by patient, pixels in a cache, batches, drawn pictures."""
 
-from typing import TYPE_CHECKING
-
-from vcl_radial.lazy import attributes
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vcl_radial.data.fundus.augment import Augmentation, Changes, changed
@@ -47,5 +46,41 @@ __all__ = [
     "split_by_patient",
     "synthetic_photographs",
 ]
-# The names of data sets are read without PyTorch.
-__getattr__ = attributes(__name__)
+
+# Imported when first used: the names of data sets are read without PyTorch.
+_MODULES = {
+    "Augmentation": "augment",
+    "Changes": "augment",
+    "changed": "augment",
+    "Batch": "batches",
+    "Normalisation": "batches",
+    "TrainingBatches": "batches",
+    "evaluation_batches": "batches",
+    "FundusData": "data",
+    "load_pixels": "data",
+    "load_photographs": "datasets",
+    "Fault": "faults",
+    "OnFault": "faults",
+    "FUNDUS_DATASETS": "layouts",
+    "LAYOUTS": "layouts",
+    "Layout": "layouts",
+    "read_folder": "readers",
+    "Split": "splits",
+    "published_split": "splits",
+    "split_by_patient": "splits",
+    "SyntheticSettings": "synthetic",
+    "synthetic_photographs": "synthetic",
+    "REFERABLE_FROM": "table",
+    "Photograph": "table",
+    "Photographs": "table",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

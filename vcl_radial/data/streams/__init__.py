@@ -1,9 +1,9 @@
 """Task sequences as Avalanche benchmarks cut from whole tensors."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from vcl_radial.data_files import DATA_VARIABLE
-from vcl_radial.lazy import attributes
 
 if TYPE_CHECKING:
     from vcl_radial.data.streams.batches import TensorBatches, TensorLoading
@@ -32,4 +32,30 @@ __all__ = [
     "split_stream",
     "to_avalanche",
 ]
-__getattr__ = attributes(__name__)
+
+# Imported when first used: PyTorch and Avalanche take seconds.
+_MODULES = {
+    "TensorBatches": "batches",
+    "TensorLoading": "batches",
+    "to_avalanche": "benchmark",
+    "build_stream": "build",
+    "DATASETS": "datasets",
+    "checksum": "datasets",
+    "load_dataset": "datasets",
+    "read_idx": "idx",
+    "ImageData": "image_data",
+    "permuted_stream": "permuted",
+    "split_stream": "split",
+    "Split": "tensors",
+    "TensorStream": "tensors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

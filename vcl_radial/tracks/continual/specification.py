@@ -25,10 +25,8 @@ from vcl_radial.data_files import (
     user_images,
 )
 from vcl_radial.errors import UserError
-from vcl_radial.installed import offer
 from vcl_radial.memory import check_memory
 from vcl_radial.named_files import check_feature_file
-from vcl_radial.quiet import quiet
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
 from vcl_radial.tracks.recipe import parts_from_outside
@@ -94,16 +92,7 @@ class Run(RunSpec):
         Raises:
             UserError: one is not found or cannot be imported.
         """
-        parts: list[Callable[..., Any]] = []
-        # They take seconds to import: not for the suite's own.
-        if outside.is_named(self.recipe.strategy) or offer(self.recipe.strategy):
-            with quiet():  # Avalanche's imports warn
-                from vcl_radial.strategies.registry import find_strategy
-
-            parts.append(find_strategy(self.recipe.strategy))
-        parts += parts_from_outside(self.recipe)
         functions = {"kind": self.stream.kind, "dataset": self.stream.dataset}
-        parts += [
+        return parts_from_outside(self.recipe) + [
             outside.find(key, name) for key, name in functions.items() if outside.is_named(name)
         ]
-        return parts

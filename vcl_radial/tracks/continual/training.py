@@ -24,14 +24,15 @@ from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.data.streams import TensorStream, to_avalanche
 from vcl_radial.likelihoods import OneHot
+from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.options import not_made, require_base
+from vcl_radial.methods.registry import find_method
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement, layer_starts
 from vcl_radial.schedules import SCHEDULES
 from vcl_radial.seeds import seed_of
-from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.registry import find_strategy
+from vcl_radial.strategies.base import ContinualStrategy, Strategy
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
@@ -295,31 +296,36 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     """The strategy of a recipe, `options` and all.
 
     Raises:
-        UserError: the strategy does not take these options, or its constructor lacks what all have.
+        UserError: the method does not take these options, or its constructor lacks what all have.
     """
-    strategy: type[ContinualStrategy] = find_strategy(recipe.strategy)
-    of_recipe = settings_of(recipe, strategy)
+    cls = find_method(recipe.strategy)
+    of_method = {
+        "penalty_weight": recipe.kl_weight,
+        "train_samples": recipe.train_samples,
+        "eval_samples": recipe.eval_samples if draws(recipe, cls) else 1,
+        "loss_value": False,
+        **settings_of(recipe, cls),
+    }
     if (likelihood := likelihood_of(recipe)) is not None:
-        of_recipe["likelihood"] = likelihood
+        of_method["likelihood"] = likelihood
+    settings |= {
+        "optimizer": optimizer_for(recipe),
+        "train_mb_size": recipe.batch_size,
+        "train_epochs": recipe.epochs,
+        "eval_mb_size": _eval_batch(settings.get("tensor_stream")),
+        "drop_last": recipe.drop_last,
+        "schedule": SCHEDULES[recipe.schedule],
+    }
     try:
-        made = strategy(
-            model=network,
-            optimizer=optimizer_for(recipe),
-            train_mb_size=recipe.batch_size,
-            train_epochs=recipe.epochs,
-            eval_mb_size=_eval_batch(settings.get("tensor_stream")),
-            penalty_weight=recipe.kl_weight,
-            train_samples=recipe.train_samples,
-            eval_samples=recipe.eval_samples if draws(recipe, strategy) else 1,
-            drop_last=recipe.drop_last,
-            loss_value=False,
-            schedule=SCHEDULES[recipe.schedule],
-            **of_recipe,
-            **settings,
-        )
+        if issubclass(cls, Method):
+            method = cls(network, **of_method)
+            require_base(method)
+            made: ContinualStrategy = Strategy(method, **settings)
+        else:
+            made = cls(model=network, **of_method, **settings)
+            require_base(made)
     except (TypeError, ValueError) as error:
-        raise not_made(recipe.strategy, strategy, recipe.options, error) from error
-    require_base(made)
+        raise not_made(recipe.strategy, cls, recipe.options, error) from error
     if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
         made.method.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
     return made

@@ -9,7 +9,6 @@ cannot come from them.
 
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
 from collections.abc import Collection, Mapping
@@ -17,12 +16,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from vcl_radial.source import definition
-
 
 @dataclass(frozen=True)
 class Lane:
-    """What the lanes of a method can do, in literals: it is read before PyTorch is imported.
+    """What the lanes of a method can do.
 
     Attributes:
         posteriors: of the weights, that they have.
@@ -56,11 +53,8 @@ def names() -> list[str]:
 
 @cache
 def find(strategy: str) -> Lane | None:
-    """What the lanes of a method can do, from its source; None where it has none."""
-    if strategy not in names():
-        return None
-    node: Any = definition(f"{__name__}.{strategy}", "LANE")
-    return Lane(**{key.arg: ast.literal_eval(key.value) for key in node.value.keywords})
+    """What the lanes of a method can do; None where it has none."""
+    return module(strategy).LANE if strategy in names() else None
 
 
 def module(strategy: str) -> Any:
