@@ -246,6 +246,11 @@ def test_the_lists_describe_what_is_shipped(capsys):
     assert "diabetes" not in vr.list_benchmarks("continual")
 
 
+def test_vcl_is_made_in_one_line_with_the_weight_of_its_kl():
+    method = vr.VCL(vr.MLP(64, 2, multi_head=True, posterior="radial"), kl_weight=0.5)
+    assert method.kl_weight == 0.5
+
+
 def test_a_network_gets_a_posterior_and_a_prior():
     network = vr.to_bayesian(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), "radial")
     assert network(torch.zeros(5, 3)).shape == (5, 2)

@@ -118,7 +118,7 @@ class GaussianMean(Gaussian):
 class GroupLasso(Method):
     """A group lasso around the weights of the last task, of point estimates.
 
-        loss = mean NLL + penalty_weight R / N,   R = sum_g sqrt(D_g) ||w_g - w*_g||_2
+        loss = mean NLL + kl_weight R / N,   R = sum_g sqrt(D_g) ||w_g - w*_g||_2
 
     with w* the weights at the end of the last task, and D_g the weights of group g: the penalty of
     Yuan and Lin (2006, Eq. 2.2, with identity kernels), as a distance from w* and not from 0. The
@@ -126,7 +126,7 @@ class GroupLasso(Method):
 
     It is what the corrected radial KL is for a small shift of the means at equal scales, whose cone
     has the slope sqrt(pi / 2) (D - 1) / sigma for ||w - w*||: with noise of one weight
-    tau = sigma / sqrt(D) that is penalty_weight = sqrt(pi / 2) / tau, up to (D - 1) / D. The KL
+    tau = sigma / sqrt(D) that is kl_weight = sqrt(pi / 2) / tau, up to (D - 1) / D. The KL
     grows by its logarithm only farther away; the lasso stays linear. R is trained as the KL is, by
     a subgradient, 0 at w*.
 

@@ -379,7 +379,7 @@ class LeavesTheScaleOut(Good):
     def criterion(self):
         if not self.is_training:
             return super().criterion()
-        return cross_entropy(self.mb_output, self.mb_y) + self.penalty_weight * self.penalty()
+        return cross_entropy(self.mb_output, self.mb_y) + self.kl_weight * self.penalty()
 
 
 class SumsOverTheBatch(Good):

@@ -57,7 +57,7 @@ def test_the_prior_of_the_fine_tuning_is_the_carried_posterior():
     learner, moved = make(coreset_epochs=0).train(0), []
     carried, method = learner.predictions(0), learner.method
     for weight in (0.0, 1.0, 1e5):
-        method.coreset_epochs, method.penalty_weight, method._prediction = 30, weight, None
+        method.coreset_epochs, method.kl_weight, method._prediction = 30, weight, None
         moved.append((learner.predictions(0) - carried).abs().mean().item())
     assert moved[0] > 1.5 * moved[1] > 0
     assert moved[2] < 0.05 * moved[0]
@@ -84,7 +84,7 @@ def test_the_divergence_counts_once_for_the_whole_coreset():
 
     def moved(times, weight):
         method.coreset = tuple(torch.cat([column] * times) for column in once)
-        method.penalty_weight = weight
+        method.kl_weight = weight
         return means(method._fine_tuned()) - means(net)
 
     free, held, twice = moved(1, 0.0), moved(1, 1e-11), moved(2, 2e-11)

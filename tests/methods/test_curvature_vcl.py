@@ -62,9 +62,7 @@ def test_at_a_lower_rank_the_diagonal_is_that_of_the_batch_posterior(rank):
 
 @pytest.mark.parametrize("multi_head", [True, False])
 def test_a_unit_gets_its_share_of_the_kronecker_factors(multi_head):
-    learner = Learner(
-        CurvatureVCL, net(multi_head=multi_head), hessian_weight=3.0, penalty_weight=0.5
-    )
+    learner = Learner(CurvatureVCL, net(multi_head=multi_head), hessian_weight=3.0, kl_weight=0.5)
     learner.train(0)
     method, blocks = learner.method, posterior_blocks(learner.network, [0])
     layers = dict(method._layers())
@@ -145,7 +143,7 @@ def test_options_and_layers_that_it_cannot_serve_are_refused():
     with pytest.raises(UserError, match=r"options\.restart is of no use"):
         CurvatureVCL(net(), restart=True)
     with pytest.raises(UserError, match=r"kl_weight = 0 leaves curvature_vcl no precision"):
-        CurvatureVCL(net(), penalty_weight=0.0)
+        CurvatureVCL(net(), kl_weight=0.0)
     grouped = torch.nn.Sequential(BayesianConv2d(4, 4, 3, groups=2, posterior=by_units()))
     with pytest.raises(UserError, match=r"padded by zeros: 0 is BayesianConv2d$"):
         CurvatureVCL(grouped)

@@ -22,7 +22,7 @@ from vcl_radial.nn.rdp import RDPSettings
 QUICK = {
     "coreset_vcl": {"coreset_size": 10, "coreset_epochs": 3},
     "ml_init_vcl": {"ml_epochs": 2},
-    "gvcl": {"strength": 5.0, "penalty_weight": 0.2},
+    "gvcl": {"strength": 5.0, "kl_weight": 0.2},
     "sfsvi": {"context_points": 20},
     "rdp_vcl": {"lr": 1e-2, "batch_size": ALL},
     "replay": {"buffer_size": 20},
@@ -33,9 +33,9 @@ QUICK = {
     "badam": {"lr": 1e-2, "prior_scale": 0.1},
     "laplace_linearised": {"lr": 1e-2, "evidence": False},
     "deep_ensemble": {"members": 2},
-    "learning_body": {"lr": 1e-2, "learner": "l2", "penalty_weight": 100.0, "propagate": True},
+    "learning_body": {"lr": 1e-2, "learner": "l2", "kl_weight": 100.0, "propagate": True},
     **{name: {"lr": 0.1} for name in ("vogn", "ivon")},  # in units of the curvature
-    **{name: {"penalty_weight": strength} for name, strength in QUADRATIC.items()},
+    **{name: {"kl_weight": strength} for name, strength in QUADRATIC.items()},
 }
 VARIANTS = {
     "coreset_vcl k-centre": {"coreset_size": 10, "selection": "k-centre", "coreset_epochs": 3},
@@ -165,8 +165,8 @@ def test_the_loss_is_a_mean_over_points_and_the_penalty_over_n(case):
             if "rho" not in name:
                 weight.add_(0.03 * torch.randn_like(weight))
     for size in (20, ALL):
-        for method.penalty_weight in (1.0, 3.0):
-            losses[size, method.penalty_weight] = trained.standing_loss(1, size, begin=False)
+        for method.kl_weight in (1.0, 3.0):
+            losses[size, method.kl_weight] = trained.standing_loss(1, size, begin=False)
     for (_, weight), loss in losses.items():
         torch.testing.assert_close(loss, losses[ALL, weight], rtol=1e-4, atol=1e-5)
     with torch.no_grad():
@@ -217,12 +217,12 @@ def refusal(name, posterior):
 
 
 LIMITS = [
-    *((name, {"penalty_weight": 0.0}, "naive", {}) for name in QUADRATIC),
-    ("laplace_diagonal", {"penalty_weight": 0.0}, "naive", {}),
-    ("laplace_kronecker", {"penalty_weight": 0.0}, "naive", {}),
-    ("laplace_low_rank", {"penalty_weight": 0.0}, "naive", {}),
-    ("laplace_linearised", {"penalty_weight": 0.0, "structure": "diagonal"}, "naive", {}),
-    ("laplace_linearised", {"penalty_weight": 0.0, "structure": "last-layer"}, "naive", {}),
+    *((name, {"kl_weight": 0.0}, "naive", {}) for name in QUADRATIC),
+    ("laplace_diagonal", {"kl_weight": 0.0}, "naive", {}),
+    ("laplace_kronecker", {"kl_weight": 0.0}, "naive", {}),
+    ("laplace_low_rank", {"kl_weight": 0.0}, "naive", {}),
+    ("laplace_linearised", {"kl_weight": 0.0, "structure": "diagonal"}, "naive", {}),
+    ("laplace_linearised", {"kl_weight": 0.0, "structure": "last-layer"}, "naive", {}),
     ("lwf", {"strength": 0.0}, "naive", {}),
     ("mc_dropout", {"rate": 0.0, "prior_scale": 1e6}, "naive", {}),
     ("deep_ensemble", {"members": 1}, "naive", {}),

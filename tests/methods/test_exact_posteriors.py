@@ -74,7 +74,7 @@ def test_vogn_and_ivon_reach_the_exact_posterior_task_after_task(method, kl_weig
     The second task's exact posterior is that of both tasks' data at once.
     """
     problem = Regression(kl_weight)
-    learner = problem.learner(method, penalty_weight=kl_weight, initial_noise=0.5, **settings)
+    learner = problem.learner(method, kl_weight=kl_weight, initial_noise=0.5, **settings)
     for task, (exact_mean, exact_precision) in enumerate(problem.posteriors):
         mean, precision = posterior(learner.train(task))
         assert (precision / exact_precision).mean().item() == pytest.approx(1, abs=0.02)

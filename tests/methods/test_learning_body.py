@@ -20,7 +20,7 @@ def learner(kind=LearningBody, multi_head=False, epochs=2, **settings):
 
 
 def pulled(weight):
-    return {"learner": "l2", "penalty_weight": weight}
+    return {"learner": "l2", "kl_weight": weight}
 
 
 def learned(d=5, outputs=3, points=200):
@@ -216,7 +216,7 @@ def test_from_the_start_the_first_prior_of_vcl_is_where_its_posterior_starts():
 @pytest.mark.parametrize("name", ["laplace_kronecker", "ewc"])
 def test_a_strong_penalty_of_the_learner_holds_the_body(name):
     def distance(weight):
-        trained = learner(epochs=10, learner=name, penalty_weight=weight).train(0)
+        trained = learner(epochs=10, learner=name, kl_weight=weight).train(0)
         before = [w.clone() for w in trained.method.body.body.parameters()]
         trained.train(1)
         after = trained.method.body.body.parameters()

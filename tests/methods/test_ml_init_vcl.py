@@ -45,7 +45,7 @@ def test_the_start_is_where_point_estimates_end():
 @pytest.mark.parametrize(("every_task", "starts"), [(False, [True, False]), (True, [True, True])])
 def test_scales_and_priors_wait_for_the_variational_training(every_task, starts):
     net = network("gaussian", initial_noise=0.02)
-    settings = {"ml_epochs": 1, "every_task": every_task, "penalty_weight": 0.7}
+    settings = {"ml_epochs": 1, "every_task": every_task, "kl_weight": 0.7}
     learner = Learner("ml_init_vcl", net, epochs=0, **settings)
     learner.method.end_task = lambda task: None
     for task, expected in enumerate(starts):
@@ -55,7 +55,7 @@ def test_scales_and_priors_wait_for_the_variational_training(every_task, starts)
         trained = (n for n in before if n.startswith(("body", f"head.heads.{task}.")))
         means = {name for name in trained if name.endswith(".mean")}
         assert moved(before, net.state_dict()) == (means if expected else set())
-        assert learner.method.penalty_weight == 0.7
+        assert learner.method.kl_weight == 0.7
 
 
 def test_a_start_at_the_likelihood_fits_sooner():

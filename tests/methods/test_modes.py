@@ -106,7 +106,7 @@ def test_a_method_that_looks_at_the_points_and_carries_nothing_is_the_naive_one(
 
 
 def test_fisher_information_leaves_the_averages_of_norms_as_they_are():
-    assert same(plain_loop(EWC(network(), penalty_weight=0)), plain_loop(Naive(network())))
+    assert same(plain_loop(EWC(network(), kl_weight=0)), plain_loop(Naive(network())))
 
 
 def seeing(name, seen):

@@ -168,7 +168,7 @@ def test_ivon_names_the_package_that_is_missing(monkeypatch):
 @pytest.mark.parametrize("name", DRAWING)
 def test_a_prior_that_counts_nothing_is_named(name):
     with pytest.raises(UserError, match="kl_weight = 0"):
-        make(name, penalty_weight=0.0).train(0)
+        make(name, kl_weight=0.0).train(0)
 
 
 def test_badam_wants_adam():
@@ -197,7 +197,7 @@ def test_badam_reads_the_moment_that_adam_steps_by(amsgrad):
 
 def test_badam_that_leaves_the_prior_out_of_its_loss_multiplies_it_in_afterwards():
     """The posterior is the product of the prior and N(w, 1 / (n sqrt(v))) at Adam's end w."""
-    options = {"prior_in_loss": False, "penalty_weight": 0.7, "beta2": 0.9}
+    options = {"prior_in_loss": False, "kl_weight": 0.7, "beta2": 0.9}
     learner, ends = make("badam", prior_scale=0.1, **options).train(0), {}
     body = posteriors(learner)
     priors = {n: (q.prior_mean.clone(), q.prior_precision.clone()) for n, q in body.items()}
@@ -217,7 +217,7 @@ def test_without_accumulation_badam_draws_what_nothing_has_moved_from_the_first_
     """Eq. 12 gives the inputs of a unit that is dead the precision 0."""
     net = network(None)
     torch.nn.init.constant_(net.body[0].bias[3:4], -100.0)
-    options = {"accumulate": False, "penalty_weight": 0.0, "predict_at_means": at_means}
+    options = {"accumulate": False, "kl_weight": 0.0, "predict_at_means": at_means}
     learner = make("badam", net, prior_scale=0.5, **options).train(0)
     q = posteriors(learner, 0)
     assert (q["body.0.weight"].precision[3] == (0 if at_means else 4)).all()

@@ -160,8 +160,7 @@ class ByAutogradProximal(ProximalVCL):
 def test_with_a_weight_of_nothing_it_is_vcl(family):
     for pair in ((ProximalVCL, VCL), (ByAutogradProximal, ByAutograd)):
         ends = [
-            Learner(method, network(family), penalty_weight=0.0).train(0, 1).weights()
-            for method in pair
+            Learner(method, network(family), kl_weight=0.0).train(0, 1).weights() for method in pair
         ]
         torch.testing.assert_close(*ends, rtol=0, atol=1e-6)
 
@@ -178,7 +177,7 @@ def test_in_closed_form_it_goes_where_autograd_leads_it(family, optimizer, monke
         VCL.end_task(self, task)
 
     monkeypatch.setattr(ProximalVCL, "end_task", end_task)
-    settings = {"optimizer": optimizer, "lr": 1e-2, "penalty_weight": 1e-2}
+    settings = {"optimizer": optimizer, "lr": 1e-2, "kl_weight": 1e-2}
     ends = [
         Learner(method, network(family), **settings).train(0, 1).weights()
         for method in (ProximalVCL, ByAutogradProximal)
@@ -190,11 +189,11 @@ def test_in_closed_form_it_goes_where_autograd_leads_it(family, optimizer, monke
 def test_a_body_that_is_held_rests_exactly_and_the_new_head_learns():
     resting = {}
     for weight in (1e-6, 1e-2):
-        learner = Learner(ProximalVCL, network("radial"), epochs=10, penalty_weight=1e-2, lr=1e-2)
+        learner = Learner(ProximalVCL, network("radial"), epochs=10, kl_weight=1e-2, lr=1e-2)
         learner.train(0)
         body = [block.mean for block in posterior_blocks(learner.network, [])]
         before = [mean.detach().clone() for mean in body]
-        learner.method.penalty_weight = weight
+        learner.method.kl_weight = weight
         assert learner.train(1).accuracy(1) > 85
         resting[weight] = all(map(torch.equal, body, before))
     assert resting == {1e-6: False, 1e-2: True}

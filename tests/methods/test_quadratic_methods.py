@@ -16,7 +16,7 @@ every = pytest.mark.parametrize("name", QUADRATIC)
 
 
 def make(name, multi_head=True, **settings):
-    settings = {"penalty_weight": QUADRATIC[name], "batch_size": 100} | settings
+    settings = {"kl_weight": QUADRATIC[name], "batch_size": 100} | settings
     return Learner(name, network(None, multi_head), **settings)
 
 
@@ -27,7 +27,7 @@ def test_the_stronger_the_less_the_body_moves(name):
     for factor in (0.0, 1.0, 100.0):
         learner = make(name, lr=3e-3).train(0)
         past = copy.deepcopy(learner.method.past)
-        learner.method.penalty_weight = factor * QUADRATIC[name]
+        learner.method.kl_weight = factor * QUADRATIC[name]
         learner.epochs = 5
         learner.train(1)
         moved.append(float(past.penalty(learner.parameters())))
@@ -152,7 +152,7 @@ def test_the_omegas_sum_to_the_fall_of_the_loss(optimizer, lr):
 
 def test_the_penalty_has_no_part_in_the_omegas():
     """The loss without the penalty is what counts, while the penalty bends the path."""
-    settings = {"optimizer": SGD, "batch_size": ALL, "epochs": 100, "penalty_weight": 1e4}
+    settings = {"optimizer": SGD, "batch_size": ALL, "epochs": 100, "kl_weight": 1e4}
     learner = Learner(SI, network(None), **settings).train(0)
     learner.adapt(1)
     with torch.no_grad():  # far from the anchor, so that the penalty is all that pulls

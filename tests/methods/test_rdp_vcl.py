@@ -45,7 +45,7 @@ def test_it_forgets_less_than_fine_tuning_by_its_prior(grouping):
     if grouping == "row":
         assert accuracies("naive", network(None, False))[0] < 10
         # So it is the carried prior that keeps the first task, and not the family.
-        assert accuracies("rdp_vcl", rdp(multi_head=False), penalty_weight=0.0)[0] < 20
+        assert accuracies("rdp_vcl", rdp(multi_head=False), kl_weight=0.0)[0] < 20
 
 
 def test_heads_of_other_tasks_keep_their_posterior_and_their_prior():

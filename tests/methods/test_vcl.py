@@ -76,10 +76,9 @@ def test_the_expected_loss_does_not_depend_on_the_number_of_samples(family):
 
 
 @pytest.mark.parametrize("weight", [0.5, 2.0])
-def test_the_penalty_weight_tempers_the_kl(weight):
+def test_the_kl_weight_tempers_the_kl(weight):
     none, some = (
-        Learner(VCL, penalty_weight=each, loss_value=True).standing_loss(0)
-        for each in (0.0, weight)
+        Learner(VCL, kl_weight=each, loss_value=True).standing_loss(0) for each in (0.0, weight)
     )
     fresh = network()
     fresh.head.adapt([0])
@@ -140,7 +139,7 @@ def test_after_training_the_layers_have_their_draws_back():
 
 @pytest.mark.parametrize("loss_value", [True, False])
 def test_the_kls_value_is_in_the_loss_if_asked_for(loss_value):
-    vcl = Learner(VCL, penalty_weight=1e6, loss_value=loss_value).train(0)
+    vcl = Learner(VCL, kl_weight=1e6, loss_value=loss_value).train(0)
     assert all((loss > 1000) == loss_value for loss in vcl.losses)
 
 

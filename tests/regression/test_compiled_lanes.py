@@ -71,7 +71,7 @@ def trained(make, settings, *, compiled):
         data,
         [1e-2, 1e-3, 3e-3],
         settings,
-        kl_weights=[1.0, 0.3, 5.0],
+        kl_weight=[1.0, 0.3, 5.0],
         prior_precision={name: torch.tensor([1.0, 4.0, 0.25]) for name in lanes.points},
         compiled=compiled,
     )

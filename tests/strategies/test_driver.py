@@ -26,7 +26,7 @@ DRIVEN = {
     "replay": {"buffer_size": 60, "selection": "class-balanced"},
     "single_task": {},
     "ivon": {"lr": 0.1, "train_samples": 2},
-    "si": {"penalty_weight": 3.0},
+    "si": {"kl_weight": 3.0},
     "laplace_kronecker": {},
 }
 

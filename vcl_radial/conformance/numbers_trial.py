@@ -95,7 +95,7 @@ class NumbersTrial(Trial):
             cast(Any, recipe),
             network,
             likelihood=Gaussian(),
-            penalty_weight=recipe.kl_weight,
+            kl_weight=recipe.kl_weight,
             train_samples=recipe.train_samples,
             eval_samples=recipe.eval_samples if draws(recipe, cls) else 1,
             loss_value=False,

@@ -247,12 +247,12 @@ class _Look:
         return self.trial.look(lambda penalty: None)[1]
 
     def _term(self) -> tuple[float, float]:
-        learner, weight = self.learner, self.learner.penalty_weight
+        learner, weight = self.learner, self.learner.kl_weight
         losses = []
         for factor in (0.0, 1.0):
-            learner.penalty_weight = factor
+            learner.kl_weight = factor
             losses.append(self._loss())
-        learner.penalty_weight = weight
+        learner.kl_weight = weight
         return losses[1] - losses[0], losses[1]
 
     def _epoch(self, size: int, shuffle: int) -> float:

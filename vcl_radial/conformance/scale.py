@@ -12,7 +12,7 @@ from vcl_radial.conformance.verdict import Fault
 def penalty(subject: Subject) -> str:
     """The penalty is a finite scalar in nats that depends on neither the batch nor N.
 
-        loss = mean NLL + penalty_weight * penalty / N
+        loss = mean NLL + kl_weight * penalty / N
 
     so that the expected loss does not change with the batch size. A method whose penalty is meant
     to grow with N says so with the class attribute `penalty_grows_with_points = True`.
@@ -92,8 +92,8 @@ def _term(view: PenaltyView) -> None:
     rounding = 1e-5 * abs(view.loss) + 5 * view.spread / view.points
     if abs(view.term - expected) > 1e-3 * abs(expected) + rounding:
         raise Fault(
-            f"at penalty_weight = 1 the loss holds {view.term:.6g} nats per point of the penalty, "
-            f"where penalty() / N = {expected:.6g}: let criterion() add penalty_weight * "
+            f"at kl_weight = 1 the loss holds {view.term:.6g} nats per point of the penalty, "
+            f"where penalty() / N = {expected:.6g}: let criterion() add kl_weight * "
             "penalty() / N, as the base class does"
         )
 

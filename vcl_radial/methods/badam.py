@@ -2,7 +2,7 @@
 
 Adam minimises, with the previous posterior N(mean_p, 1 / precision_p) as the prior,
 
-    f(w) = mean NLL + penalty_weight/N sum precision_p (w - mean_p)^2 / 2
+    f(w) = mean NLL + kl_weight/N sum precision_p (w - mean_p)^2 / 2
 
 and its second moment v of the gradient of f (prior included) gives the posterior (Eq. 12 there)
 
@@ -24,7 +24,7 @@ the mean NLL, and the posterior is the product of the prior and N(w, 1 / (n sqrt
 
     precision = precision_p + n sqrt(v),    mean = (precision_p mean_p + n sqrt(v) w) / precision
 
-with n = N / penalty_weight, what the task's points count as beside the prior.
+with n = N / kl_weight, what the task's points count as beside the prior.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from vcl_radial.ranges import Positive, ShareBelowOne
 class BAdam(Method):
     """Train by Adam; its second moment is the precision that is carried forward.
 
-    `penalty_weight` is the strength of what is carried, for which the paper tunes N (Appendix C).
+    `kl_weight` is the strength of what is carried, for which the paper tunes N (Appendix C).
 
     Args:
         network: of point parameters: the means.
@@ -142,7 +142,7 @@ class BAdam(Method):
             root = (square / (1 - self.beta2 ** float(moments["step"]))).sqrt()
             points: float = task.points
             if not self.prior_in_loss:
-                points = effective_sample_size(task.points, self.penalty_weight)
+                points = effective_sample_size(task.points, self.kl_weight)
             data = points * root
             q.precision = data + q.prior_precision if self.accumulate else data
             if not self.prior_in_loss:

@@ -63,7 +63,7 @@ class WarmUp(NamedTuple):
 class Method:
     """Learn one task after another; the past enters the loss as a term in nats.
 
-        loss = mean NLL + penalty_weight * penalty / N
+        loss = mean NLL + kl_weight * penalty / N
 
     with N the number of training points of the task.
 
@@ -71,7 +71,7 @@ class Method:
         network: called as `network(x, task)` when it holds a `vcl_radial.nn.MultiHead`, and as
             `network(x)` when not.
         likelihood: of its outputs; by default they are logits of classes.
-        penalty_weight: factor of the penalty.
+        kl_weight: factor of the penalty.
         train_samples: weight samples in the estimate of the NLL.
         eval_samples: weight samples in a prediction.
         eval_seed: of the weight samples in a prediction.
@@ -134,7 +134,7 @@ class Method:
         network: nn.Module,
         *,
         likelihood: Likelihood | None = None,
-        penalty_weight: float = 1.0,
+        kl_weight: float = 1.0,
         train_samples: int = 1,
         eval_samples: int = 100,
         eval_seed: int = 0,
@@ -143,7 +143,7 @@ class Method:
         self.network = network
         self.likelihood = Categorical() if likelihood is None else likelihood
         check_network(self, network, self.likelihood)
-        self.penalty_weight = penalty_weight
+        self.kl_weight = kl_weight
         self.train_samples = train_samples
         self.eval_samples, self.eval_seed = eval_samples, eval_seed
         self.loss_value = loss_value
@@ -299,7 +299,7 @@ class Method:
         nll = self.nll(outputs, batch.y)
         penalty = self.penalty()
         if isinstance(penalty, Tensor):
-            return nll + per_point(penalty, self.task.points, self.penalty_weight)
+            return nll + per_point(penalty, self.task.points, self.kl_weight)
         return nll
 
     def backward(self, loss: Tensor) -> Tensor:

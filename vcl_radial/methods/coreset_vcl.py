@@ -159,7 +159,7 @@ class CoresetVCL(MLInitVCL):
                     kl = kl_divergence(network, heads)
                     nll = self.likelihood.nll(torch.stack(draws), of_coreset.y)
                     optimizer.zero_grad()
-                    torch.autograd.backward(nll + per_point(kl, len(x), self.penalty_weight))
+                    torch.autograd.backward(nll + per_point(kl, len(x), self.kl_weight))
                     optimizer.step()
         return network.eval()
 

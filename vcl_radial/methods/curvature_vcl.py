@@ -68,7 +68,7 @@ class CurvatureVCL(VCL):
                 "options.restart is of no use to curvature_vcl: the noise that a task begins with "
                 "follows from its points"
             )
-        if not self.penalty_weight > 0:
+        if not self.kl_weight > 0:
             raise UserError("kl_weight = 0 leaves curvature_vcl no precision: set it above 0")
         self.hessian_weight = hessian_weight
         for name, module in network.named_modules():
@@ -123,7 +123,7 @@ class CurvatureVCL(VCL):
             factors = kronecker_factors(
                 self.network, layers, self.points(), self.likelihood.hessian_root
             )
-        weight = self.hessian_weight / self.penalty_weight
+        weight = self.hessian_weight / self.kl_weight
         for name, (inputs, gradients) in factors.items():
             (block,) = layers[name].weights.posterior_blocks()
             assert isinstance(block, LowRankBlock)

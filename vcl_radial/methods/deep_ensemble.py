@@ -2,7 +2,7 @@
 
 M networks from starts of their own, m = 1 .. M, are trained side by side, on the same batches:
 
-    loss = sum over m of [ mean NLL_m + penalty_weight * KL(q_m || p_m) / N ]
+    loss = sum over m of [ mean NLL_m + kl_weight * KL(q_m || p_m) / N ]
 
 and predict as a mixture in equal parts, p(y | x) = 1/M sum_m p_m(y | x). Of posteriors (Farquhar,
 Osborne and Gal 2020, section 4.1, call them a Radial BNN ensemble) each becomes its own prior of

@@ -9,7 +9,7 @@ with F_t summed over the N_t points of task t, at its end. At gamma = 1 this is 
 approximation carried from task to task, with the one anchor that Huszár (2018) derives; the prior
 before the first task is flat.
 
-The loss is mean NLL + lambda R / N with lambda = `penalty_weight`: the paper's lambda where its NLL
+The loss is mean NLL + lambda R / N with lambda = `kl_weight`: the paper's lambda where its NLL
 and its Fisher are both sums over the data, so that 1 is Bayes' rule. It is the lambda of code with
 a mean NLL and a mean Fisher too, as long as all tasks have equally many points.
 

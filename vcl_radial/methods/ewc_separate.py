@@ -8,7 +8,7 @@ memory nor a step grows with the number of tasks. Huszár (2018) notes that the 
 the first already answer to the penalties before them, so that early tasks count more than once;
 `vcl_radial.methods.ewc` has one anchor instead.
 
-What lambda = `penalty_weight` is, and where Avalanche's plugin differs, is said there; the same
+What lambda = `kl_weight` is, and where Avalanche's plugin differs, is said there; the same
 holds for its `mode="separate"`. The implementation of van de Ven et al. (2022) has the Fisher under
 the model's own predictive as its default: `fisher = "predictive"` here.
 """

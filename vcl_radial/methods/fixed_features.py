@@ -178,7 +178,7 @@ class FixedFeatureMethod(Method):
         """What trains the features in the task at hand; None if they stay as they are."""
         if self.network.trained is None or self._trainer is None:
             return None
-        for setting in ("penalty_weight", "train_samples", "loss_value"):
+        for setting in ("kl_weight", "train_samples", "loss_value"):
             setattr(self._trainer, setting, getattr(self, setting))
         return self._trainer
 

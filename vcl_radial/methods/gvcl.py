@@ -4,9 +4,8 @@ Two numbers lie between VCL and online EWC:
 
     q_t = argmin_q  E_q[ -log p(D_t | w) ] + beta KL_lambda(q || q_{t-1})
 
-beta tempers the KL (`penalty_weight`, the key `kl_weight` of a recipe). Below 1 the posterior is
-narrower: with H_s the curvature of task s, S_0 the first prior's covariance and S_t the
-posterior's,
+beta tempers the KL (`kl_weight`). Below 1 the posterior is narrower: with H_s the curvature of task
+s, S_0 the first prior's covariance and S_t the posterior's,
 
     S_t^-1 = (H_1 + ... + H_t) / beta + S_0^-1
 
@@ -43,7 +42,7 @@ class GVCL(VCL):
 
     Args:
         strength: lambda, at least 0; at 1 the KL is VCL's.
-        settings: those of `Method`; `penalty_weight` is beta.
+        settings: those of `Method`; `kl_weight` is beta.
 
     Raises:
         UserError: the strength is negative, or not 1 where weights have radius and direction (RDP)

@@ -4,7 +4,7 @@
 
 with w* the weights at the end of the last task: the reference of Kirkpatrick et al. (2017, Fig. 2)
 and of Hsu et al. (2018, Table 2), where all importances are 1. As a prior it is N(w*, 1/lambda)
-for every weight, lambda = `penalty_weight`.
+for every weight, lambda = `kl_weight`.
 
 The loss is mean NLL + lambda R / N. Code that adds lambda' ||w - w*||^2 to the mean NLL, as that of
 Hsu et al. does, has lambda' = lambda / (2 N). Avalanche has no such plugin.
@@ -24,7 +24,7 @@ from vcl_radial.nn.parameters import parameters_of_heads
 
 
 class L2(QuadraticMethod):
-    """loss = mean NLL + penalty_weight / 2 ||w - w_old||^2 / N.
+    """loss = mean NLL + kl_weight / 2 ||w - w_old||^2 / N.
 
     Args:
         heads: whether the heads are pulled as the body is.

@@ -73,7 +73,7 @@ class LearningBody(BayesLinear):
 
     Args:
         network: with linear heads; of point estimates, but for a learner with a posterior.
-        learner: the name of the method that trains the body, which has the `penalty_weight`; of
+        learner: the name of the method that trains the body, which has the `kl_weight`; of
             "none", or left out, the body is held bit by bit after the first task.
         from_start: whether the first task is held too, to the weights that the network starts with:
             the first prior of "vcl" is then the posterior that it starts with.

@@ -10,7 +10,7 @@ absolute value for each point, Omega summed over the finished tasks, w* the weig
 the last.
 
 On the suite's scale R = 1/2 sum_i P_i (w_i - w*_i)^2 in the loss mean NLL + lambda R / N, with
-P = 2 sum_s N_s Omega_s: lambda = `penalty_weight` is the paper's, with a mean NLL as L, as long as
+P = 2 sum_s N_s Omega_s: lambda = `kl_weight` is the paper's, with a mean NLL as L, as long as
 all tasks have equally many points.
 
 Avalanche's `MASPlugin` differs: it takes the absolute value of the gradient of each mini-batch's

@@ -24,7 +24,7 @@ from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class MCDropout(Method):
-    """loss = mean NLL under masks + penalty_weight * R / N; predictions draw masks too.
+    """loss = mean NLL under masks + kl_weight * R / N; predictions draw masks too.
 
     Args:
         rate: the share of the inputs that is dropped, 1 - keep, from 0 to below 1.

@@ -62,12 +62,12 @@ class MLInitVCL(VCL):
     @contextmanager
     def _maximum_likelihood(self) -> Iterator[None]:
         """Inside, the loss is the NLL at the means."""
-        weight, self.penalty_weight = self.penalty_weight, 0.0
+        weight, self.kl_weight = self.kl_weight, 0.0
         try:
             with _without_noise(self.network), _directions_at_means(self.network):
                 yield
         finally:
-            self.penalty_weight, self.started = weight, True
+            self.kl_weight, self.started = weight, True
 
     def state_dict(self) -> dict[str, Any]:
         """As every method, and whether the first task is over."""

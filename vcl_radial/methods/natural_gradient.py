@@ -22,7 +22,7 @@ class NaturalGradientMethod(Method):
     """A method whose optimiser moves a Gaussian posterior, the next task's prior.
 
     Define `natural_optimizer`. Of the optimiser that was asked for only the learning rate is taken;
-    `penalty_weight` tempers the KL.
+    `kl_weight` tempers the KL.
 
     Args:
         network: of point parameters: the means.
@@ -90,7 +90,7 @@ class NaturalGradientMethod(Method):
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
         """Start the optimiser afresh on the body and the heads of the task."""
         group = super().make_optimizer(make).param_groups[0]
-        ess = effective_sample_size(self.task.points, self.penalty_weight)
+        ess = effective_sample_size(self.task.points, self.kl_weight)
         lr = float(group.get("task_lr", group["lr"]))
         return self.natural_optimizer(self.posterior.start(self.heads), lr, ess)
 

@@ -10,7 +10,7 @@ to a', r' = ||a'||, and the KL then draws the group back along that ray:
 
     r = argmin_{r >= 0}  h/2 (r - r')^2 + w (r - r_0) k'(r_0) = max(0, r' - w k'(r_0) / h)
 
-with r_0 the distance before the step, w = penalty_weight / N, and h the optimiser's metric along
+with r_0 the distance before the step, w = kl_weight / N, and h the optimiser's metric along
 the ray, h = sum_i n_i^2 prior_scale_i^2 / rate_i. (The tangent at r_0 lies above k but for the
 curvature of r^2/2: D is large, and k grows as a logarithm.) For squared distances this is a step of
 weight decay that is decoupled from Adam's moments; with a tip a group stays exactly where it was
@@ -152,7 +152,7 @@ class ProximalVCL(VCL):
     @torch.no_grad()
     def step(self, optimizer: Optimizer) -> None:
         """Step without the KL's gradient of the carried means, then draw these back."""
-        weight = self.penalty_weight / self.task.points
+        weight = self.kl_weight / self.task.points
         carried = [
             block
             for block in self._blocks

@@ -16,7 +16,7 @@ Ven et al. (2022) takes that of the loss with the penalty. As in the paper's cod
 clamped at 0 from below.
 
 On the suite's scale R = 1/2 sum_i P_i (w_i - w*_i)^2 in the loss mean NLL + lambda R / N, with
-P = 2 sum_s N_s omega_s / (Delta_s^2 + xi): lambda = `penalty_weight` is the paper's c, as long as
+P = 2 sum_s N_s omega_s / (Delta_s^2 + xi): lambda = `kl_weight` is the paper's c, as long as
 all tasks have equally many points.
 
 Avalanche's `SynapticIntelligencePlugin` differs: its memory of the weights before a step is a view
@@ -82,7 +82,7 @@ class SI(QuadraticMethod):
         with torch.no_grad():
             in_use = self.parameters_in_use()
             slopes = self.past.gradient(in_use)
-            scale = self.penalty_weight / self.task.points
+            scale = self.kl_weight / self.task.points
             self._step = []
             for name, weight in in_use.items():
                 if weight.grad is not None:

@@ -39,7 +39,7 @@ from vcl_radial.nn.movement import movement
 class VCL(Method):
     """Carry the posterior of the body and of the trained heads forward as their prior.
 
-    `penalty_weight` is the factor of the KL: at 1 the loss is the negative evidence lower bound
+    `kl_weight` is the factor of the KL: at 1 the loss is the negative evidence lower bound
     over N, below 1 it is tempered.
 
     Where it can, training takes the gradient in closed form, which costs little more than a
@@ -115,7 +115,7 @@ class VCL(Method):
     def step_along(self, optimizer: Optimizer, free_means: Sequence[PosteriorBlock]) -> None:
         """Step along the gradients, in closed form without that of the KL by these means."""
         if self._closed_form is not None:
-            factor = self.penalty_weight / self.task.points
+            factor = self.kl_weight / self.task.points
             if not self._closed_form.before_step(optimizer, self._blocks, factor, free_means):
                 return
         super().step(optimizer)

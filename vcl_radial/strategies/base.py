@@ -47,7 +47,7 @@ _STEP = ("criterion", "backward", "optimizer_step")
 class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTemplate):
     """Learn one experience after another; the past enters the loss as a term in nats.
 
-        loss = mean NLL + penalty_weight * penalty / N
+        loss = mean NLL + kl_weight * penalty / N
 
     with N the number of training points of the experience.
 
@@ -64,7 +64,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         drop_last: leave out the last, incomplete batch of each training epoch.
         settings: those of Avalanche's `SupervisedTemplate`: `train_mb_size`, `train_epochs`,
             `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`; and those of the method
-            (`penalty_weight`, `train_samples`, `eval_samples`, `eval_seed`, `loss_value`, and its
+            (`kl_weight`, `train_samples`, `eval_samples`, `eval_seed`, `loss_value`, and its
             own).
 
     Raises:
@@ -180,13 +180,13 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         return getattr(method, name)
 
     @property
-    def penalty_weight(self) -> float:
+    def kl_weight(self) -> float:
         """Factor of the penalty."""
-        return self.method.penalty_weight
+        return self.method.kl_weight
 
-    @penalty_weight.setter
-    def penalty_weight(self, weight: float) -> None:
-        self.method.penalty_weight = weight
+    @kl_weight.setter
+    def kl_weight(self, weight: float) -> None:
+        self.method.kl_weight = weight
 
     @property
     def loss_value(self) -> bool:

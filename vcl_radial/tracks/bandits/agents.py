@@ -148,7 +148,7 @@ def method_of(recipe: Recipe, inputs: int, actions: int) -> Method:
         recipe,
         make_network(recipe, inputs, actions),
         likelihood=ChosenReward(noise),
-        penalty_weight=recipe.kl_weight,
+        kl_weight=recipe.kl_weight,
         loss_value=False,
     )
 

@@ -300,7 +300,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     """
     cls = find_method(recipe.strategy)
     of_method = {
-        "penalty_weight": recipe.kl_weight,
+        "kl_weight": recipe.kl_weight,
         "train_samples": recipe.train_samples,
         "eval_samples": recipe.eval_samples if draws(recipe, cls) else 1,
         "loss_value": False,

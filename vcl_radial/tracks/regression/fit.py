@@ -62,7 +62,7 @@ def fit(
     settings: FitSettings,
     on_step: OnStep = lambda steps: None,
     *,
-    kl_weights: Sequence[float] | None = None,
+    kl_weight: Sequence[float] | None = None,
     prior_precision: Mapping[str, Tensor] | None = None,
     compiled: bool = True,
 ) -> LaneStep:
@@ -78,7 +78,7 @@ def fit(
         rates: the learning rate of each lane, `[R]`.
         settings: steps, batches and samples.
         on_step: called with the steps that are done.
-        kl_weights: b of each lane, `[R]`; None for 1.
+        kl_weight: b of each lane, `[R]`; None for 1.
         prior_precision: of point estimates, by name, `[R]`.
         compiled: whether the compiled library may make the steps, where it can.
 
@@ -94,7 +94,7 @@ def fit(
         lanes,
         [
             LaneSettings(rate, rate, weight / N)
-            for rate, weight, N in zip(rates, kl_weights or [1.0] * len(rates), points, strict=True)
+            for rate, weight, N in zip(rates, kl_weight or [1.0] * len(rates), points, strict=True)
         ],
         generators,
         *data.table,

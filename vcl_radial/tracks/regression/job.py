@@ -73,7 +73,7 @@ class Job:
             [recipe.learning_rate for recipe in self.recipes],
             FitSettings(recipe.steps, recipe.batch_size, recipe.train_samples),
             lambda steps: self.on_step(done + steps),
-            kl_weights=[recipe.kl_weight for recipe in self.recipes],
+            kl_weight=[recipe.kl_weight for recipe in self.recipes],
             prior_precision=self.prior_precision(lanes),
         )
 

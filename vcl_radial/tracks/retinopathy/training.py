@@ -74,7 +74,7 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
     return make_method(
         recipe,
         network,
-        penalty_weight=recipe.kl_weight,
+        kl_weight=recipe.kl_weight,
         train_samples=recipe.train_samples,
         eval_samples=recipe.eval_samples if draws(recipe, find_method(recipe.strategy)) else 1,
         loss_value=False,
@@ -292,7 +292,7 @@ class Training:
         epochs, method = self.recipe.epochs, self.method
         sums = self._pass(self.epoch, self.epoch / epochs, (self.epoch + 1) / epochs, on_batch)
         of_method, nll = (self.peers.mean(sums) / len(self.batches)).tolist()
-        penalty, weight = self._penalty(), method.penalty_weight
+        penalty, weight = self._penalty(), method.kl_weight
         of_loss = float(per_point(penalty, self.task.points, weight)) if weight else 0.0
         return of_method + of_loss, nll, float(penalty)
 
