@@ -259,7 +259,7 @@ class TakesNoSettings(ContinualStrategy):
 
 
 class Bare(Method):
-    def __init__(self, network, *, likelihood=None, penalty_weight=1.0, loss_value=True):
+    def __init__(self, network, *, likelihood=None, kl_weight=1.0, loss_value=True):
         super().__init__(network)
 
 
