@@ -13,7 +13,7 @@ from vcl_radial.quiet import quiet
 
 PROGRAM = "python -m reports"
 
-COMMANDS = {"pages": "reports.pages_command", "price": "reports.price.arguments"}
+COMMANDS = {"pages": "reports.pages_command", "price": "reports.price.command"}
 """Modules of commands by their first word; every other word is a figure of the papers."""
 
 

@@ -11,6 +11,7 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
+from reports.seeds.pruning.track import runs_of
 from vcl_radial.errors import UserError
 from vcl_radial.quiet import quiet
 
@@ -112,6 +113,4 @@ def check_options(
                 has = ", ".join(known) or "no methods"
                 raise UserError(f"--method {method}: {name} has {has}")
         if known:
-            from reports.seeds.pruning.track import runs_of
-
             runs_of(name, methods or known, [0], settings)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from reports.papers.analysis import Setting
+from reports.papers.catalogue import check_options, figures, members, pages
+from reports.papers.compute import compute_all
 from vcl_radial.cli.arguments import (
     DONE,
     INTERRUPTED,
@@ -76,8 +79,6 @@ def parser(program: str) -> Parser:
 
 def _figures(word: str) -> tuple[str, list[str]]:
     """A word, and the figures that it stands for."""
-    from reports.papers.catalogue import figures, members, pages
-
     try:
         return word, members(word)
     except LookupError:
@@ -90,15 +91,9 @@ def _papers(options: argparse.Namespace) -> int:
         raise UserError("--method takes all words that follow: put the figure before it")
     if options.list or not options.names:
         return _list()
-    from reports.papers.catalogue import check_options
-
     settings = settings_of(options)
     names = list(dict.fromkeys(name for _, names in options.names for name in names))
     check_options(names, options.methods, settings)
-
-    from reports.papers.analysis import Setting
-    from reports.papers.compute import compute_all
-
     setting = Setting(
         seed=options.seed,
         quick=options.quick,
@@ -130,8 +125,6 @@ def _papers(options: argparse.Namespace) -> int:
 
 def _list() -> int:
     """Print every page with its figures."""
-    from reports.papers.catalogue import pages
-
     for page in pages().values():
         print(f"{page.name}: {page.title} ({page.folder})")
         for name, shows in page.figures.items():

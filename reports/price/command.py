@@ -1,7 +1,8 @@
-"""Measure the price of approximations, one task sequence and seed after another, and the page."""
+"""`python -m reports price`: one task sequence and seed after another, and the page."""
 
 from __future__ import annotations
 
+import argparse
 import io
 import time
 import zlib
@@ -14,9 +15,19 @@ from filelock import FileLock
 
 from reports.price.measure import COLUMNS, measure
 from reports.price.page import FIGURE, draw, page
+from reports.price.sequences import BENCHMARKS, plan
 from reports.price.streams import FEATURES, name_of, stream_of
 from vcl_radial import processor
 from vcl_radial.atomic import gzipped
+from vcl_radial.cli.arguments import (
+    DONE,
+    Parser,
+    add_data_dir,
+    add_settings,
+    count,
+    folder,
+    settings_of,
+)
 from vcl_radial.command_lines import command_line, settings_in_words
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.reading import open_text
@@ -30,6 +41,44 @@ RESULTS = "results.csv.gz"
 PAGE = "README.md"
 
 ORIGIN = ("command", "settings", "commit", "processor", "seconds")
+
+
+def parser(program: str) -> Parser:
+    """The command's arguments."""
+    parser = Parser(
+        prog=program,
+        description="Carry the posterior of one linear model through task sequences in many "
+        "shapes: full, low rank, blocks, diagonal, radial. Scores, and nats from the exact "
+        "posterior. The same command resumes after an interruption.",
+    )
+    parser.add_argument(
+        "benchmarks",
+        metavar="BENCHMARK",
+        nargs="*",
+        help="a task sequence that `vcl-radial list` prints, or a .toml file (default: four)",
+    )
+    parser.add_argument(
+        "--seeds", metavar="N", type=count, default=1, help="seeds 0 to N-1 (default: 1)"
+    )
+    parser.add_argument(
+        "--to",
+        metavar="DIR",
+        type=folder,
+        default=Path("runs/price"),
+        help="where to write (default: runs/price)",
+    )
+    add_data_dir(parser)
+    add_settings(parser, "set keys of the features (options.units=500) or the stream")
+    parser.set_defaults(command=_price)
+    return parser
+
+
+def _price(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    names = list(dict.fromkeys(options.benchmarks)) or list(BENCHMARKS)
+    planned = plan(names, range(options.seeds), settings)
+    price_all(planned, options.to, settings, options.data_dir)
+    return DONE
 
 
 def price_all(

@@ -99,7 +99,9 @@ def test_two_heaps_are_clusters_and_one_is_not(spread, agrees, done):
         for group in numbers["modes"]
     }
     changed = numbers | {"modes": modes, "cuts": dict.fromkeys(numbers["cuts"], 0.0)}
-    claim = pruning_lenet.make_claims([Result(folder_of(done[0]).run, changed, {})])[-1]
+    environment = {"seconds": 1.0, "device": "cpu"}
+    results = [Result(folder_of(done[0]).run, changed, environment)]
+    claim = pruning_lenet._texts(results)["claims"][-1]
     assert "clusters" in claim.published
     assert (claim.verdict == "reproduced") is agrees
 

@@ -11,15 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from reports.papers.analysis import Analysis, Setting
+from reports.papers.texts import fill
 from reports.seeds.pruning.lenet.modes import GROUPS
-from reports.seeds.pruning.lenet.size import WHOLE, Architecture, published
+from reports.seeds.pruning.lenet.size import WHOLE, Architecture, Published, published
 from reports.seeds.pruning.lenet.spec import LeNetSpec
 from reports.seeds.pruning.track import Result, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.heaps import share_between_heaps
-from vcl_radial.metrics.verdicts import of_figure, of_statement, together
+from vcl_radial.metrics.verdicts import of_figure, together
 from vcl_radial.report.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
-from vcl_radial.runs.sections import Claim, Column, Table
+from vcl_radial.runs.sections import Column, Table
 
 LeNetResult: TypeAlias = Result[LeNetSpec]
 
@@ -52,37 +53,9 @@ def analyse(setting: Setting) -> Analysis:
     """Train and prune what is not finished, and hold all seeds against Table 2."""
     results = results_of("pruning-lenet", RUN_METHODS, setting)
     curves = [curve for result in results for curve in histograms(result)]
-    run = results[0].run
+    texts = _texts(results)
     return Analysis(
-        title="Rows and columns of LeNet-5 by the log of their radius' mode",
-        source="Oh, Adamczewski and Park 2020, Table 2, Fig. 7, Section 3.3",
-        shown=[
-            "LeNet-5-Caffe with a radial and directional posterior over rows and columns; filters "
-            "and units whose radius has a low mode are left out, the others keep their posterior "
-            "means, without retraining."
-            + (
-                ""
-                if run.data.dataset == "mnist"
-                else f" Here it is {run.data.dataset}, not MNIST, that was used."
-            ),
-            "An architecture is filters of conv1, filters of conv2, inputs of fc1 that are left, "
-            "and hidden units. FLOPs count a multiplication and an addition as one (Section 5.2). "
-            "The first two counts are those of the network that is left; the next two have the "
-            "further layer that the published numbers contain.",
-        ],
-        settings=_settings(results),
-        curves=curves,
-        figure=draw(curves, results[0]),
-        claims=make_claims(results),
-        notes=[
-            f"errors on the test images (%): pruned, posterior means: {_spread(results, 'error')}",
-            f"not pruned, posterior means: {_spread(results, 'error_before')}",
-            f"not pruned, {run.recipe.eval_samples} draws of the weights: "
-            f"{_spread(results, 'error_of_draws')}",
-            f"on the validation images, pruned and not: {_spread(results, 'validation_error')} and "
-            f"{_spread(results, 'validation_error_before')}",
-        ],
-        tables=[_table(results)],
+        curves=curves, figure=draw(curves, results[0]), tables=[_table(results)], **texts
     )
 
 
@@ -139,75 +112,55 @@ def _draw_bars(axes: Axes, curves: Sequence[Curve], panel: str) -> None:
         axes.axvline(cut, color="#d55e00", linewidth=1.2, linestyle=DOTTED)
 
 
-def make_claims(results: Sequence[LeNetResult]) -> list[Claim]:
-    """What the paper says of its Table 2."""
-    rdp = published()[0]
+def _texts(results: Sequence[LeNetResult]) -> dict[str, Any]:
+    run, rdp = results[0].run, published()[0]
     sizes = [_architecture(result.numbers) for result in results]
     errors = [result.numbers["error"] for result in results]
-    claims = []
-    exact = [row for row in published() if _rounds_to(row.architecture, row.flops, row.parameters)]
-    plain = [
-        row
-        for row in published()
-        if abs(row.architecture.flops() - row.flops) < 1000
-        and abs(row.architecture.parameters() - row.parameters) < 1000
-    ]
-    claims.append(
-        Claim(
-            "Table 2: FLOPs and parameters are those of the pruned architecture by the formula",
-            f"the formula gives the printed numbers of {len(plain)} of {len(published())} rows; "
-            "with a fully connected layer more, from all 16 conv2 numbers to those that are left, "
-            f"of {len(exact)} ({', '.join(row.method for row in exact)}). RDP's FLOPs are then "
-            f"{rdp.architecture.flops(as_in_table_2=True):,} (printed {rdp.flops:,}), without that "
-            f"layer {rdp.architecture.flops():,}; its parameters "
-            f"{rdp.architecture.parameters(as_in_table_2=True):,} (printed {rdp.parameters:,}) and "
-            f"{rdp.architecture.parameters():,}",
-            of_statement(len(plain) == len(published())),
-            "the network has no such layer: inputs that are left out are not computed. The table "
-            "here has both counts",
-        )
-    )
     flops = [size.flops(as_in_table_2=True) for size in sizes]
-    claims.append(
-        Claim(
-            f"Table 2: RDP leaves {rdp.architecture} of {WHOLE} ({rdp.flops // 1000}K FLOPs as "
-            f"counted there) at {rdp.error:.1f} % error",
-            f"{', '.join(map(str, sizes))}: {', '.join(f'{n // 1000}K' for n in flops)} FLOPs, "
-            f"{', '.join(f'{e:.2f}' for e in errors)} % error",
-            together(
-                [
-                    of_figure(flops, rdp.flops, SIZE_MARGIN * rdp.flops, rounding=500),
-                    of_figure(errors, rdp.error, ERROR_MARGIN, rounding=0.05),
-                ]
-            ),
-            "trained for "
-            + ", ".join(sorted({str(result.run.recipe.epochs) for result in results}))
-            + " epochs on the training images less those for validation; the authors' published "
-            "code has 200, and the paper names neither the prior's scales nor the thresholds' "
-            "choice",
-        )
-    )
-    claims.append(
-        Claim(
-            "Fig. 7: the log modes form clearly separated clusters",
-            _separation(results),
-            of_statement(all(_between(r.numbers, g) <= 0.1 for r in results for g in _PANELS)),
-            "too many lie between the clusters: what is left out is the lower part of one broad "
-            "distribution",
-        )
-    )
-    return claims
-
-
-def _separation(results: Sequence[LeNetResult]) -> str:
-    parts = []
-    for group in _PANELS:
-        shares = [f"{100 * _between(r.numbers, group):.0f} %" for r in results]
-        parts.append(f"{group} {', '.join(shares)}")
-    return (
-        "so many lie in the middle third between the medians of what is left out and of what is "
-        "left: " + "; ".join(parts)
-    )
+    exact = [row.method for row in published() if _is_printed(row, as_in_table_2=True)]
+    plain = [row for row in published() if _is_printed(row, as_in_table_2=False)]
+    between = {group: [_between(r.numbers, group) for r in results] for group in _PANELS}
+    numbers = {
+        "other_data": ""
+        if run.data.dataset == "mnist"
+        else f" Here it is {run.data.dataset}, not MNIST, that was used.",
+        "data": run.data,
+        "recipe": run.recipe,
+        "minutes": minutes(results),
+        "seeds": [result.run.seed for result in results],
+        "epochs": sorted({str(result.run.recipe.epochs) for result in results}),
+        **{key: _spread(results, key) for key in _SCORES},
+        "rows": len(published()),
+        "plain": len(plain),
+        "exact": len(exact),
+        "exact_methods": exact,
+        "rdp": rdp,
+        "rdp_thousands": rdp.flops // 1000,
+        "rdp_flops": (rdp.architecture.flops(as_in_table_2=True), rdp.architecture.flops()),
+        "rdp_parameters": (
+            rdp.architecture.parameters(as_in_table_2=True),
+            rdp.architecture.parameters(),
+        ),
+        "whole": WHOLE,
+        "sizes": [str(size) for size in sizes],
+        "flops": [f"{n // 1000}K" for n in flops],
+        "errors": errors,
+        "between": "; ".join(
+            f"{group} " + ", ".join(f"{100 * share:.0f} %" for share in shares)
+            for group, shares in between.items()
+        ),
+    }
+    rules = {
+        "formula": len(plain) == len(published()),
+        "table": together(
+            [
+                of_figure(flops, rdp.flops, SIZE_MARGIN * rdp.flops, rounding=500),
+                of_figure(errors, rdp.error, ERROR_MARGIN, rounding=0.05),
+            ]
+        ),
+        "clusters": all(share <= 0.1 for shares in between.values() for share in shares),
+    }
+    return fill(__file__, numbers, rules)
 
 
 def _between(numbers: Mapping[str, Any], group: str) -> float:
@@ -215,10 +168,12 @@ def _between(numbers: Mapping[str, Any], group: str) -> float:
     return share_between_heaps(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 
-def _rounds_to(size: Architecture, flops: int, parameters: int) -> bool:
+def _is_printed(row: Published, *, as_in_table_2: bool) -> bool:
+    """Whether the formula gives the printed FLOPs and parameters of a row, rounded there."""
+    size = row.architecture
     return (
-        abs(size.flops(as_in_table_2=True) - flops) < 1000
-        and abs(size.parameters(as_in_table_2=True) - parameters) < 1000
+        abs(size.flops(as_in_table_2=as_in_table_2) - row.flops) < 1000
+        and abs(size.parameters(as_in_table_2=as_in_table_2) - row.parameters) < 1000
     )
 
 
@@ -257,43 +212,3 @@ def _row(size: Architecture) -> list[str]:
 def _spread(results: Sequence[LeNetResult], key: str) -> str:
     mean, spread = mean_and_standard_error([result.numbers[key] for result in results])
     return f"{mean:.2f}" if len(results) == 1 else f"{mean:.2f} ± {spread:.2f}"
-
-
-def _settings(results: Sequence[LeNetResult]) -> list[tuple[str, str]]:
-    run = results[0].run
-    data, recipe = run.data, run.recipe
-    return [
-        (
-            "data",
-            f"{data.dataset}, standardised; {data.validation:.3f} of the training images are held "
-            "out for validation, the same ones for every seed",
-        ),
-        (
-            "training",
-            f"{recipe.epochs} epochs of Adam on the mean NLL + KL / N in batches of "
-            f"{recipe.batch_size}, learning rate {recipe.learning_rate:g}, of radii and "
-            f"concentrations {recipe.radius_learning_rate:g}, both falling to 0 as a cosine; "
-            f"{minutes(results)}",
-        ),
-        (
-            "posterior",
-            "double grouping, in conv1 rows (its one input channel is no group); mean directions "
-            f"start at length {recipe.length:g}, factors of the radii at width {recipe.spread:g}",
-        ),
-        (
-            "prior",
-            f"half-Cauchy radii with gamma = {recipe.prior_scale:g}; directions about those of the "
-            f"posterior with mean length {recipe.prior_length:g}",
-        ),
-        (
-            "thresholds",
-            "one for each set of units, on the smaller one of a unit's log modes, chosen on the "
-            f"validation images: as many are left out as raise the error by {recipe.tolerance:g} "
-            "percentage points in all",
-        ),
-        (
-            "seeds",
-            f"{', '.join(str(result.run.seed) for result in results)}; the picture shows seed "
-            f"{run.seed}",
-        ),
-    ]
