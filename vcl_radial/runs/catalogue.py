@@ -12,6 +12,7 @@ from vcl_radial.errors import UserError, nearest
 from vcl_radial.installed import Offer, offer, offers
 from vcl_radial.reading import read_toml
 from vcl_radial.runs import tracks
+from vcl_radial.runs.keys import declared
 from vcl_radial.runs.kinds import Kind, check_kind, kind_of
 from vcl_radial.runs.settings import UNNAMED_TABLE, UnknownKey
 from vcl_radial.runs.spec import DEFAULT_TRACK
@@ -32,19 +33,6 @@ RENAMED = {
     "tune-referral": "tune-retinopathy",
 }
 """Names of before, and those of today; a track has those of its methods."""
-
-_WHAT_A_METHOD_IS = (
-    "description",
-    "tuned",
-    "strategy",
-    "posterior",
-    "grouping",
-    "initial_rho",
-    "initial_noise",
-    "prior_length",
-    "options",
-)
-"""Keys of a method's TOML that hold in every track; the others say how it trains in one."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +152,8 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
         # A package's recipe is one of the method that it is offered for.
         table.setdefault("strategy", name)
         if track != DEFAULT_TRACK:
-            keys = {"description", "tuned", *_recipe_keys(track)} & {*_WHAT_A_METHOD_IS}
+            of_method = declared(_recipe_model(DEFAULT_TRACK), of="method")
+            keys = {"description", "tuned", *of_method.intersection(_recipe_keys(track))}
             table = {key: value for key, value in table.items() if key in keys}
     return Entry(path.stem, path, table)
 
@@ -178,6 +167,11 @@ def _keys_of_others(track: str) -> Collection[str]:
 def _recipe_keys(track: str) -> Collection[str]:
     """The keys of a track's recipes."""
     return keys_of(tracks.find(track))[UNNAMED_TABLE]
+
+
+def _recipe_model(track: str) -> Any:
+    """The model of a track's recipes."""
+    return tracks.find(track).spec.model_fields[UNNAMED_TABLE].annotation
 
 
 def keys_of(track: AnyTrack) -> dict[str, Collection[str]]:

@@ -11,7 +11,8 @@ from pydantic import SerializerFunctionWrapHandler as Serialise
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError
-from vcl_radial.runs.settings import Settings, digest_of
+from vcl_radial.runs.keys import at_default
+from vcl_radial.runs.settings import UNNAMED_TABLE, Settings, digest_of
 
 DEFAULT_TRACK = "continual"
 """Of a benchmark, and of a `spec.toml`, that names no track."""
@@ -72,9 +73,13 @@ class RunSpec(Settings):
         """A hash of all that decides the numbers, but for the seed and the method's name.
 
         A checksum that nothing was filled in for is none of it, and neither is the name of a folder
-        of data: it may be renamed.
+        of data: it may be renamed. A key that came after results were stored is left out at its
+        default (`vcl_radial.runs.keys`).
         """
         content = self.model_dump(exclude={"seed", "method"}, mode="json")
+        if isinstance(recipe := getattr(self, UNNAMED_TABLE, None), Settings):
+            for key in at_default(recipe):
+                content[UNNAMED_TABLE].pop(key, None)
         data = content[self.DATA]
         if data.get("checksum", "") is None:
             del data["checksum"]

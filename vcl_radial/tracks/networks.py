@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
 
 from torch import nn
 
@@ -23,20 +25,15 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
     if recipe.posterior == "none":
         return None
     if recipe.posterior == RDP.name:
-        return RDPSettings(
-            grouping=recipe.grouping,
-            initial_noise=initial_noise(recipe),
-            prior_scale=recipe.prior_scale,
-            prior_length=recipe.prior_length,
-        )
-    return PosteriorSettings(
-        family=recipe.posterior,
-        grouping=recipe.grouping,
-        initial_rho=recipe.initial_rho,
-        initial_noise=recipe.initial_noise,
-        prior_scale=recipe.prior_scale,
-        rank=recipe.rank,
-    )
+        shared = _shared_keys(RDPSettings, recipe)
+        return RDPSettings(**{**shared, "initial_noise": initial_noise(recipe)})
+    return PosteriorSettings(recipe.posterior, **_shared_keys(PosteriorSettings, recipe))
+
+
+def _shared_keys(settings: type[Any], recipe: RecipeSettings) -> dict[str, Any]:
+    """The keys of a recipe that the settings of a posterior have by the same name."""
+    names = {field.name for field in fields(settings)} & type(recipe).model_fields.keys()
+    return {name: getattr(recipe, name) for name in names}
 
 
 BODIES: dict[str, Callable[[Sequence[int]], nn.Module]] = {"convnet": ConvNet, "resnet": ResNet}

@@ -19,6 +19,7 @@ from vcl_radial import outside
 from vcl_radial.errors import UserError, raise_together
 from vcl_radial.installed import offer
 from vcl_radial.ranges import Count, NotNegative, Positive, ShareBelowOne
+from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:
@@ -52,35 +53,53 @@ def _known_posterior(value: str) -> str:
 
 
 class RecipeSettings(Settings):
-    """What recipes say of a network's weights, in every track that trains networks of any kind.
+    """What recipes say of a network's weights, in every track that trains networks of any kind."""
 
-    Attributes:
-        posterior: the family of all weights (`vcl_radial.posteriors.families`), "none" for
-            point estimates, or `package.module:Class` of a user's own.
-        grouping: which weights share a radius, or are correlated.
-        rank: of the precision of families with correlations, beside its diagonal. It is a key of
-            the weights, not one of `options`, which are the method's: any method that carries a
-            posterior takes it.
-        initial_rho: the scale starts at sigma = softplus(initial_rho); of "rdp", the noise of one
-            weight.
-        initial_noise: where given, it takes the place of `initial_rho`: see `PosteriorSettings`.
-        prior_scale: the first prior is N(0, prior_scale^2 I).
-        prior_length: of posterior = "rdp", the length A_D(kappa_p) of the mean of a direction under
-            the first prior; 0 is uniform. See `vcl_radial.nn.rdp.RDPSettings`.
-        kl_weight: of the KL; 1 is the evidence lower bound.
-        network: `package.module:function` of the shape of an input, which gives a network of
-            features; by default the track's own.
-    """
-
-    posterior: Annotated[str, AfterValidator(_known_posterior)] = "radial"
-    grouping: str = "layer"
-    rank: Count = 8
-    initial_rho: Annotated[float, Field(ge=-40, le=100)] = -6.0
-    initial_noise: Positive | None = None
-    prior_scale: Positive = 1.0
-    prior_length: ShareBelowOne = 0.9
-    kl_weight: NotNegative = 1.0
-    network: Annotated[str, one_of(what="function")] | None = None
+    posterior: Annotated[str, AfterValidator(_known_posterior)] = Key(
+        "radial",
+        "the family of all weights (`vcl_radial.posteriors.families`), 'none' for point estimates, "
+        "or `package.module:Class` of a user's own",
+        of="method",
+    )
+    grouping: str = Key(
+        "layer",
+        "the weights that share a radius or are correlated: `Family.groupings`",
+        of="method",
+    )
+    rank: Count = Key(
+        8,
+        "of the precision of a family with correlations, beside its diagonal; any method that "
+        "carries a posterior takes it",
+    )
+    initial_rho: Annotated[float, Field(ge=-40, le=100)] = Key(
+        -6.0,
+        "the scale starts at sigma = softplus(initial_rho); of 'rdp', the noise of one weight",
+        of="method",
+        lanes="may differ",
+    )
+    initial_noise: Positive | None = Key(
+        None,
+        "the standard deviation of the noise of one weight at the start, in place of initial_rho",
+        of="method",
+        lanes="may differ",
+    )
+    prior_scale: Positive = Key(1.0, "the first prior is N(0, prior_scale^2 I)", lanes="may differ")
+    prior_length: ShareBelowOne = Key(
+        0.9,
+        "of 'rdp', the length A_D(kappa_p) of the mean of a direction under the first prior; 0 is "
+        "uniform (`vcl_radial.nn.rdp.RDPSettings`)",
+        of="method",
+    )
+    kl_weight: NotNegative = Key(
+        1.0,
+        "the factor of the KL, or of a method's penalty; 1 is the evidence lower bound",
+        lanes="may differ",
+    )
+    network: Annotated[str, one_of(what="function")] | None = Key(
+        None,
+        "`package.module:function` from the shape of an input to a network of features; by default "
+        "the track's own",
+    )
 
     unserved: ClassVar[dict[str, str]] = {}
     """What the track's training does without: the names of `Method` that none may override."""
@@ -215,16 +234,16 @@ _FORMER_KEYS = {
 
 
 class MethodRecipe(RecipeSettings):
-    """What recipes say of a method, in tracks that train plain methods themselves.
+    """What recipes say of a method, in tracks that train plain methods themselves."""
 
-    Attributes:
-        strategy: the method: "vcl", "ewc", ...; by default "vcl" with a posterior, and "naive"
-            without one.
-        options: what the method takes beyond the keys of every recipe.
-    """
-
-    strategy: str = ""
-    options: dict[str, Any] = Field(default={})
+    strategy: str = Key(
+        "",
+        "the method: 'vcl', 'ewc', ...; by default 'vcl' with a posterior, and 'naive' without one",
+        of="method",
+    )
+    options: dict[str, Any] = Key(
+        {}, "what the method takes beyond the keys of every recipe", of="method"
+    )
 
     unserved: ClassVar[dict[str, str]] = {
         "needs_whole_stream": "trains once on all tasks together, which this track does not offer",
@@ -316,13 +335,9 @@ class EpochRecipe(Settings):
 
 
 class StepRecipe(Settings):
-    """What recipes say in tracks that count steps of the optimiser, not epochs.
+    """What recipes say in tracks that count steps of the optimiser, not epochs."""
 
-    Attributes:
-        steps: of the optimiser, of each training.
-    """
-
-    steps: Count
+    steps: Count = Key(..., "steps of the optimiser, of each training")
 
     @model_validator(mode="before")
     @classmethod

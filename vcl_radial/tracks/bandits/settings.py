@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from vcl_radial.ranges import Count, NotNegative, Positive, ShareBelowOne
+from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
@@ -47,34 +48,30 @@ class DataSettings(Settings):
 class Recipe(StepRecipe, MethodRecipe):
     """How an agent learns; by default as Kessler et al. 2020 have it, Appendix D.3, if they say.
 
-    Attributes:
-        strategy: the method, or "uniform" for every action with the same chance.
-        prior_scale: of the first prior N(0, prior_scale^2), sqrt(2 / 100).
-        initial_rho: by default that of Riquelme et al.: sigma starts at exp(-5).
-        hidden: units of the hidden layers.
-        optimizer: whose steps the method makes; "rmsprop" is that of Riquelme et al.
-        learning_rate: of the first step of a training.
-        decay: of the learning rate (0.5 in Riquelme et al.'s published settings).
-        steps: of a training, t_s.
-        batch_size: rounds of a step, drawn from all that were seen.
-        clip: the most that the gradient's norm is, of networks without a posterior.
-        initial_weight: the weights of the MLP start uniformly within +-this, if they have none.
-        loss: of a reward: its NLL, or the squared error.
-        noise: standard deviation of the rewards in the NLL (Riquelme et al.).
+    The strategy may be "uniform" too: every action with the same chance. `prior_scale` is
+    sqrt(2 / 100); `initial_rho` is that of Riquelme et al., where sigma starts at exp(-5).
     """
 
     prior_scale: Positive = 0.1414
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -5.0
-    hidden: Annotated[list[Count], Field(min_length=1)] = Field(default=[100, 100])
-    optimizer: Literal["adam", "rmsprop"] = "adam"
-    learning_rate: Positive = 0.1
-    decay: NotNegative = 0.5
-    steps: Count = 50
-    batch_size: Count = 512
-    clip: Positive = 5.0
-    initial_weight: Positive = 0.3
-    loss: Literal["nll", "squared-error"] = "nll"
-    noise: Positive = 0.1
+    hidden: Annotated[list[Count], Field(min_length=1)] = Key(
+        [100, 100], "units of the hidden layers"
+    )
+    optimizer: Literal["adam", "rmsprop"] = Key(
+        "adam", "whose steps the method makes; 'rmsprop' is that of Riquelme et al."
+    )
+    learning_rate: Positive = Key(0.1, "of the first step of a training")
+    decay: NotNegative = Key(
+        0.5, "of the learning rate (0.5 in Riquelme et al.'s published settings)"
+    )
+    steps: Count = Key(50, "of a training, t_s")
+    batch_size: Count = Key(512, "rounds of a step, drawn from all that were seen")
+    clip: Positive = Key(5.0, "the largest norm of the gradient of networks without a posterior")
+    initial_weight: Positive = Key(
+        0.3, "the weights of an MLP without a posterior start uniformly within +-this"
+    )
+    loss: Literal["nll", "squared-error"] = Key("nll", "of a reward")
+    noise: Positive = Key(0.1, "standard deviation of the rewards in the NLL (Riquelme et al.)")
 
     unserved: ClassVar = MethodRecipe.unserved | {
         "closed_form": "learns one number in closed form, and a game has one for each action",

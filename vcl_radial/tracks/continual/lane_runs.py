@@ -27,6 +27,7 @@ from vcl_radial.nn.lane_step import LaneSettings, Loss, categorical_loss
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, layer_starts, movement
 from vcl_radial.predict import own_randomness
+from vcl_radial.runs.keys import declared
 from vcl_radial.schedules import SCHEDULES
 from vcl_radial.strategies.scores import scores_of
 from vcl_radial.strategies.task_model import TaskModel
@@ -43,17 +44,7 @@ from vcl_radial.tracks.continual.training import (
     task_seed,
 )
 
-MAY_DIFFER = {
-    "learning_rate",
-    "rho_learning_rate",
-    "kl_weight",
-    "initial_rho",
-    "initial_noise",
-    "prior_scale",
-    "epochs",
-    "first_task_epochs",
-    "schedule",
-}
+MAY_DIFFER = declared(Recipe, lanes="may differ")
 """Keys of a recipe in which lanes of one program may differ; the others make its shape."""
 
 

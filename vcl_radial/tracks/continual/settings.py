@@ -17,6 +17,7 @@ from pydantic import (
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
 from vcl_radial.ranges import Count, CountOrZero, Positive, ShareBelowOne
+from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.recipe import EpochRecipe, RecipeSettings, one_of
 
@@ -119,38 +120,49 @@ class StreamSettings(Settings):
 
 
 class Recipe(EpochRecipe, RecipeSettings):
-    """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`.
+    """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
-    Attributes:
-        network: "mlp" (None) of the `hidden` layers, "convnet" (`vcl_radial.nn.convnet`), "resnet"
-            (`vcl_radial.nn.resnet`), or one from outside.
-        likelihood: of the classes: "categorical", a softmax, or "one-hot", Gaussian noise on their
-            labels (`vcl_radial.likelihoods.OneHot`).
-        label_variance: of that noise, v.
-        label_scale: the output that stands for a label, s.
-    """
-
-    strategy: str = "vcl"
+    strategy: str = Key("vcl", "the method: 'vcl', 'ewc', ...", of="method")
     network: Annotated[
         Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
-    ] = None
-    hidden: Annotated[list[Count], Field(max_length=100)] = Field(default=[200, 200, 200, 200])
-    likelihood: Literal["categorical", "one-hot"] = "categorical"
-    label_variance: Positive = 0.1
-    label_scale: Positive = 1.0
-    point_heads: bool = False
-    optimizer: Literal["amsgrad", "adam", "sgd"] = "amsgrad"
-    learning_rate: Positive = 1e-3
-    rho_learning_rate: Positive | None = None
-    schedule: Literal["constant", "cosine", "one-cycle"] = "constant"
-    epochs: Count = 20
-    first_task_epochs: Count | None = None
-    batch_size: Count = 1024
-    drop_last: bool = True
-    train_samples: Count = 1
-    eval_samples: Count = 100
-    precision: Literal["float32", "bfloat16"] = "float32"
-    options: dict[str, Any] = Field(default={})
+    ] = Key(
+        None,
+        "'mlp' (None) of the hidden layers, 'convnet' (`vcl_radial.nn.convnet`), 'resnet' "
+        "(`vcl_radial.nn.resnet`), or a function from outside",
+    )
+    hidden: Annotated[list[Count], Field(max_length=100)] = Key(
+        [200, 200, 200, 200], "the units of each hidden layer of the MLP"
+    )
+    likelihood: Literal["categorical", "one-hot"] = Key(
+        "categorical",
+        "of the classes: a softmax, or Gaussian noise on their labels "
+        "(`vcl_radial.likelihoods.OneHot`)",
+    )
+    label_variance: Positive = Key(0.1, "of that noise, v")
+    label_scale: Positive = Key(1.0, "the output that stands for a label, s")
+    point_heads: bool = Key(False, "point estimates in the heads, whatever the body has")
+    optimizer: Literal["amsgrad", "adam", "sgd"] = Key("amsgrad", "whose steps train the network")
+    learning_rate: Positive = Key(1e-3, "the step of the optimiser", lanes="may differ")
+    rho_learning_rate: Positive | None = Key(
+        None, "another step for rho, and for the factor of a low rank", lanes="may differ"
+    )
+    schedule: Literal["constant", "cosine", "one-cycle"] = Key(
+        "constant", "the learning rate within a task (`vcl_radial.schedules`)", lanes="may differ"
+    )
+    epochs: Count = Key(20, "epochs of each task", lanes="may differ")
+    first_task_epochs: Count | None = Key(
+        None, "epochs of the first task, if different", lanes="may differ"
+    )
+    batch_size: Count = Key(1024, "points of a batch")
+    drop_last: bool = Key(True, "whether a smaller last batch is left out")
+    train_samples: Count = Key(1, "weight samples in the loss")
+    eval_samples: Count = Key(100, "weight samples in a prediction")
+    precision: Literal["float32", "bfloat16"] = Key(
+        "float32", "of the products of the body's forward and backward pass"
+    )
+    options: dict[str, Any] = Key(
+        {}, "what the method takes beyond the keys of every recipe", of="method"
+    )
 
     @model_validator(mode="after")
     def _labels_have_noise(self) -> Recipe:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from vcl_radial.ranges import Count, Positive, ShareBelowOne
+from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
@@ -71,34 +72,28 @@ def table_name(data: Mapping[str, Any]) -> str:
 class Recipe(StepRecipe, MethodRecipe):
     """How a method trains and predicts.
 
-    Attributes:
-        strategy: the method, any that serves numbers; those of `vcl_radial.tracks.regression.lanes`
-            train many splits as one program.
-        posterior: of all weights; of "rdp_vcl" "rdp", with radius and direction in the hidden
-            layers and a mean-field Gaussian in the last one.
-        prior_scale: weights have the prior N(0, prior_scale^2); of rdp, the half-Cauchy's gamma.
-        prior_length: of rdp, by default as its authors' code has it for regression.
-        noise_shape: of the Gamma prior of the noise precision, in standardised units.
-        noise_rate: of the same.
-        initial_precision: where the mean of the noise precision starts.
-        hidden: units of the hidden layers; None for what the set is compared with.
-        learning_rate: of Adam.
-        batch_size: rows of a batch.
-        steps: of Adam; in a sequence, of each slice.
-        train_samples: weight samples of a step.
-        eval_samples: weight samples of a prediction.
+    The strategy is any method that serves numbers; those of `vcl_radial.tracks.regression.lanes`
+    train many splits as one program. There "rdp_vcl" has radius and direction in the hidden layers
+    and a mean-field Gaussian in the last one, and `prior_scale` is the half-Cauchy's gamma.
+    `prior_length` is by default that of the authors' code for regression.
     """
 
     prior_length: ShareBelowOne = 0.5
-    noise_shape: Positive = 1.0
-    noise_rate: Positive = 1e-3
-    initial_precision: Positive = 1.0
-    hidden: Annotated[list[Count], Field(min_length=1)] | None = None
-    learning_rate: Positive = 1e-3
-    batch_size: Count = 64
-    steps: Count = 20_000
-    train_samples: Count = 1
-    eval_samples: Count = 200
+    noise_shape: Positive = Key(
+        1.0, "of the Gamma prior of the noise precision, in standardised units", lanes="may differ"
+    )
+    noise_rate: Positive = Key(1e-3, "of the same", lanes="may differ")
+    initial_precision: Positive = Key(
+        1.0, "where the mean of the noise precision starts", lanes="may differ"
+    )
+    hidden: Annotated[list[Count], Field(min_length=1)] | None = Key(
+        None, "units of the hidden layers; None for what the set is compared with"
+    )
+    learning_rate: Positive = Key(1e-3, "the step of Adam", lanes="may differ")
+    batch_size: Count = Key(64, "rows of a batch")
+    steps: Count = Key(20_000, "steps of Adam; in a sequence, of each slice")
+    train_samples: Count = Key(1, "weight samples of a step")
+    eval_samples: Count = Key(200, "weight samples of a prediction")
 
     @model_validator(mode="before")
     @classmethod
@@ -124,15 +119,9 @@ class Recipe(StepRecipe, MethodRecipe):
         return lane if lane is not None and lane.serves(self.posterior, self.options) else None
 
 
-MAY_DIFFER = {
-    "prior_scale",
-    "kl_weight",
-    "noise_shape",
-    "noise_rate",
-    "initial_precision",
-    "learning_rate",
-}
-"""Keys in which lanes of one program may differ; the others make its shape."""
+MAY_DIFFER = declared(Recipe, lanes="may differ") - {"initial_rho", "initial_noise"}
+"""Keys in which lanes of one program may differ; the others make its shape. All lanes start with
+one noise here."""
 
 
 class Run(RunSpec):

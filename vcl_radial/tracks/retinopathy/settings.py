@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.ranges import Count, CountOrZero, Positive, Share, ShareBelowOne
+from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, one_of
@@ -101,52 +102,49 @@ class DataSettings(Settings):
 
 
 class Recipe(EpochRecipe, MethodRecipe):
-    """How a method trains and predicts.
+    """How a method trains and predicts."""
 
-    Attributes:
-        truncation: threshold in standard deviations of the noise of training (Appendix F).
-        network: "resnet" (`vcl_radial.nn.resnet`), the paper's "vgg" (`vcl_radial.nn.vgg`),
-            "convnet" (`vcl_radial.nn.convnet`), or one from outside.
-        channels: of the first block of a ResNet or VGG.
-        first_stride: of the VGG's first convolution.
-        targets: what the network is trained on: the five "levels" of retinopathy, whose
-            probabilities from level 2 on add up to that of referable disease, or "referable" or
-            not, as in the paper.
-        optimizer: "sgd" has Nesterov's momentum of 0.9.
-        learning_rate: the largest within the schedule.
-        learning_rate_decay: its factor after each epoch.
-        schedule: of the learning rate, step by step.
-        batch_size: photographs of a step.
-        epochs: at most.
-        patience: epochs without a better validation AUC after which training ends; None for never.
-        select: the epoch whose weights are kept: the "best" in validation AUC, or the "last".
-        augment: whether training images are changed at random (Appendix D.1).
-        rotation: the largest angle by which they are turned, in degrees; 180 in the paper.
-        train_samples: weight samples of a step.
-        validation_samples: weight samples of a prediction on the validation part.
-        eval_samples: weight samples of a prediction that is scored.
-        precision: of the products of a forward pass.
-    """
-
-    network: Annotated[str, one_of(*NETWORKS, what="function")] = "resnet"
-    truncation: Positive | None = None
-    channels: Count = 16
-    first_stride: Annotated[int, Field(ge=1, le=4)] = 1
-    targets: Literal["levels", "referable"] = "levels"
-    optimizer: Literal["amsgrad", "adam", "sgd"] = "adam"
-    learning_rate: Positive = 6e-3
-    learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
-    schedule: Literal["constant", "cosine", "one-cycle"] = "one-cycle"
-    batch_size: Count = 32
-    epochs: Count = 14
-    patience: Count | None = None
-    select: Literal["best", "last"] = "last"
-    augment: bool = True
-    rotation: Annotated[float, Field(ge=0, le=180)] = 17.0
-    train_samples: Count = 1
-    validation_samples: Count = 1
-    eval_samples: Count = 16
-    precision: Literal["float32", "bfloat16"] = "float32"
+    network: Annotated[str, one_of(*NETWORKS, what="function")] = Key(
+        "resnet",
+        "'resnet' (`vcl_radial.nn.resnet`), the paper's 'vgg' (`vcl_radial.nn.vgg`), 'convnet' "
+        "(`vcl_radial.nn.convnet`), or a function from outside",
+    )
+    truncation: Positive | None = Key(
+        None, "threshold in standard deviations of the noise of training (Appendix F)"
+    )
+    channels: Count = Key(16, "of the first block of a ResNet or VGG")
+    first_stride: Annotated[int, Field(ge=1, le=4)] = Key(1, "of the VGG's first convolution")
+    targets: Literal["levels", "referable"] = Key(
+        "levels",
+        "what the network is trained on: the five levels of retinopathy, whose probabilities from "
+        "level 2 on add up to that of referable disease, or referable or not, as in the paper",
+    )
+    optimizer: Literal["amsgrad", "adam", "sgd"] = Key(
+        "adam", "'sgd' has Nesterov's momentum of 0.9"
+    )
+    learning_rate: Positive = Key(6e-3, "the largest within the schedule")
+    learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = Key(
+        1.0, "factor of the learning rate after each epoch"
+    )
+    schedule: Literal["constant", "cosine", "one-cycle"] = Key(
+        "one-cycle", "of the learning rate, step by step"
+    )
+    batch_size: Count = Key(32, "photographs of a step")
+    epochs: Count = Key(14, "the largest number of epochs")
+    patience: Count | None = Key(
+        None, "epochs without a better validation AUC after which training ends; None for never"
+    )
+    select: Literal["best", "last"] = Key(
+        "last", "the epoch whose weights are kept: the best in validation AUC, or the last"
+    )
+    augment: bool = Key(True, "whether training images are changed at random (Appendix D.1)")
+    rotation: Annotated[float, Field(ge=0, le=180)] = Key(
+        17.0, "the largest angle by which they are turned, in degrees; 180 in the paper"
+    )
+    train_samples: Count = Key(1, "weight samples of a step")
+    validation_samples: Count = Key(1, "weight samples of a prediction on the validation part")
+    eval_samples: Count = Key(16, "weight samples of a prediction that is scored")
+    precision: Literal["float32", "bfloat16"] = Key("float32", "of the products of a forward pass")
 
     unserved: ClassVar = {}
 

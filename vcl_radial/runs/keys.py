@@ -1,0 +1,57 @@
+"""A key of a recipe is declared once: its default, its meaning, and what others make of it.
+
+    kl_weight: NotNegative = Key(1.0, "factor of the KL; 1 is the ELBO", lanes="may differ")
+
+Lanes, digests and the catalogue ask `declared` which keys they are to look at. A class that gives
+an inherited key another default, `prior_scale: Positive = 0.1`, keeps the rest of its declaration.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+
+def Key(  # noqa: N802 (as pydantic's `Field`, which it is)
+    default: Any,
+    meaning: str,
+    *,
+    lanes: Literal["alike", "may differ"] = "alike",
+    of: Literal["method", "training"] = "training",
+    digest: Literal["always", "unless default"] = "always",
+) -> Any:
+    """Declare a key of a recipe.
+
+    Args:
+        default: the value of recipes without the key.
+        meaning: what it decides, with its unit.
+        lanes: whether runs that train as lanes of one program may differ in it.
+        of: "method" for what a method is in every track, "training" for how a track trains it. A
+            shipped method without a file for a track takes the former alone from its file for task
+            sequences.
+        digest: "unless default" for a key that comes after results were stored: they are found
+            again as results of its default.
+    """
+    extra: dict[str, Any] = {"lanes": lanes, "of": of, "digest": digest}
+    return Field(default=default, description=meaning, json_schema_extra=extra)
+
+
+def declared(model: type[BaseModel], **traits: str) -> set[str]:
+    """The keys of a model that were declared so: `declared(Recipe, lanes="may differ")`."""
+    declarations: dict[str, Any] = {}
+    for cls in reversed(model.__mro__):
+        for name, field in getattr(cls, "model_fields", {}).items():
+            if isinstance(field.json_schema_extra, dict):
+                declarations[name] = field.json_schema_extra
+    return {name for name, extra in declarations.items() if traits.items() <= extra.items()}
+
+
+def at_default(settings: BaseModel) -> set[str]:
+    """The keys that a digest leaves out, since they have the value of results from before them."""
+    fields = type(settings).model_fields
+    return {
+        name
+        for name in declared(type(settings), digest="unless default")
+        if getattr(settings, name) == fields[name].get_default(call_default_factory=True)
+    }
