@@ -47,7 +47,7 @@ class DoubleExponential(Posterior):
         digits in the tail, where it is small.
         """
         g = self._randn((n, *self.mean.shape), generator)
-        tail = torch.special.erfc(g.abs() / math.sqrt(2))
+        tail: Tensor = torch.special.erfc(g.abs() / math.sqrt(2))
         return -g.sign() * tail.log()
 
     def log_prob(self, w: Tensor) -> Tensor:
