@@ -99,13 +99,6 @@ def test_a_weight_of_the_kl_changes_the_agents_that_have_one_and_no_other(data_d
     assert rewards("naive", 1.0) == rewards("naive", 1e6)
 
 
-@pytest.mark.parametrize("former", ["bbb", "radial", "greedy"])
-def test_a_former_name_says_the_one_of_today(former):
-    with pytest.raises(UserError, match=f"the method '{former}' is called '") as error:
-        run_of(method=former)
-    assert str(error.value).split("'")[3] in Bandits.methods
-
-
 def test_a_method_of_the_image_streams_plays_by_the_defaults_of_the_track(data_dir, tmp_path):
     run = run_of(method="ewc")
     assert (run.recipe.strategy, run.recipe.learning_rate) == ("ewc", 0.1)

@@ -70,11 +70,6 @@ def test_an_own_network_runs_alone_not_in_a_lane():
     assert shape(recipe(network=None)) is not None
 
 
-def test_the_key_is_in_the_settings_only_where_it_is_set():
-    assert "network" not in Recipe().model_dump()
-    assert recipe().model_dump()["network"] == "own_networks:convnet"
-
-
 @pytest.mark.parametrize(
     ("network", "words"),
     [

@@ -55,11 +55,6 @@ def test_a_run_on_features_ends_with_a_report(tmp_path):
     assert (tmp_path / "runs" / "report" / "split-digits-multi-head" / "summary.csv").is_file()
 
 
-def test_without_features_a_spec_is_as_it_was():
-    (run,) = plan("split-digits-multi-head", ["naive"], [0], {})
-    assert "features" not in run.stream.model_dump()
-
-
 @pytest.mark.parametrize(
     ("parts", "message"),
     [

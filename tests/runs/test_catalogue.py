@@ -260,13 +260,6 @@ def test_a_method_without_a_toml_of_a_track_is_trained_by_the_tracks_own_default
     assert run.recipe.epochs == fresh.epochs != shared.recipe["epochs"]
 
 
-@pytest.mark.parametrize("track", tracks.names())
-def test_the_former_name_of_a_tracks_method_says_the_new_one(track):
-    for former, now in tracks.find(track).renamed.items():
-        with pytest.raises(UserError, match=f"the method {former!r} is called {now!r} now"):
-            catalogue.load("method", former, track)
-
-
 @pytest.mark.parametrize(
     ("method", "key", "meant"),
     [

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shlex
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -403,18 +402,3 @@ def test_a_mistake_is_one_line_with_its_mend(tiny, tmp_path, capsys, more, words
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
     assert not (tmp_path / "runs").exists()
-
-
-def test_a_command_of_before_says_its_new_name(capsys):
-    for command, name in (
-        ("regress uci", "run uci"),
-        ("refer synthetic", "run retinopathy-synthetic"),
-        ("bandit mushroom", "run bandit-mushroom"),
-        ("refer-report runs", "report runs"),
-        ("sweep-report runs", "report runs"),
-    ):
-        with pytest.raises(SystemExit) as left:
-            main(shlex.split(command))
-        assert left.value.code == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert f"vcl-radial {name}" in line

@@ -32,15 +32,6 @@ COMMANDS = (
 )
 """Modules with `add(commands)`, in the order of the help."""
 
-RENAMED = {
-    "refer": "run retinopathy-{}",
-    "regress": "run {}",
-    "bandit": "run bandit-{}",
-    "refer-report": "report {}",
-    "sweep-report": "report {}",
-}
-"""Commands of before, and those of today with their first argument."""
-
 MOVED = {
     "bench": "python -m benchmarks.speed",
     "pages": "python -m reports pages",
@@ -58,11 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     given = sys.argv[1:] if arguments is None else list(arguments)
-    commands = {command.__name__.rpartition(".")[2].replace("_", "-") for command in COMMANDS}
-    if given and given[0] in RENAMED and given[0] not in commands:
-        first = given[1] if len(given) > 1 and not given[1].startswith("-") else "NAME"
-        today = RENAMED[given[0]].format(first)
-        parser.error(f"{given[0]} is gone; today it is `vcl-radial {today}`")
     if given and given[0] in MOVED:
         parser.error(f"{given[0]} has moved: in a checkout, run `{MOVED[given[0]]}`")
     options = parser.parse_args(given)

@@ -25,14 +25,6 @@ _FOLDERS: dict[Kind, str] = {
     "sweep": "benchmarks/sweeps",
 }
 
-RENAMED = {
-    "synthetic": "retinopathy-synthetic",
-    "synthetic-cameras": "retinopathy-synthetic-cameras",
-    "idrid": "retinopathy-idrid",
-    "eyepacs": "retinopathy-eyepacs",
-    "tune-referral": "tune-retinopathy",
-}
-"""Names of before, and those of today; a track has those of its methods."""
 
 
 @dataclass(frozen=True)
@@ -207,9 +199,6 @@ def _path(kind: Kind, name: str, track: str) -> Path:
         return Path(name)
     if name in names(kind, track):
         return folder(kind, track) / f"{name}.toml"
-    renamed = tracks.find(track).renamed if kind == "method" else RENAMED
-    if name in renamed and renamed[name] in names(kind, track):
-        raise UserError(f"the {kind} {name!r} is called {renamed[name]!r} now")
     elsewhere = kind == "method" and (track == DEFAULT_TRACK or "strategy" in _recipe_keys(track))
     if elsewhere and name in names(kind):
         return folder(kind) / f"{name}.toml"

@@ -19,7 +19,7 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Written(BaseModel):
-    """What a report reads of a file; older and newer versions may have written more."""
+    """What a report reads of a file, which may hold more."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -38,7 +38,7 @@ class Spec(Written):
 
 
 class Environment(Written):
-    """Where a run's numbers came from; None is what an older version did not write down."""
+    """Where a run's numbers came from; None is what nobody wrote down."""
 
     device: str
     processor: str

@@ -70,23 +70,15 @@ class RunSpec(Settings):
         return self.model_dump(exclude_none=True)
 
     def digest(self) -> str:
-        """A hash of all that decides the numbers, but for the seed and the method's name.
+        """A hash of what `spec.toml` holds, but for names that decide no numbers and the seed.
 
-        A checksum that nothing was filled in for is none of it, and neither is the name of a folder
-        of data: it may be renamed. A key that came after results were stored is left out at its
-        default (`vcl_radial.runs.keys`).
+        These names are the method's and that of a folder of data, which may be moved. A key that
+        is declared so is left out at its default (`vcl_radial.runs.keys`).
         """
-        content = self.model_dump(exclude={"seed", "method"}, mode="json")
+        left_out: dict[str, Any] = {"seed": True, "method": True, self.DATA: {"data_name"}}
         if isinstance(recipe := getattr(self, UNNAMED_TABLE, None), Settings):
-            for key in at_default(recipe):
-                content[UNNAMED_TABLE].pop(key, None)
-        data = content[self.DATA]
-        if data.get("checksum", "") is None:
-            del data["checksum"]
-        data.pop("data_name", None)
-        if self.code is None:
-            del content["code"]
-        return digest_of(content)[:8]
+            left_out[UNNAMED_TABLE] = at_default(recipe)
+        return digest_of(self.model_dump(exclude=left_out, exclude_none=True, mode="json"))[:8]
 
     def from_outside(self) -> list[Callable[..., Any]]:
         """The classes and functions of the user's that it names.

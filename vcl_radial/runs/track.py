@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from vcl_radial.runs.folder import RunFolder
@@ -77,7 +76,6 @@ class Track(ABC, Generic[R]):
         variant_keys: keys of the data in which runs of one benchmark differ, such as its sets. A
             report has them together, and settings that were chosen for each seed as one method.
         search_keys: keys of the data that make a search shorter: what it found runs without them.
-        renamed: names of methods of before, and those of today.
         step: what a run is stored after, and may be given up after.
         objectives: of `score`; first the one that is searched for where none is named. It is in
             per cent, and has a chance level.
@@ -96,7 +94,6 @@ class Track(ABC, Generic[R]):
     methods: ClassVar[Sequence[str]]
     variant_keys: ClassVar[Sequence[str]] = ()
     search_keys: ClassVar[Sequence[str]] = ()
-    renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
     step: ClassVar[str]
     objectives: ClassVar[Mapping[str, Objective]]
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt",)

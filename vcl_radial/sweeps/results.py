@@ -164,10 +164,7 @@ def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResul
         of_starts = [tracks.of(start) for start in table["start"]]
     pairs = zip(of_starts, table["start"], strict=True)
     if any(track.spec.DATA not in start for track, start in pairs):
-        raise UserError(
-            f"{path}: was written by an earlier version, which did not name the track; "
-            f"`vcl-radial sweep {path.resolve().name} --out DIR` makes it again in another folder"
-        )
+        raise ValueError("a start has data of another track")
     keys = in_order(TypeAdapter(dict[str, Searchable]).validate_python(table["search"]))
     folder = SweepFolder(path)
     try:

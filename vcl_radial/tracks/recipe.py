@@ -7,13 +7,7 @@ from functools import partial
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, model_validator
 
 from vcl_radial import outside
 from vcl_radial.errors import UserError, raise_together
@@ -133,22 +127,6 @@ class RecipeSettings(Settings):
         """The suite's family of the weights; None for points, and for a user's own class."""
         return None if self.posterior == "none" else _families().get(self.posterior)
 
-    @property
-    def later_keys(self) -> dict[str, Any]:
-        """Keys that earlier versions had not, with the values that their results stand for."""
-        later: dict[str, Any] = {"network": None}
-        if self.family is None or "rank" not in self.family.options:
-            later["rank"] = 8
-        # The directions of an RDP had a uniform prior; other posteriors have none.
-        later["prior_length"] = 0.0 if self.posterior == "rdp" else self.prior_length
-        return later
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        content: dict[str, Any] = serialise(self)
-        later = self.later_keys
-        return {key: v for key, v in content.items() if key not in later or v != later[key]}
-
 
 def parts_from_outside(recipe: Any) -> list[Any]:
     """A method, a family and a network that are not the suite's own.
@@ -225,14 +203,6 @@ def check_class(recipe: Any, cls: type[Any]) -> None:
     check_posterior(strategy, cls.posteriors, recipe.posterior)
 
 
-_FORMER_KEYS = {
-    "dropout": ("mc_dropout", "rate"),
-    "members": ("deep_ensemble", "members"),
-    "pretrain_epochs": ("ml_init_vcl", "ml_epochs"),
-}
-"""Keys of recipes of before, each with the strategy whose option it is, and the option's name."""
-
-
 class MethodRecipe(RecipeSettings):
     """What recipes say of a method, in tracks that train plain methods themselves."""
 
@@ -250,31 +220,11 @@ class MethodRecipe(RecipeSettings):
         "predictor": "predicts with networks of its own, which this track does not offer",
     }
 
-    @model_validator(mode="before")
-    @classmethod
-    def _has_no_former_key(cls, table: dict[str, Any]) -> dict[str, Any]:
-        for key, (strategy, option) in _FORMER_KEYS.items():
-            if key in table:
-                raise ValueError(
-                    f'{key} is written options.{option} now, with strategy = "{strategy}"; leave '
-                    "it out of other recipes"
-                )
-        return table
-
-    @property
-    def _usual_strategy(self) -> str:
-        return "naive" if self.posterior == "none" else "vcl"
-
     @model_validator(mode="after")
     def _with_strategy(self) -> MethodRecipe:
         if not self.strategy:
-            object.__setattr__(self, "strategy", self._usual_strategy)
+            object.__setattr__(self, "strategy", "naive" if self.posterior == "none" else "vcl")
         return self
-
-    @property
-    def later_keys(self) -> dict[str, Any]:
-        """As in every recipe; results without these keys are those of the usual method."""
-        return super().later_keys | {"strategy": self._usual_strategy, "options": {}}
 
     def check_method(self, likelihood: str) -> None:
         """See that the method is there, takes its options, and serves a likelihood.

@@ -32,7 +32,6 @@ class Bandits(Track[Run]):
 
     spec = Run
     methods = ("badam", "mc-dropout", "gaussian-vcl", "vadam", "radial-vcl", "naive", "uniform")
-    renamed: ClassVar = {"bbb": "gaussian-vcl", "radial": "radial-vcl", "greedy": "naive"}
     step = "game"
     objectives: ClassVar = {
         "relative_reward": Objective("maximize", "reward (% of the best)"),

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
@@ -75,7 +67,8 @@ class StreamSettings(Settings):
     @field_validator(*IMAGE_KEYS)
     @classmethod
     def _of_an_image_folder(cls, value: Any, info: ValidationInfo) -> Any:
-        if info.data.get("dataset", IMAGE_FOLDER) != IMAGE_FOLDER:
+        changed = value != cls.model_fields[str(info.field_name)].default
+        if changed and info.data.get("dataset", IMAGE_FOLDER) != IMAGE_FOLDER:
             raise ValueError(f"this key is for stream.dataset = {IMAGE_FOLDER!r} only")
         return value
 
@@ -85,16 +78,6 @@ class StreamSettings(Settings):
         if value != "seed" and not isinstance(value, list | None):
             raise ValueError("give a list of the classes, or 'seed'")
         return value
-
-    @model_serializer(mode="wrap")
-    def _without_keys_of_others(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Results from before there were these keys are those of other data sets still.
-        content: dict[str, Any] = serialise(self)
-        left_out = set() if self.dataset == IMAGE_FOLDER else set(IMAGE_KEYS)
-        of_some = ("first_tasks", "data_name", "features")
-        left_out |= {key for key in of_some if getattr(self, key) is None}
-        left_out |= {"statistics"} if self.statistics == "all-tasks" else set()
-        return {key: v for key, v in content.items() if key not in left_out}
 
     @property
     def loading(self) -> dict[str, Any]:
@@ -167,17 +150,10 @@ class Recipe(EpochRecipe, RecipeSettings):
     @model_validator(mode="after")
     def _labels_have_noise(self) -> Recipe:
         for key in ("label_variance", "label_scale"):
-            if self.likelihood != "one-hot" and key in self.model_fields_set:
+            changed = getattr(self, key) != type(self).model_fields[key].default
+            if changed and self.likelihood != "one-hot":
                 raise ValueError(f"{key} is for likelihood = 'one-hot' only: set that, or leave it")
         return self
-
-    @property
-    def later_keys(self) -> dict[str, Any]:
-        """As in every recipe; results without these keys are those of a softmax."""
-        later = super().later_keys | {"likelihood": "categorical"}
-        if self.likelihood == "categorical":
-            later |= {"label_variance": self.label_variance, "label_scale": self.label_scale}
-        return later
 
     def epochs_of(self, task: int) -> int:
         """Epochs of a task (from 1)."""

@@ -27,7 +27,7 @@ _LARGEST = 1e150
 
 
 class _Environment(Written):
-    """What `environment.json` holds of a sequence; None is what older versions did not write."""
+    """What `environment.json` holds of a sequence; None is what is not known."""
 
     tasks: list[str]
     seconds: dict[str, Seconds]

@@ -130,7 +130,7 @@ class Continual(Track[Run]):
         return _averages(state["rows"]) if state is not None else {}
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
-        """One of `metrics.summary`; by its own table a run from before a score was there has it."""
+        """One of `metrics.summary`, computed from the run's table."""
         import pandas as pd
 
         from vcl_radial.metrics import summary

@@ -16,15 +16,6 @@ from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
 from vcl_radial.tracks.regression import lanes
 from vcl_radial.tracks.regression.lanes import Lane
 
-_FORMER = {
-    "variational": "vcl",
-    "dropout": "mc_dropout",
-    "ensemble": "deep_ensemble",
-    "laplace": "laplace_linearised",
-    "badam": "badam",
-    "linear": "bayes_linear",
-}
-
 
 class DataSettings(Settings):
     """The table of one run; which split of it is learned from, the seed says.
@@ -94,14 +85,6 @@ class Recipe(StepRecipe, MethodRecipe):
     steps: Count = Key(20_000, "steps of Adam; in a sequence, of each slice")
     train_samples: Count = Key(1, "weight samples of a step")
     eval_samples: Count = Key(200, "weight samples of a prediction")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _names_no_former_method(cls, table: dict[str, Any]) -> dict[str, Any]:
-        if "method" in table:
-            now = _FORMER.get(table["method"], "vcl")
-            raise ValueError(f'method = {table["method"]!r} is written strategy = "{now}" now')
-        return table
 
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:

@@ -6,7 +6,6 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.errors import UserError
@@ -33,16 +32,6 @@ class Regression(Track[Run]):
 
     spec = Run
     methods = ("gaussian-vcl", "radial-vcl")
-    renamed = MappingProxyType(
-        {
-            "mfvi": "gaussian-vcl",
-            "radial": "radial-vcl",
-            "rdp": "rdp-vcl",
-            "rdp-noise-prior": "rdp-vcl-noise-prior",
-            "laplace": "laplace-linearised",
-            "linear": "bayes-linear",
-        }
-    )
     variant_keys = ("set", "table", "target", "splits", "slices")
     step = "split"
     objectives: ClassVar = {

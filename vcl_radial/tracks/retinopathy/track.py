@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.runs.folder import RunFolder
@@ -31,15 +30,6 @@ class Retinopathy(Track[Run]):
 
     spec = Run
     methods = ("radial-vcl", "gaussian-vcl")
-    renamed = MappingProxyType(
-        {
-            "deterministic": "naive",
-            "mfvi": "gaussian-vcl",
-            "mfvi-tweaked": "gaussian-vcl-tweaked",
-            "mfvi-truncated": "gaussian-vcl-truncated",
-            "radial": "radial-vcl",
-        }
-    )
     step = "epoch"
     objectives: ClassVar = {
         "validation_auc": Objective("maximize", "validation AUC (%)"),

@@ -137,16 +137,14 @@ def tweaks(recipe: Mapping[str, Any]) -> str:
 def _network(runs: Sequence[FinishedRun]) -> list[str]:
     """Architecture, tweaks, parameters, and minutes of an epoch, of all members."""
     spec = runs[0].spec
-    # Runs of before have trained the members one after another.
-    former = spec.recipe.get("members", 1)
-    members = spec.recipe.get("options", {}).get("members", former)
-    network = spec.recipe.get("network", f"VGG-16, {spec.recipe['channels']} channels")
+    members = spec.recipe["options"].get("members", 1)
+    network = spec.recipe["network"]
     seconds = [run.environment["seconds_per_epoch"] for run in runs]
     return [
         f"{members} x " * (members > 1) + f"{network}, {spec.data['size']} px",
         tweaks(spec.recipe),
         f"{runs[0].environment['parameters']:,}",
-        f"{former * sum(seconds) / len(seconds) / 60:.2g}",
+        f"{sum(seconds) / len(seconds) / 60:.2g}",
     ]
 
 
