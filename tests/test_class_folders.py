@@ -5,6 +5,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from failing import data_fails
 
 from vcl_radial.class_folders import part_of
 from vcl_radial.data_files import ImageFiles, image_files
@@ -32,11 +33,9 @@ def counts(files: ImageFiles) -> tuple[list[int], ...]:
     return tuple([len(images) for images in p] for p in (files.train, files.validation, files.test))
 
 
-def refused(root: Path) -> str:
-    with pytest.raises(DataError) as error:
+def assert_refused(root: Path, at: Path, *named: object) -> None:
+    with data_fails(at, *named):
         image_files(root)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_a_third_part_is_the_validation_part(root, name):
     lay_out(lay_out(root, "train", "test"), name, n=1)
     assert counts(image_files(root)) == ([2, 2, 2], [1, 1, 1], [2, 2, 2])
     (root / name / "ant/0.png").unlink()
-    assert refused(root).startswith(f"{root / name}/ant holds no image")
+    assert_refused(root, root / name / "ant", "no image")
 
 
 @pytest.mark.parametrize(
@@ -89,25 +88,25 @@ def test_classes_may_have_the_names_of_parts_where_no_folder_shows_that_they_are
 
 
 @pytest.mark.parametrize(
-    ("folders", "words"),
+    ("folders", "at", "named"),
     [
-        (("asl_train", "asl_test"), "asl_train holds the folders ant, bee, fly, as another one"),
-        (("fold1", "fold2"), "fold2 holds the folders ant, bee, fly"),
-        (("amazon/images", "dslr/images"), "dslr holds the folders ant, bee, fly"),
-        (("rose/train", "rose/test", "lily/x"), "rose holds the folders test, train"),
-        ((".", "copy"), "copy holds the folders ant, bee, fly"),
-        (("Train", "train", "test"), "/Train and "),
-        (("train", "valid"), " has train/CLASS folders, but no test: add "),
-        (("train", "bus"), " has train/CLASS folders, but no test: add "),
+        (("asl_train", "asl_test"), "asl_train", "ant, bee, fly"),
+        (("fold1", "fold2"), "fold2", "ant, bee, fly"),
+        (("amazon/images", "dslr/images"), "dslr", "ant, bee, fly"),
+        (("rose/train", "rose/test", "lily/x"), "rose", "test, train"),
+        ((".", "copy"), "copy", "ant, bee, fly"),
+        (("Train", "train", "test"), "Train", "/train"),
+        (("train", "valid"), "", "no test: add "),
+        (("train", "bus"), "", "no test: add "),
     ],
 )
-def test_folders_that_may_be_parts_or_classes_are_refused(root, folders, words):
-    assert words in refused(lay_out(root, *folders))
+def test_folders_that_may_be_parts_or_classes_are_refused(root, folders, at, named):
+    assert_refused(lay_out(root, *folders), root / at, named)
 
 
 def test_parts_without_class_folders_are_no_classes(root):
     lay_out(root, ".", classes=("Train", "Valid"))
-    assert refused(root).startswith(f"{root}/Train holds 2 images, but no class folder")
+    assert_refused(root, root / "Train", "2 images", "class folder")
 
 
 def test_folders_inside_class_folders_may_have_one_name_in_common(root):
@@ -150,16 +149,17 @@ def test_links_to_folders_above_add_nothing(root, targets):
 def test_a_link_to_another_class_or_part_is_refused(root, link, target):
     lay_out(lay_out(root, "train", "test"), "train", classes=["cow"])
     (root / link).symlink_to(target)
-    assert " too, by a link: an image has one class and lies in one part" in refused(root)
+    with pytest.raises(DataError, match="by a link"):  # either of the two is named
+        image_files(root)
 
 
 def test_a_part_that_is_a_link_to_another_one_is_refused(root):
     (lay_out(root, "train") / "test").symlink_to("train")
-    assert f"{root}/test/ant belongs to {root}/train/ant too" in refused(root)
+    assert_refused(root, root / "test/ant", root / "train/ant")
     (root / "test").unlink()
     lay_out(root, "test")
     (root / "test/ant/9.png").hardlink_to(root / "train/ant/0.png")
-    assert f"{root}/test/ant/9.png belongs to {root}/train/ant too" in refused(root)
+    assert_refused(root, root / "test/ant/9.png", root / "train/ant")
 
 
 def test_a_subset_may_be_made_of_links(root, tmp_path):
@@ -193,7 +193,7 @@ def test_a_file_that_is_in_its_class_twice_counts_once(root):
 def test_a_link_that_leads_nowhere_is_named(root, link, target):
     path = lay_out(root, ".") / link
     path.symlink_to(path.name if target == "itself" else target)
-    assert refused(root).startswith(f"{path} cannot be read (")
+    assert_refused(root, path, "cannot be read")
 
 
 def test_one_name_in_two_unicode_forms_is_one_class(root):
@@ -207,13 +207,15 @@ def test_one_name_in_two_unicode_forms_is_one_class(root):
     names = [[[path.name for path in images] for images in f.test] for f in (first, second)]
     assert names[0] == names[1]
     lay_out(root / composed, ".", classes=[apart])
-    assert "two folders" in refused(root / composed)
+    assert_refused(root / composed, root / composed, "two folders")
 
 
 @pytest.mark.parametrize("parts", [["."], ["train", "test"]])
 def test_a_class_name_that_is_not_in_utf_8_is_named_visibly(root, parts):
     lay_out(root, *parts, classes=["a", "b", os.fsdecode(b"c\xff")])
-    assert r"/c\udcff: this name is not in UTF-8: rename the folder" in refused(root)
+    with pytest.raises(DataError) as error:
+        image_files(root)
+    assert error.value.key.endswith(r"/c\udcff")
 
 
 def test_files_whose_names_are_not_in_utf_8_are_images(root):

@@ -373,7 +373,7 @@ def test_a_data_folder_of_the_environment_that_is_not_there_is_named(command, mo
     monkeypatch.setenv(DATA_VARIABLE, "nowhere-else")
     code, _, err = command("run", "split-fashion-multi-head", "--device", "cpu", "--jobs", "1")
     assert (code, len(err)) == (1, 1)
-    assert f"nowhere-else, the data folder of {DATA_VARIABLE}, is not a folder" in err[0]
+    assert f"nowhere-else: the data folder of {DATA_VARIABLE} is not a folder" in err[0]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

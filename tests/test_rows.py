@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from failing import data_fails
 
 from vcl_radial import rows as reader
 from vcl_radial.data.frames import read_frame
-from vcl_radial.errors import DataError
 from vcl_radial.rows import read_rows
 
 
@@ -27,12 +27,9 @@ def rows(folder: Path, content: str | bytes) -> list[tuple[int, list[str]]]:
 
 def fault(folder: Path, content: str | bytes, name: str = "t.csv") -> str:
     path = table(folder, content, name)
-    with pytest.raises(DataError) as error:
+    with data_fails(path) as error:
         list(read_rows(path))
-    words = str(error.value)
-    assert words.startswith(f"{path}: ")
-    assert "\n" not in words
-    return words.removeprefix(f"{path}: ")
+    return str(error.value).removeprefix(f"{path}: ")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +136,10 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
     path = tmp_path / "t.csv"
     for make in (os.mkfifo, os.mkdir, lambda p: p.symlink_to("/dev/zero")):
         make(path)
-        with pytest.raises(DataError, match="not a regular file"):
+        with data_fails(path, "not a regular file"):
             list(read_rows(path))
         path.rmdir() if path.is_dir() else path.unlink()
-    with pytest.raises(DataError, match="there is no such file"):
+    with data_fails(path, "no such file"):
         list(read_rows(path))
 
 

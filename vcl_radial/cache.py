@@ -31,7 +31,7 @@ def _temporary() -> Path:
     folder = Path(tempfile.gettempdir()) / f"vcl_radial-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
-        raise UserError(f"{folder}: belongs to somebody else; set XDG_CACHE_HOME to your own")
+        raise UserError("belongs to somebody else; set XDG_CACHE_HOME to your own", at=folder)
     return folder
 
 

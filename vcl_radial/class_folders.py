@@ -67,8 +67,8 @@ def find_parts(root: Path) -> dict[str, Path]:
     for part, paths in named.items():
         if len(paths) > 1:
             raise DataError(
-                f"{paths[0]} and {paths[1]} both have the name of a {part} part: merge them, or "
-                "rename one"
+                f"has the name of a {part} part, as {paths[1]} has: merge them, or rename one",
+                at=paths[0],
             )
     for part in ("train", "test"):
         if filled and part not in filled:
@@ -76,8 +76,9 @@ def find_parts(root: Path) -> dict[str, Path]:
             path = named.get(part, [root / part])[0]
             state = f"no class folder in {path.name}" if part in named else f"no {part}"
             raise DataError(
-                f"{root} has {there.name}/CLASS folders, but {state}: add {path}/CLASS/*.png, or "
-                f"put the class folders into {root} itself, to be split"
+                f"has {there.name}/CLASS folders, but {state}: add {path}/CLASS/*.png, or "
+                f"put the class folders into {root} itself, to be split",
+                at=root,
             )
     return {part: _innermost(named[part][0], part) for part in PARTS if part in named}
 
@@ -100,17 +101,18 @@ def find_classes(folder: Path) -> Classes:
     if not folders:
         lying = sum(map(is_image, entries(folder)))
         state = f"{lying} images, but no class folder" if lying else "no class folder"
-        raise DataError(f"{folder} holds {state}: {_layout(folder)}")
+        raise DataError(f"holds {state}: {_layout(folder)}", at=folder)
     if len(folders) == 1:
-        raise DataError(f"{folder} holds one class only, {folders[0].name}: add another one")
+        raise DataError(f"holds one class only, {folders[0].name}: add another one", at=folder)
     classes: Classes = {}
     for path in folders:
         if path.name.encode(errors="ignore").decode() != path.name:
-            raise DataError(f"{visible(str(path))}: this name is not in UTF-8: rename the folder")
+            raise DataError("this name is not in UTF-8: rename the folder", at=visible(str(path)))
         if (other := classes.setdefault(_composed(path.name), path)) != path:
             raise DataError(
-                f"{folder} holds two folders {path.name} in two Unicode forms, {other.name!a} "
-                f"and {path.name!a}: merge them"
+                f"holds two folders {path.name} in two Unicode forms, {other.name!a} "
+                f"and {path.name!a}: merge them",
+                at=folder,
             )
     return dict(sorted(classes.items()))
 
@@ -165,9 +167,10 @@ def _check_no_classes(root: Path, folder: Path, inside: list[str], groups: list[
     names = set(map(_kind, inside))
     if any(len(names & group) > 1 for group in groups):
         raise DataError(
-            f"{folder} holds the folders {', '.join(inside[:3])}, as another one does: name parts "
+            f"holds the folders {', '.join(inside[:3])}, as another one does: name parts "
             f"{root / 'train'} and {root / 'test'}, and put the images of a class into its own "
-            "folder, without folders of the same names inside"
+            "folder, without folders of the same names inside",
+            at=folder,
         )
     if len(names) > 1:
         groups.append(names)
@@ -177,11 +180,11 @@ def _check_filled(classes: Classes, files: Files) -> None:
     endings = f"no image (a file that ends in {', '.join(IMAGE_ENDINGS)})"
     if not any(files.values()):
         folder = next(iter(classes.values())).parent
-        raise DataError(f"{folder} holds {endings}: {_layout(folder)}")
+        raise DataError(f"holds {endings}: {_layout(folder)}", at=folder)
     for name, folder in classes.items():
         if not files[name]:
             raise DataError(
-                f"{folder} holds {endings}: add some, or move it out of {folder.parent}"
+                f"holds {endings}: add some, or move it out of {folder.parent}", at=folder
             )
 
 
@@ -216,8 +219,9 @@ def _is_new(path: Path, folder: Path, owners: _Owners) -> bool:
     new = key not in owners
     if (owner := owners.setdefault(key, folder)) != folder:
         raise DataError(
-            f"{path} belongs to {owner} too, by a link: an image has one class and lies in one "
-            "part; delete one of the two"
+            f"belongs to {owner} too, by a link: an image has one class and lies in one "
+            "part; delete one of the two",
+            at=path,
         )
     return new
 
@@ -227,7 +231,7 @@ def _status(path: Path) -> os.stat_result:
         return path.stat()
     except OSError as error:
         raise DataError(
-            f"{path} cannot be read ({error.strerror}): delete it if it is a link"
+            f"cannot be read ({error.strerror}): delete it if it is a link", at=path
         ) from None
 
 
@@ -263,7 +267,7 @@ def entries(folder: Path) -> list[Path]:
 
 def _not_read(error: OSError) -> NoReturn:
     raise DataError(
-        f"{error.filename} cannot be read ({error.strerror}): change its permissions"
+        f"cannot be read ({error.strerror}): change its permissions", at=error.filename
     ) from None
 
 

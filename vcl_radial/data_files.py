@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from vcl_radial.class_folders import PARTS, find_classes, find_files, find_parts
-from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.errors import DataError, UserError, bad_value, visible
 from vcl_radial.reading import open_data, open_file
 
 DATA_VARIABLE = "VCL_RADIAL_DATA"
@@ -109,10 +109,10 @@ def files_checksum(paths: Sequence[Path]) -> str:
         stats = [path.stat() for path in paths]
         return _checksum(tuple(paths), tuple((s.st_ino, s.st_mtime_ns, s.st_size) for s in stats))
     except FileNotFoundError as error:
-        raise DataError(f"{error.filename}: there is no such file; copy it there") from None
+        raise DataError("there is no such file; copy it there", at=error.filename) from None
     except OSError as error:
         raise DataError(
-            f"{error.filename}: cannot be read ({error.strerror}); copy it again"
+            f"cannot be read ({error.strerror}); copy it again", at=error.filename
         ) from None
 
 
@@ -150,7 +150,7 @@ def user_root(data_dir: Path | None) -> Path | None:
     else:
         return None
     if not root.is_dir():
-        raise UserError(f"{root}, {origin}, is not a folder: create it or name another")
+        raise UserError(f"{origin} is not a folder: create it or name another", at=root)
     return root
 
 
@@ -167,9 +167,11 @@ def required_root(dataset: str, data_dir: Path | None) -> Path:
             if dataset == "idx-folder"
             else "train/CLASS/*.png and test/CLASS/*.png, or CLASS/*.png (or .jpg, ...)"
         )
-        raise UserError(
-            f'dataset = "{dataset}" needs a data folder: name the folder that holds {contents} '
-            f"with --data-dir, or set {DATA_VARIABLE}"
+        raise bad_value(
+            "dataset",
+            dataset,
+            f"needs a data folder: name the folder that holds {contents} "
+            f"with --data-dir, or set {DATA_VARIABLE}",
         )
     return root
 
@@ -182,11 +184,13 @@ def published_root(dataset: str, data_dir: Path | None) -> Path | None:
     """
     root = user_root(data_dir)
     if root is None and dataset in NEVER_DOWNLOADED:
-        raise UserError(
-            f'dataset = "{dataset}" has no licence, so it is not downloaded: put '
+        raise bad_value(
+            "dataset",
+            dataset,
+            "has no licence, so it is not downloaded: put "
             f"{', '.join(f'{name}.gz' for name in IDX_NAMES)} into "
             f"{PUBLISHED_FOLDERS[dataset]}/raw of a folder, and name that with --data-dir or "
-            f"in {DATA_VARIABLE}"
+            f"in {DATA_VARIABLE}",
         )
     return root
 
@@ -264,8 +268,9 @@ def user_files(root: Path, folder: str | None) -> dict[str, Path]:
     if missing:
         files = "the published files" if folder is not None else "them"
         raise DataError(
-            f"{places[best]} lacks {', '.join(f'{name}[.gz]' for name in missing)}: "
-            f"copy {files} there, or name another data folder with --data-dir"
+            f"lacks {', '.join(f'{name}[.gz]' for name in missing)}: "
+            f"copy {files} there, or name another data folder with --data-dir",
+            at=places[best],
         )
     return found[best]
 
@@ -283,10 +288,9 @@ def user_images(data_dir: Path | None) -> ImageFiles:
     except DataError as error:
         if data_dir is not None:
             raise
-        fault = str(error).partition(": ")[0]
         raise DataError(
-            f"{fault}: {root} is the folder of {DATA_VARIABLE}; name that of your images with "
-            "--data-dir"
+            f"{root} is the folder of {DATA_VARIABLE}; name that of your images with --data-dir",
+            at=error.key,
         ) from None
 
 
@@ -309,19 +313,20 @@ def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) ->
             is not clear, two classes share files, or a folder cannot be read; names it.
     """
     if idx_files(root) or idx_files(root / "raw"):
-        raise DataError(f"{root} holds IDX files: read them with --set stream.dataset=idx-folder")
+        raise DataError("holds IDX files: read them with --set stream.dataset=idx-folder", at=root)
     try:
         parts = find_parts(root) or {"": root}
         classes = {part: find_classes(folder) for part, folder in parts.items()}
         by_part, left_out = find_files(root, list(classes.values()))
     except RecursionError:
-        raise DataError(f"{root}: its folders are nested too deeply") from None
+        raise DataError("its folders are nested too deeply", at=root) from None
     for part, names in classes.items():
         for name in sorted(names.keys() ^ classes.get("train", names).keys()):
             here, lacking = (part, "train") if name in names else ("train", part)
             raise DataError(
-                f"{classes[here][name]} is a class that {parts[lacking]} lacks: add "
-                f"{parts[lacking] / name} with its images, or take {classes[here][name]} away"
+                f"is a class that {parts[lacking]} lacks: add "
+                f"{parts[lacking] / name} with its images, or take {classes[here][name]} away",
+                at=classes[here][name],
             )
     files = dict(zip(classes, by_part, strict=True))
     if "" in files:
@@ -329,8 +334,9 @@ def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) ->
         for name, images in files["train"].items():
             if len(images) == 1:
                 raise DataError(
-                    f"{classes[''][name]} holds one image, {images[0].name}: a class needs two at "
-                    "least, one to train on and one to test on"
+                    f"holds one image, {images[0].name}: a class needs two at "
+                    "least, one to train on and one to test on",
+                    at=classes[""][name],
                 )
             chosen = _test_part(images, test_share, f"{seed}/{name}")
             files["train"][name] = [path for path in images if path not in chosen]

@@ -1,4 +1,4 @@
-"""What went wrong, in the user's words: one line that names the file or key and the mend."""
+"""What went wrong, in the user's words: one line that names the file or key and the fix."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ from difflib import get_close_matches
 
 
 class VclRadialError(Exception):
-    """A failure that is reported as one line, without a traceback."""
+    """A failure that is reported as one line, without a traceback.
+
+    Args:
+        fault: what is wrong, and how it is fixed.
+        at: what is at fault, by the user's name for it, such as a path; the message begins with it.
+
+    Attributes:
+        key: the text of `at`, or the setting of `bad_value`; None where a message names neither.
+    """
+
+    def __init__(self, fault: str, at: object = None) -> None:
+        self.key = None if at is None else str(at)
+        super().__init__(fault if at is None else f"{at}: {fault}")
 
 
 class UserError(VclRadialError):
-    """Something the user can mend: a file, a key, a value, an option."""
+    """Something the user can fix: a file, a key, a value, an option."""
 
 
 class DataError(UserError):
@@ -20,6 +32,13 @@ class DataError(UserError):
 
 class Diverged(VclRadialError):
     """The loss of a run stopped being a finite number."""
+
+
+def bad_value(key: str, value: object, fault: str) -> UserError:
+    """The error of a setting: `key = value fault`."""
+    error = UserError(f"{key} = {value!r} {fault}")
+    error.key = key
+    return error
 
 
 def raise_together(faults: Iterable[str]) -> None:

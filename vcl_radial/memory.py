@@ -27,7 +27,8 @@ def check_memory(root: Path, images: int, height: int, width: int) -> None:
         return
     if needed > there:
         raise DataError(
-            f"{root}: {images} images of {width}x{height} pixels need {needed / 2**30:.0f} GiB of "
+            f"{images} images of {width}x{height} pixels need {needed / 2**30:.0f} GiB of "
             f"memory, and there are {there / 2**30:.0f}: reduce them with --set stream.image_size=N"
-            " (pixels)"
+            " (pixels)",
+            at=root,
         )

@@ -35,21 +35,23 @@ def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
             names = {name.removesuffix(".npy") for name in file.namelist()}
             if missing := sorted({"train", "test"} - names):
                 raise DataError(
-                    f"{path}: has no array {missing[0]!r}; write it with "
-                    "numpy.savez(FILE, train=..., test=...)"
+                    f"has no array {missing[0]!r}; write it with "
+                    "numpy.savez(FILE, train=..., test=...)",
+                    at=path,
                 )
             widths = [
                 _width(path, file, name, count)
                 for name, count in zip(("train", "test"), rows or (None, None), strict=True)
             ]
     except OSError as error:
-        raise DataError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+        raise DataError((error.strerror or "cannot be read").lower(), at=path) from None
     except (zipfile.BadZipFile, ValueError):
-        raise DataError(f"{path}: is no .npz file; write it with numpy.savez") from None
+        raise DataError("is no .npz file; write it with numpy.savez", at=path) from None
     if widths[0] != widths[1]:
         raise DataError(
-            f"{path}: rows of train have {widths[0]} numbers and rows of test {widths[1]}; write "
-            "features of one network"
+            f"rows of train have {widths[0]} numbers and rows of test {widths[1]}; write "
+            "features of one network",
+            at=path,
         )
 
 
@@ -67,15 +69,15 @@ def _width(path: Path, file: zipfile.ZipFile, name: str, count: int | None) -> i
             read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
             shape, _, dtype = read[npy.read_magic(array)](array)
     except Exception:  # the header is Python's syntax, and fails in many ways
-        raise DataError(f"{path}: {name} cannot be read; write the file again") from None
+        raise DataError(f"{name} cannot be read; write the file again", at=path) from None
     if dtype.kind not in "fiub":
-        raise DataError(f"{path}: {name} has to hold real numbers, and is of type {dtype}")
+        raise DataError(f"{name} has to hold real numbers, and is of type {dtype}", at=path)
     if len(shape) != 2 or min(shape) < 1 or count not in (None, shape[0]):
         raise DataError(
-            f"{path}: {name} must be [{count or 'N'}, D], a row for each image, and is {[*shape]}"
+            f"{name} must be [{count or 'N'}, D], a row for each image, and is {[*shape]}", at=path
         )
     if not math.prod(shape) * dtype.itemsize <= size <= LARGE:
-        raise DataError(f"{path}: {name} does not hold what its header says; write the file again")
+        raise DataError(f"{name} does not hold what its header says; write the file again", at=path)
     return int(shape[1])
 
 
@@ -106,17 +108,19 @@ def check_table(path: Path, target: str) -> None:
     _, columns = next(read_rows(path))
     if "" in columns:
         raise DataError(
-            f"{path}: column {columns.index('') + 1} has no name; name it if it is an input, else "
-            "delete it"
+            f"column {columns.index('') + 1} has no name; name it if it is an input, else "
+            "delete it",
+            at=path,
         )
     if twice := [name for name, count in Counter(columns).items() if count > 1]:
-        raise DataError(f"{path}: has two columns {twice[0]!r}; rename or delete one")
+        raise DataError(f"has two columns {twice[0]!r}; rename or delete one", at=path)
     if target not in columns:
         more = ", ..." if len(columns) > _SHOWN else ""
         raise DataError(
-            f"{path}: has no column {target!r}, the target; did you mean "
+            f"has no column {target!r}, the target; did you mean "
             f"{nearest(target, columns)!r}? columns: {', '.join(map(visible, columns[:_SHOWN]))}"
-            f"{more}"
+            f"{more}",
+            at=path,
         )
     if len(columns) == 1:
-        raise DataError(f"{path}: has one column only, {target!r}; add columns to predict it from")
+        raise DataError(f"has one column only, {target!r}; add columns to predict it from", at=path)

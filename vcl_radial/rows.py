@@ -45,15 +45,15 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         with open_text(path) as file:
             yield from _split(path, _lines(file))
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file; copy it there, or name another") from None
+        raise DataError("there is no such file; copy it there, or name another", at=path) from None
     except OSError as error:
         # A damaged gzip header is an OSError too, without a number.
         reason = error.strerror or str(error)
-        raise DataError(f"{path}: cannot be read ({reason}); copy it again") from None
+        raise DataError(f"cannot be read ({reason}); copy it again", at=path) from None
     except (EOFError, zlib.error, ValueError) as error:
         reason = " ".join(str(error).split())
         raise DataError(
-            f"{path}: damaged, or no table of text in UTF-8 ({reason}); save it as CSV in UTF-8"
+            f"damaged, or no table of text in UTF-8 ({reason}); save it as CSV in UTF-8", at=path
         ) from None
 
 
@@ -101,25 +101,27 @@ def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
                     if any(line.count(separator) >= width - 1 for line in lines_within):
                         raise _not_split(path, 1, "a name goes over a whole row")
                 if len(cells) != width:
-                    raise DataError(f"{path}: row {number} {_misfit(cells, width, separator)}")
+                    raise DataError(f"row {number} {_misfit(cells, width, separator)}", at=path)
                 yield number, cells
             elif number == 1:
                 break
             if number * width > MOST_CELLS:
                 raise DataError(
-                    f"{path}: has more than {MOST_CELLS:,} cells up to row {number:,}; leave out "
-                    f"some of its {width:,} columns, or the rows from there on"
+                    f"has more than {MOST_CELLS:,} cells up to row {number:,}; leave out "
+                    f"some of its {width:,} columns, or the rows from there on",
+                    at=path,
                 )
     except csv.Error as error:
         raise _not_split(path, number, str(error)) from None
     if not width:
-        raise DataError(f"{path}: is empty, or its first row is; name the columns there")
+        raise DataError("is empty, or its first row is; name the columns there", at=path)
 
 
 def _not_split(path: Path, number: int, reason: str) -> DataError:
     return DataError(
-        f"{path}: row {number} cannot be split into cells ({reason}); see whether it has a double "
-        "quote too many, and write two for one in a quoted text"
+        f"row {number} cannot be split into cells ({reason}); see whether it has a double quote "
+        "too many, and write two for one in a quoted text",
+        at=path,
     )
 
 

@@ -128,6 +128,6 @@ def test_a_run_with_permuted_pixels_has_no_order_of_classes(command) -> None:
     )
     assert code == 1
     assert len(err) == 1
-    assert "class_order is of kind" in err[0]
+    assert "class_order: is of kind" in err[0]
     with pytest.raises(UserError, match="class_order"):
         build_stream({"kind": "permuted", "dataset": "digits", "class_order": "seed"})

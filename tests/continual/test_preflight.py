@@ -49,9 +49,9 @@ def test_the_counts_of_the_digits_are_those_of_scikit_learn():
         ({"stream.validation": 0.001}, "stream.validation = 0.001 leaves 289 training and 0"),
         (
             {"stream.kind": "permuted", "stream.class_order": [1, 0]},
-            'class_order is of kind = "split": a permuted task has all classes',
+            'class_order: is of kind = "split", and a permuted task has all',
         ),
-        ({"stream.kind": "permuted", "stream.class_order": "seed"}, "class_order is of kind"),
+        ({"stream.kind": "permuted", "stream.class_order": "seed"}, "class_order: is of kind"),
         ({"hidden": []}, r"^naive: hidden = \[\]: heads of several tasks share a layer"),
         ({"batch_size": 257, "stream.class_order": "seed"}, "than the 25. training points"),
         ({"batch_size": 257}, "^naive: batch_size = 257 is more than the 256 training points"),

@@ -6,12 +6,12 @@ import zipfile
 
 import numpy as np
 import pytest
+from failing import data_fails
 from PIL import Image
 
 from vcl_radial.cli import main
 from vcl_radial.data.streams import build_stream, load_dataset
 from vcl_radial.data.streams.known import rows_of
-from vcl_radial.errors import DataError
 from vcl_radial.named_files import check_feature_file
 from vcl_radial.runs.planning import plan
 
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_named(tmp_path):
     np.savez_compressed(path, train=digits.train_x.flatten(1), test=digits.test_x.flatten(1))
     content = path.read_bytes()
     path.write_bytes(content[:3000] + bytes(200) + content[3200:])
-    with pytest.raises(DataError, match=r"rows\.npz: train is damaged; write the file again"):
+    with data_fails(path, "train", "write the file again"):
         load_dataset("digits", features=str(path))
     assert rows_of("digits") == (len(digits.train_x), len(digits.test_x))
 
@@ -155,16 +155,16 @@ def test_a_header_is_no_promise(tmp_path, train, words):
     if words is None:
         check_feature_file(path, (1442, 355))
         return
-    with pytest.raises(DataError, match=words):
+    with data_fails(path, words):
         check_feature_file(path, (1442, 355))
 
 
 def test_what_is_no_regular_file_of_features_is_one_line(tmp_path):
     path = tmp_path / "features.npz"
     os.mkfifo(path)
-    with pytest.raises(DataError, match="pipe"):
+    with data_fails(path, "pipe"):
         check_feature_file(path)
     path.unlink()
     path.symlink_to("/dev/zero")
-    with pytest.raises(DataError, match="device"):
+    with data_fails(path, "device"):
         check_feature_file(path)

@@ -28,6 +28,6 @@ def read_frame(path: Path) -> pd.DataFrame:
         numbers.append(number)
         table.append(cells)
     if not table:
-        raise DataError(f"{path}: holds no rows; copy it again")
+        raise DataError("holds no rows; copy it again", at=path)
     array = np.array(table, dtype=object)
     return pd.DataFrame(array, index=numbers, columns=header, dtype=object)

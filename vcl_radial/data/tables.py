@@ -28,7 +28,7 @@ from vcl_radial.data.cells import (
 from vcl_radial.data.frames import read_frame
 from vcl_radial.data.streams.choices import check_count
 from vcl_radial.data.streams.tensors import tensors_checksum
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, bad_value
 from vcl_radial.named_files import check_table
 
 if TYPE_CHECKING:
@@ -65,9 +65,11 @@ class Split:
         """
         held_out = round(fraction * len(self.train))
         if not 0 < held_out < len(self.train):
-            raise UserError(
-                f"validation = {fraction} of {len(self.train)} training rows leaves "
-                f"{held_out} to choose by and {len(self.train) - held_out} to learn from; change it"
+            raise bad_value(
+                "validation",
+                fraction,
+                f"of {len(self.train)} training rows leaves {held_out} to choose by and "
+                f"{len(self.train) - held_out} to learn from; change it",
             )
         order = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(seed))
         rows = self.train[order]
@@ -124,13 +126,14 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
     frame = read_frame(path)
     if len(frame) < FEWEST_ROWS:
         raise DataError(
-            f"{path}: has {len(frame)} rows besides the header; give it {FEWEST_ROWS} at least, "
-            "to learn from and to score on"
+            f"has {len(frame)} rows besides the header; give it {FEWEST_ROWS} at least, "
+            "to learn from and to score on",
+            at=path,
         )
     y = numbers(frame[[target]], path)[:, 0]
     if y.min() == y.max():
         raise DataError(
-            f"{path}: column {target!r} is {y[0]:g} in every row; choose another target"
+            f"column {target!r} is {y[0]:g} in every row; choose another target", at=path
         )
     inputs: list[NDArray[np.float64]] = []
     width = texts = 0
@@ -208,20 +211,23 @@ def _encoded(column: pd.Series[str], path: Path, most: int) -> tuple[NDArray[np.
             raise _refused(path, column.name, column.index[cells == text][0], text)
     if not has_numbers and (form := words_around_numbers(others)):
         raise DataError(
-            f"{path}: column {column.name!r} has {form!r} in every row, with a number for #: write "
+            f"column {column.name!r} has {form!r} in every row, with a number for #: write "
             "the number alone, and the rest into the column's name, or a letter before it if it is "
-            "a text"
+            "a text",
+            at=path,
         )
     kinds, places = np.unique(cells, return_inverse=True)
     if len(kinds) == len(column):
         raise DataError(
-            f"{path}: column {column.name!r} has another text in every row, from which nothing can "
-            "be learned; take it out"
+            f"column {column.name!r} has another text in every row, from which nothing can "
+            "be learned; take it out",
+            at=path,
         )
     if len(kinds) > most:
         raise DataError(
-            f"{path}: column {column.name!r} has {len(kinds):,} texts, each of which is an input, "
-            f"and the inputs of all rows would be more than {MOST_NUMBERS:,} numbers; take it out"
+            f"column {column.name!r} has {len(kinds):,} texts, each of which is an input, "
+            f"and the inputs of all rows would be more than {MOST_NUMBERS:,} numbers; take it out",
+            at=path,
         )
     encoded = np.zeros((len(column), len(kinds)))
     encoded[np.arange(len(column)), places] = 1
@@ -239,4 +245,4 @@ def _refused(path: Path, column: Any, row: Any, text: str) -> DataError:
     else:
         fix = "write one such as -1234.5 or 2e-3, add a letter if it is a text"
         fault = f"is {text[:50]!r}, not a plain number; {fix}"
-    return DataError(f"{path}: row {row}, column {column!r} {fault}, or delete the row")
+    return DataError(f"row {row}, column {column!r} {fault}, or delete the row", at=path)

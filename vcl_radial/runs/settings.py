@@ -34,7 +34,8 @@ class UnknownKey(UserError):
     """
 
     def __init__(self, where: str, key: str, near: str) -> None:
-        super().__init__(where, key, near)
+        super().__init__(where)
+        self.args = where, key, near  # of which another process makes it again
         self.where, self.key, self.near = where, key, near
 
     def __str__(self) -> str:

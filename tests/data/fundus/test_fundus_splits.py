@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from failing import data_fails, fails
 from fundus_helpers import table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,6 @@ from vcl_radial.data.fundus import (
     published_split,
     split_by_patient,
 )
-from vcl_radial.errors import DataError, UserError
 
 
 def photographs(grades_of_patients, parts=()):
@@ -72,12 +72,12 @@ def test_a_part_may_be_left_out():
 
 @pytest.mark.parametrize(("validation", "test"), [(0.5, 0.5), (-0.1, 0.2), (0.9, 0.2)])
 def test_shares_that_leave_nothing_to_train_on_are_refused(validation, test):
-    with pytest.raises(UserError, match="must be shares from 0 up that leave some for training"):
+    with fails("validation", test):
         split_by_patient(table(), validation=validation, test=test)
 
 
 def test_too_few_patients_are_refused():
-    with pytest.raises(UserError, match="2 patients are too few for a validation part of 10%"):
+    with fails(table().name, "2 patients", "validation part of 10%"):
         split_by_patient(table(patients=2))
 
 
@@ -96,9 +96,9 @@ def test_a_patient_in_two_published_parts_is_refused():
     rows = [
         Photograph(f"{k}", "p", "unknown", 0, "", part) for k, part in enumerate(("train", "test"))
     ]
-    with pytest.raises(DataError, match="patient p is in the train and in the test part"):
+    with data_fails("x", "patient p"):
         published_split(Photographs("x", tuple(rows), reader=None))
-    with pytest.raises(DataError, match="does not say for every photograph"):
+    with data_fails(table().name):
         published_split(table())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from failing import fails
 from fundus_helpers import damaged, noise_picture, table
 from PIL import Image
 
@@ -250,15 +251,12 @@ def test_damaged_photographs_are_named_counted_and_skipped_or_fatal(cache, told)
     photographs = table()
     pictures = photographs.reader.pictures
     pictures["01_left"], pictures["04_right"] = damaged(), damaged()
-    with pytest.raises(DataError) as stopped:
+    counted = "2 of 12 photographs"
+    with fails("noise", counted, "01_left", "04_right", "data.on_fault", kind=DataError):
         load(photographs, told)
-    words = (
-        "noise: 2 of 12 photographs cannot be used: 2 damaged (01_left: image file is truncated, "
-        "04_right: image file is truncated)"
-    )
-    assert str(stopped.value).startswith(words)
     data = load(photographs, told, on_fault="skip")
-    assert told[-1] == f"{words}; left out"
+    assert told[-1].startswith(f"noise: {counted}")
+    assert told[-1].endswith("left out")
     kept = [k for k, row in enumerate(photographs.rows) if row.name not in ("01_left", "04_right")]
     assert data.photographs.rows == photographs.select(kept).rows
     assert [fault.image for fault in data.photographs.faults] == ["01_left", "04_right"]
@@ -303,7 +301,7 @@ def test_harmed_files_are_told_from_sound_ones(cache, told, tmp_path):
 def test_a_disk_that_is_too_small_is_told_before_decoding(cache, told, monkeypatch):
     photographs = table()
     monkeypatch.setattr(pixel_cache.shutil, "disk_usage", lambda _: type("", (), {"free": 100})())
-    with pytest.raises(UserError, match=r"decoding takes .* GB, and .* GB are free"):
+    with fails(cache, "XDG_CACHE_HOME"):
         load(photographs, told)
     assert not photographs.reader.reads
 
@@ -319,7 +317,7 @@ def test_a_full_disk_is_one_line_and_the_old_cache_stays(cache, told, monkeypatc
 
     with monkeypatch.context() as patched:
         patched.setattr(pixel_cache.os, "fsync", full)
-        with pytest.raises(UserError, match=r"cannot be written: No space left on device; free"):
+        with pytest.raises(UserError, match="No space left on device; free"):
             load(stale, told)
     assert pixel_file(cache).read_bytes() == before
     assert np.array_equal(load(stale, told).images(range(12)).numpy(), decoded(stale))
@@ -353,7 +351,7 @@ def test_rows_and_devices_leave_the_pixels_as_they_are(cache, told):
 
 
 def test_an_impossible_size_is_refused(told):
-    with pytest.raises(UserError, match="size = 4 must be at least 8 pixels"):
+    with fails("size", 4, 8):
         load(table(), told, size=4)
 
 

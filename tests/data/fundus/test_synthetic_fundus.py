@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from failing import fails
 from scipy import ndimage, stats
 from sklearn.metrics import roc_auc_score
 
@@ -18,7 +19,6 @@ from vcl_radial.data.fundus.synthetic import (
     render,
     subjects,
 )
-from vcl_radial.errors import UserError
 
 MANY = subjects(SyntheticSettings(patients=4000))
 EYE = Subject(0, "left", 2, 0.5, "camera-a", "", 0.4)
@@ -225,14 +225,9 @@ def test_a_larger_picture_shows_the_same_eye():
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        ("patients", 0, "at least 1"),
-        ("seed", -1, "not be below 0"),
-        ("artefacts", 1.5, "a share from 0 to 1"),
-        ("second_camera", -0.1, "a share from 0 to 1"),
-    ],
+    ("key", "value"),
+    [("patients", 0), ("seed", -1), ("artefacts", 1.5), ("second_camera", -0.1)],
 )
-def test_what_cannot_be_generated_is_refused(key, value, words):
-    with pytest.raises(UserError, match=f"{key} = {value} must .*{words}"):
+def test_what_cannot_be_generated_is_refused(key, value):
+    with fails(key, value):
         SyntheticSettings(**{key: value})

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from failing import data_fails, fails
 
 from vcl_radial.data.streams import (
     build_stream,
@@ -10,7 +11,6 @@ from vcl_radial.data.streams import (
     permuted_stream,
     split_stream,
 )
-from vcl_radial.errors import DataError, UserError
 
 
 def test_settings_give_the_stream_that_the_call_gives() -> None:
@@ -59,7 +59,7 @@ def test_a_stream_that_ends_early_begins_as_the_whole_one(kind: str, heads: str)
         for part in ("train", "validation", "test"):
             assert torch.equal(short.inputs(task, part), whole.inputs(task, part))
             assert torch.equal(short.labels(task, part), whole.labels(task, part))
-    with pytest.raises(UserError, match="first_tasks = 6 is more than the 5 tasks"):
+    with fails("first_tasks", 6, 5):
         build_stream({**settings, "first_tasks": 6})
 
 
@@ -68,27 +68,28 @@ def test_data_are_those_that_the_settings_are_of(idx_folder: Path) -> None:
     found = checksum("idx-folder", idx_folder)
     with_it = build_stream({**settings, "checksum": found}, idx_folder)
     assert torch.equal(with_it.x[0], build_stream(settings, idx_folder).x[0])
-    with pytest.raises(DataError, match=f"idx-folder has the checksum {found}, not 0123"):
+    with data_fails("idx-folder", found, "0123"):
         build_stream({**settings, "checksum": "0123"}, idx_folder)
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "key", "named"),
     [
-        ({"dataset": "digits"}, "lack kind"),
-        ({"kind": "split"}, "lack dataset"),
-        ({"kind": "spilt", "dataset": "digits"}, 'kind = "spilt" is unknown: .*"split"'),
-        ({"kind": "split", "dataset": "digit"}, 'dataset = "digit" is unknown: .*"digits"'),
-        ({"kind": "split", "dataset": "digits", "task": 5}, '"task" is unknown: .*"tasks"'),
+        ({"dataset": "digits"}, "kind", "missing"),
+        ({"kind": "split"}, "dataset", "missing"),
+        ({"kind": "spilt", "dataset": "digits"}, "kind", "split"),
+        ({"kind": "split", "dataset": "digit"}, "dataset", "digits"),
         (
-            {"kind": "permuted", "dataset": "digits", "class_order": []},
-            'class_order is of kind = "split"',
+            {"kind": "split", "dataset": "digits", "task": 5},
+            "key of the stream's settings",
+            "tasks",
         ),
-        ({"kind": ["split"], "dataset": "digits"}, "kind = "),
+        ({"kind": "permuted", "dataset": "digits", "class_order": []}, "class_order", "split"),
+        ({"kind": ["split"], "dataset": "digits"}, "kind", "['split']"),
     ],
 )
 def test_a_wrong_setting_is_named_with_the_nearest_right_one(
-    settings: dict[str, object], message: str
+    settings: dict[str, object], key: str, named: str
 ) -> None:
-    with pytest.raises(UserError, match=message):
+    with fails(key, named):
         build_stream(settings)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from failing import data_fails
 from idx_files import write_idx
 
 from vcl_radial.data.streams import ImageData, checksum, known, load_dataset
 from vcl_radial.data_files import IDX_NAMES
-from vcl_radial.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_extracted_files_alone_are_read_and_checked(real_data: Path, tmp_path: P
     contents = bytearray(labels.read_bytes())
     contents[-1] ^= 1
     labels.write_bytes(contents)
-    with pytest.raises(DataError, match=f"{labels} is not the published file"):
+    with data_fails(labels, "published"):
         load_dataset("fashion-mnist", tmp_path)
 
 
 def test_one_published_set_in_place_of_another_is_reported(real_data: Path, tmp_path: Path) -> None:
     shutil.copytree(real_data / "MNIST" / "raw", tmp_path / "raw")
-    with pytest.raises(DataError, match="not the published file"):
+    with data_fails(tmp_path / "raw" / f"{IDX_NAMES[0]}.gz", "published"):
         load_dataset("fashion-mnist", tmp_path)
 
 
@@ -119,10 +119,10 @@ def test_a_users_data_are_told_from_others_by_their_content_alone(
 @pytest.mark.parametrize(
     ("part", "change", "words"),
     [
-        (1, lambda y: y[:-3], r"images\S* \[200, 4, 3\] and train-labels\S* \[197\] must be"),
-        (3, lambda y: y + 1, "class 10 is in the data, but there are training images up to 9"),
-        (1, lambda y: torch.where(y == 4, 5, y), "class 4 has no training image: number the"),
-        (2, lambda x: x[:, :, :2], r"train-images\S* is of \[4, 3\] and t10k-images\S* of \[4, 2"),
+        (1, lambda y: y[:-3], f"{IDX_NAMES[1]}.gz [197]"),
+        (3, lambda y: y + 1, "class 10 "),
+        (1, lambda y: torch.where(y == 4, 5, y), "class 4 "),
+        (2, lambda x: x[:, :, :2], f"{IDX_NAMES[2]}.gz of [4, 2"),
     ],
 )
 def test_files_of_a_user_that_do_not_fit_each_other_are_reported(
@@ -130,6 +130,5 @@ def test_files_of_a_user_that_do_not_fit_each_other_are_reported(
 ) -> None:
     values = (tiny.train_x, tiny.train_y, tiny.test_x, tiny.test_y)[part]
     write_idx(idx_folder / f"{IDX_NAMES[part]}.gz", change(values))
-    with pytest.raises(DataError, match=f"{idx_folder}: .*{words}") as error:
+    with data_fails(idx_folder, words):
         load_dataset("idx-folder", idx_folder)
-    assert "\n" not in str(error.value)

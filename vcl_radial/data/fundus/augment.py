@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Augmentation:
     def __post_init__(self) -> None:
         """Refuse what is no change of an image."""
         if not 0 <= self.rotation <= 180:
-            raise UserError(f"rotation = {self.rotation} must be from 0 to 180 degrees")
+            raise bad_value("rotation", self.rotation, "must be from 0 to 180 degrees")
         for name in ("padding", "crop"):
             if not 0 <= getattr(self, name) <= 0.5:
-                raise UserError(f"{name} = {getattr(self, name)} must be from 0 to 0.5")
+                raise bad_value(name, getattr(self, name), "must be from 0 to 0.5")
 
     def draw(self, batch: int, generator: torch.Generator) -> Changes:
         """Draw the changes of a batch, on the CPU: they are the same whatever the device."""

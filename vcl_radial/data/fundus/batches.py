@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vcl_radial.data.fundus.augment import Augmentation, changed
 from vcl_radial.data.fundus.data import FundusData, Places
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.seeds import seed_of
 
 _CHUNK = 256
@@ -39,7 +39,7 @@ class Normalisation:
         counts = np.zeros((3, 256), np.int64)
         places = np.asarray(rows, np.int64)
         if not len(places):
-            raise UserError("there are no training images to normalise by")
+            raise UserError("no training images to normalise by", at=data.photographs.name)
         for start in range(0, len(places), _CHUNK):
             pixels = data.images(places[start : start + _CHUNK]).transpose(0, 1).flatten(1)
             counts += np.stack([torch.bincount(c, minlength=256).cpu().numpy() for c in pixels])
@@ -104,16 +104,17 @@ class TrainingBatches:
         self._targets = data.classes() if targets is None else targets
         if (self._targets[self.rows] < 0).any():
             raise UserError(
-                f"{data.photographs.name}: photographs without a grade cannot be trained on"
+                "photographs without a grade cannot be trained on", at=data.photographs.name
             )
         if batch_size < share[1]:
-            raise UserError(
-                f"batch_size = {batch_size} must be at least the {share[1]} processes that share it"
+            raise bad_value(
+                "batch_size", batch_size, f"must be at least the {share[1]} processes that share it"
             )
         if not len(self):
-            raise UserError(
-                f"batch_size = {batch_size} is more than the {len(self.rows)} training "
-                "photographs: choose a smaller one"
+            raise bad_value(
+                "batch_size",
+                batch_size,
+                f"is more than the {len(self.rows)} training photographs: choose a smaller one",
             )
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from vcl_radial.data.fundus.local_normalisation import GREY
 from vcl_radial.data.fundus.pixel_cache import open_pixels
 from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photographs
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 
 Places = Sequence[int] | NDArray[np.int64] | Tensor
 """Rows of a table, by place."""
@@ -127,7 +127,7 @@ def load_pixels(
         DataError: photographs cannot be decoded, and the user chose to stop.
     """
     if size < SMALLEST_SIZE:
-        raise UserError(f"size = {size} must be at least {SMALLEST_SIZE} pixels")
+        raise bad_value("size", size, f"must be at least {SMALLEST_SIZE} pixels")
     cache = open_pixels(photographs, size, crop, normalise, jobs or processors(), tell)
     faults = [Fault(name, "damaged", why) for name, why in cache.unreadable.items()]
     settle(photographs.name, faults, len(photographs), on_fault, tell)

@@ -10,7 +10,7 @@ from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
 from vcl_radial.data_files import DATA_VARIABLE, user_root
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, bad_value
 
 
 def load_photographs(
@@ -54,23 +54,23 @@ def load_photographs(
     if name == "synthetic":
         return synthetic_photographs(synthetic)
     if name not in FUNDUS_DATASETS:
-        raise UserError(
-            f"dataset = {name!r} is not known: choose from {', '.join(FUNDUS_DATASETS)}"
-        )
+        raise bad_value("dataset", name, f"is not known: choose from {', '.join(FUNDUS_DATASETS)}")
     if on_fault not in ("stop", "skip"):
-        raise UserError(f'on_fault = {on_fault!r} is not known: choose "stop" or "skip"')
+        raise bad_value("on_fault", on_fault, 'is not known: choose "stop" or "skip"')
     root = user_root(data_dir)
     if root is None:
-        raise UserError(
-            f'dataset = "{name}" needs a data folder: name it, or set {DATA_VARIABLE}; '
-            '"synthetic" needs none'
+        raise bad_value(
+            "dataset",
+            name,
+            f'needs a data folder: name it, or set {DATA_VARIABLE}; "synthetic" needs none',
         )
     whole = name.removesuffix(OTHER)
     folder, layouts = located(whole, root)
     if data_dir is None and not (table := folder / layouts[0].table).exists():
         raise DataError(
-            f"{table}: there is no such file, and {root} is the folder of {DATA_VARIABLE}; name "
-            "that of your photographs with --data-dir"
+            f"there is no such file, and {root} is the folder of {DATA_VARIABLE}; name "
+            "that of your photographs with --data-dir",
+            at=table,
         )
     photographs = read_folder(folder, on_fault, tell, layouts, others=name != whole)
     if name == "folder" and not photographs.patients_known:

@@ -50,14 +50,16 @@ def settle(
     unusable = len({fault.image for fault in faults})
     if not faults:
         if total == 0:
-            raise DataError(f"{where}: holds no photographs")
+            raise DataError("holds no photographs", at=where)
         return
-    line = f"{where}: {unusable} of {total} photographs cannot be used: {_described(faults)}"
+    line = f"{unusable} of {total} photographs cannot be used: {_described(faults)}"
     if unusable >= total:
-        raise DataError(f"{line}; none is left")
+        raise DataError(f"{line}; none is left", at=where)
     if on_fault == "stop":
-        raise DataError(f'{line}; mend them, or leave them out with data.on_fault = "skip"')
-    tell(f"{line}; left out")
+        raise DataError(
+            f'{line}; fix them, or leave them out with data.on_fault = "skip"', at=where
+        )
+    tell(f"{where}: {line}; left out")
 
 
 def _described(faults: Sequence[Fault]) -> str:

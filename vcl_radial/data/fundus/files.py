@@ -54,7 +54,7 @@ def images_in(*folders: Path) -> dict[str, list[Path]]:
     folder = next((folder for folder in folders if folder.is_dir()), None)
     if folder is None:
         places = " or ".join(map(str, folders))
-        raise DataError(f"{places}: no such folder; put the photographs there")
+        raise DataError("no such folder; put the photographs there", at=places)
     files: dict[str, list[Path]] = {}
     for path in entries(folder):
         if is_image(path):

@@ -50,11 +50,12 @@ def read_labels(
     if lacking := [name for name in (image, grade) if name not in frame]:
         shown = ", ".join(map(visible, frame.columns[:_SHOWN]))
         raise DataError(
-            f"{path}: has no column {' or '.join(lacking)}, only {shown}: "
-            f"give it the columns {image}, {grade}"
+            f"has no column {' or '.join(lacking)}, only {shown}: "
+            f"give it the columns {image}, {grade}",
+            at=path,
         )
     if twice := [name for name in (image, grade) if list(frame.columns).count(name) > 1]:
-        raise DataError(f"{path}: has two columns {twice[0]!r}; rename or delete one")
+        raise DataError(f"has two columns {twice[0]!r}; rename or delete one", at=path)
     # Where another name comes twice, the first one counts.
     frame = frame.loc[:, ~frame.columns.duplicated()]
     names = frame[image].map(without_suffix)

@@ -170,4 +170,4 @@ def located(name: str, root: Path) -> tuple[Path, tuple[Layout, ...]]:
         return root, ways[0]
     tables = " or ".join(dict.fromkeys(way[0].table for way in ways))
     places = " or ".join(dict.fromkeys(folder for way in ways for folder in way[0].places))
-    raise DataError(f"{root}: holds no {tables}, nor does {places} in it")
+    raise DataError(f"holds no {tables}, nor does {places} in it", at=root)

@@ -78,10 +78,11 @@ def open_pixels(
                 return cache
     except OSError as error:
         raise UserError(
-            f"{path}: cannot be written: {error.strerror or error}; free space, or set "
-            "XDG_CACHE_HOME to another folder"
+            f"cannot be written: {error.strerror or error}; free space, or set "
+            "XDG_CACHE_HOME to another folder",
+            at=path,
         ) from None
-    raise UserError(f"{path}: is damaged right after it was made; check the disk")
+    raise UserError("is damaged right after it was made; check the disk", at=path)
 
 
 def decode_one(
@@ -103,8 +104,9 @@ def _build(
     needed, free = int(np.prod(shape)), shutil.disk_usage(path.parent).free
     if free < needed:
         raise UserError(
-            f"{path.parent}: decoding takes {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are "
-            "free; free space, choose a smaller size, or set XDG_CACHE_HOME"
+            f"decoding takes {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are "
+            "free; free space, choose a smaller size, or set XDG_CACHE_HOME",
+            at=path.parent,
         )
     unreadable: dict[str, str] = {}
     unnamed = path.with_name(f"{_family(path)}.partial")  # of nobody else, who would hold the lock

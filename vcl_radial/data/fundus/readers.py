@@ -78,7 +78,7 @@ def read_folder(
         total, patients_known = total + count, patients_known and (with_patients or named)
     if not rows and not faults:
         lacking = "photographs of level -1" if others else "graded photographs"
-        raise DataError(f"{folder}: {layouts[0].table} holds no {lacking}")
+        raise DataError(f"{layouts[0].table} holds no {lacking}", at=folder)
     settle(str(folder), faults, total, on_fault, tell)
     for summary in summaries:
         tell(summary)

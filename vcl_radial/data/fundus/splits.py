@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vcl_radial.data.fundus.table import NOT_GRADED, Photographs
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, bad_value
 
 Rows = NDArray[np.int64]
 
@@ -41,9 +41,10 @@ def split_by_patient(
     """
     shares = np.array([1 - validation - test, validation, test])
     if validation < 0 or test < 0 or shares[0] <= 0:
-        raise UserError(
-            f"validation = {validation} and test = {test} must be shares from 0 up that leave "
-            "some for training"
+        raise bad_value(
+            "validation",
+            validation,
+            f"and test = {test} must be shares from 0 up that leave some for training",
         )
     patients, of_row = np.unique(photographs.patients, return_inverse=True)
     worst = np.full(len(patients), NOT_GRADED)
@@ -58,9 +59,10 @@ def split_by_patient(
         given[part[patient]] += 1
     if (empty := np.flatnonzero((shares > 0) & (given == 0))).size:
         raise UserError(
-            f"{photographs.name}: {len(patients)} patients are too few for a "
+            f"{len(patients)} patients are too few for a "
             f"{('train', 'validation', 'test')[empty[0]]} part of {shares[empty[0]]:.0%}; "
-            "use more, or another share"
+            "use more, or another share",
+            at=photographs.name,
         )
     train, valid, tested = (np.flatnonzero(part[of_row] == k) for k in range(3))
     return Split(train, valid, tested)
@@ -83,15 +85,17 @@ def published_split(photographs: Photographs, *, validation: float = 0.1, seed: 
     train, valid, test = (np.flatnonzero(parts == p) for p in ("train", "validation", "test"))
     if len(train) + len(valid) + len(test) < len(photographs) or not len(train) or not len(test):
         raise DataError(
-            f"{photographs.name}: does not say for every photograph whether it is of the train or "
-            "the test part; use a random split by patient"
+            "does not say for every photograph whether it is of the train or "
+            "the test part; use a random split by patient",
+            at=photographs.name,
         )
     parts_of: dict[str, str] = {}
     for row in photographs.rows:
         if parts_of.setdefault(row.patient, row.part) != row.part:
             raise DataError(
-                f"{photographs.name}: patient {row.patient} is in the {parts_of[row.patient]} and "
-                f"in the {row.part} part; use a random split by patient"
+                f"patient {row.patient} is in the {parts_of[row.patient]} and "
+                f"in the {row.part} part; use a random split by patient",
+                at=photographs.name,
             )
     if not len(valid) and validation:
         cut = split_by_patient(

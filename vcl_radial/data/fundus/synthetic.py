@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from vcl_radial.data.fundus.table import Photograph, Photographs
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 
 SYNTHETIC_NOTICE: Final = "SYNTHETIC: pictures drawn by a generator, not photographs of patients"
 
@@ -86,12 +86,12 @@ class SyntheticSettings:
     def __post_init__(self) -> None:
         """Refuse what cannot be generated."""
         if self.patients < 1:
-            raise UserError(f"patients = {self.patients} must be at least 1")
+            raise bad_value("patients", self.patients, "must be at least 1")
         if self.seed < 0:
-            raise UserError(f"seed = {self.seed} must not be below 0")
+            raise bad_value("seed", self.seed, "must not be below 0")
         for name in ("artefacts", "second_camera"):
             if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{name} = {getattr(self, name)} must be a share from 0 to 1")
+                raise bad_value(name, getattr(self, name), "must be a share from 0 to 1")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from vcl_radial.data.streams.permuted import permuted_stream
 from vcl_radial.data.streams.split import split_stream
 from vcl_radial.data.streams.tensors import TensorStream
 from vcl_radial.data_files import STREAM_KEYS
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, bad_value
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
 
@@ -45,7 +45,7 @@ def build_stream(
     """
     for key in ("kind", "dataset"):
         if key not in settings:
-            raise UserError(f"the stream's settings lack {key}: add it")
+            raise UserError("is missing in the stream's settings: add it", at=key)
     kind = settings["kind"]
     own = outside.is_named(kind)
     check_keys(settings)
@@ -54,8 +54,9 @@ def build_stream(
     wanted = settings.get("checksum")
     if wanted is not None and wanted != (found := data.checksum):
         raise DataError(
-            f"{settings['dataset']} has the checksum {found}, not {wanted}: name the data folder "
-            "that these settings are of"
+            f"has the checksum {found}, not {wanted}: name the data folder "
+            "that these settings are of",
+            at=settings["dataset"],
         )
     read = ("kind", "dataset", "checksum", *STREAM_KEYS)
     options = {key: value for key, value in settings.items() if key not in read}
@@ -77,9 +78,10 @@ def _own_stream(kind: str, data: ImageData, options: Mapping[str, Any]) -> Tenso
     """
     stream = outside.call("kind", kind, data, **options)
     if not isinstance(stream, TensorStream):
-        raise UserError(
-            f"kind = {kind!r} gives {type(stream).__name__}, "
-            "not a vcl_radial.data.streams.TensorStream"
+        raise bad_value(
+            "kind",
+            kind,
+            f"gives {type(stream).__name__}, not a vcl_radial.data.streams.TensorStream",
         )
     _check_tasks(stream, f"kind = {kind!r}")
     return stream
@@ -96,10 +98,10 @@ def _check_tasks(stream: TensorStream, who: str) -> None:
     held_out: dict[str, tuple[Tensor, ...]] = {"validation": stream.validation, "test": stream.test}
     for name, parts in held_out.items():
         if shared := int(trained_on[torch.cat(parts)].sum()):
-            raise UserError(f"{who}: {shared} rows of {name} are in train too: leave them out")
+            raise UserError(f"{shared} rows of {name} are in train too: leave them out", at=who)
     for task, classes in enumerate(stream.task_classes):
         parts = (stream.train[task], stream.validation[task], stream.test[task])
         if others := set(stream.gather_labels(torch.cat(parts)).tolist()) - set(classes):
             raise UserError(
-                f"{who}: task {task + 1} has labels {sorted(others)} that its task_classes lack"
+                f"task {task + 1} has labels {sorted(others)} that its task_classes lack", at=who
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from vcl_radial import outside
 from vcl_radial.data_files import STREAM_KEYS
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 
 _COMMON = (
     *("kind", "dataset", "tasks", "first_tasks", "heads", "validation", "split_seed", "flatten"),
@@ -25,25 +25,25 @@ def check_choice(key: str, value: object, choices: Iterable[str]) -> None:
         return
     near = difflib.get_close_matches(str(value), valid, n=1, cutoff=0.4)
     hint = f'did you mean "{near[0]}"? ' if near else ""
-    raise UserError(f'{key} = "{value}" is unknown: {hint}valid: {", ".join(valid)}')
+    raise bad_value(key, value, f"is unknown: {hint}valid: {', '.join(valid)}")
 
 
 def check_count(key: str, value: object) -> None:
     """Raise a `UserError` that names `key` unless `value` is a whole number of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UserError(f"{key} = {value!r} must be a whole number, at least 1")
+        raise bad_value(key, value, "must be a whole number, at least 1")
 
 
 def check_seed(key: str, value: object) -> None:
     """Raise a `UserError` that names `key` unless `value` is a whole number of at least 0."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise UserError(f"{key} = {value!r} must be a whole number, at least 0")
+        raise bad_value(key, value, "must be a whole number, at least 0")
 
 
 def check_fraction(key: str, value: object) -> None:
     """Raise a `UserError` that names `key` unless `value` is a number in [0, 1)."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
-        raise UserError(f"{key} = {value!r} must be a number from 0 to below 1")
+        raise bad_value(key, value, "must be a number from 0 to below 1")
 
 
 def check_keys(settings: Mapping[str, Any]) -> None:
@@ -54,7 +54,8 @@ def check_keys(settings: Mapping[str, Any]) -> None:
         check_choice("kind", kind, _KEYS)
     if kind == "permuted" and "class_order" in settings:
         raise UserError(
-            'class_order is of kind = "split": a permuted task has all classes, so leave it out'
+            'is of kind = "split", and a permuted task has all classes: leave it out',
+            at="class_order",
         )
     for key in settings:
         check_choice("key of the stream's settings", key, _KEYS["split" if own else kind])
@@ -68,10 +69,12 @@ def held_out(n: int, fraction: float, task_name: str) -> int:
     """
     n_held_out = round(fraction * n)
     if n_held_out == n or (fraction > 0 and n_held_out == 0):
-        raise UserError(
-            f"validation = {fraction} leaves {n - n_held_out} training and {n_held_out} "
+        raise bad_value(
+            "validation",
+            fraction,
+            f"leaves {n - n_held_out} training and {n_held_out} "
             f'validation images for the task "{task_name}", which has {n}: change it, '
-            "or set it to 0 for no validation set"
+            "or set it to 0 for no validation set",
         )
     return n_held_out
 
@@ -88,7 +91,8 @@ def default_tasks(n_classes: int, heads: str) -> int:
     if heads == "multi":
         raise UserError(
             f"{n_classes} classes cannot be dealt out over tasks of one size: add or take away a "
-            f'class, or use heads = "single", with a task for each class'
+            'class, or use heads = "single", with a task for each class',
+            at="tasks",
         )
     return n_classes
 
@@ -102,15 +106,18 @@ def classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
     check_count("tasks", tasks)
     if n_classes % tasks:
         divisors = [d for d in range(1, n_classes + 1) if n_classes % d == 0]
-        raise UserError(
-            f"tasks = {tasks} does not divide the {n_classes} classes: "
-            f"use one of {', '.join(map(str, divisors))}"
+        raise bad_value(
+            "tasks",
+            tasks,
+            f"does not divide the {n_classes} classes: use one of {', '.join(map(str, divisors))}",
         )
     k = n_classes // tasks
     if multi_head and k == 1:
-        raise UserError(
-            f"tasks = {tasks} leaves one class to each head, which is nothing to tell apart: "
-            'use fewer tasks or heads = "single"'
+        raise bad_value(
+            "tasks",
+            tasks,
+            "leaves one class to each head, which is nothing to tell apart: "
+            'use fewer tasks or heads = "single"',
         )
     return k
 
@@ -121,9 +128,10 @@ def check_first_tasks(first_tasks: int | None, tasks: int) -> None:
         return
     check_count("first_tasks", first_tasks)
     if first_tasks > tasks:
-        raise UserError(
-            f"first_tasks = {first_tasks} is more than the {tasks} tasks: use {tasks} at most, or "
-            "leave it out for all of them"
+        raise bad_value(
+            "first_tasks",
+            first_tasks,
+            f"is more than the {tasks} tasks: use {tasks} at most, or leave it out for all of them",
         )
 
 
@@ -156,8 +164,9 @@ def checked_order(
         or any(type(c) is not int for c in class_order)
         or sorted(class_order) != conventional
     ):
-        raise UserError(
-            f"class_order = {class_order!r} must hold each class from 0 to {n_classes - 1} "
-            "exactly once"
+        raise bad_value(
+            "class_order",
+            class_order,
+            f"must hold each class from 0 to {n_classes - 1} exactly once",
         )
     return [int(c) for c in class_order]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 
 Selection: TypeAlias = Callable[[Tensor, int, torch.Generator | None], Tensor]
 """Inputs `[n, ...]`, a size and a source of randomness to row numbers `[size]`, all different."""
@@ -63,12 +63,13 @@ def coreset(
         UserError: there is no selection of that name, or it would leave no point of the n.
     """
     if selection not in SELECTIONS:
-        raise UserError(
-            f"selection = {selection!r} is not known: choose from {', '.join(SELECTIONS)}"
+        raise bad_value(
+            "selection", selection, f"is not known: choose from {', '.join(SELECTIONS)}"
         )
     if not 0 < size < len(x):
-        raise UserError(
-            f"coreset_size = {size} must be at least 1 and leave some of the {len(x)} training "
-            "points of a task"
+        raise bad_value(
+            "coreset_size",
+            size,
+            f"must be at least 1 and leave some of the {len(x)} training points of a task",
         )
     return SELECTIONS[selection](x, size, generator)

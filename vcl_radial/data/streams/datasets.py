@@ -27,7 +27,7 @@ from vcl_radial.data_files import (
     user_files,
     user_root,
 )
-from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.errors import DataError, bad_value, visible
 
 _TEST_EVERY = 5
 
@@ -187,9 +187,10 @@ def _load_digits(name: str, data_dir: Path | None) -> ImageData:
 def _load_own(name: str, data_dir: Path | None) -> ImageData:
     found = outside.call("dataset", name, user_root(data_dir))
     if not isinstance(found, ImageData):
-        raise UserError(
-            f"dataset = {name!r} gives {type(found).__name__}, "
-            "not a vcl_radial.data.streams.ImageData"
+        raise bad_value(
+            "dataset",
+            name,
+            f"gives {type(found).__name__}, not a vcl_radial.data.streams.ImageData",
         )
     return found
 
@@ -207,7 +208,7 @@ def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:
         fault = str(error).removeprefix(f"{name}: ")
         for part, path in zip(("train_x", "train_y", "test_x", "test_y"), files, strict=True):
             fault = fault.replace(part, path.name)
-        raise DataError(f"{files[0].parent}: {fault}") from None
+        raise DataError(fault, at=files[0].parent) from None
 
 
 _LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {

@@ -41,8 +41,8 @@ def with_features(data: ImageData, path: Path) -> ImageData:
             ):
                 rows = np.asarray(file[f"{name}.npy"], dtype=np.float32)
         except (OSError, ValueError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile):
-            raise DataError(f"{path}: {name} is damaged; write the file again") from None
+            raise DataError(f"{name} is damaged; write the file again", at=path) from None
         if not np.isfinite(rows).all():
-            raise DataError(f"{path}: {name} has numbers that are not finite; write it again")
+            raise DataError(f"{name} has numbers that are not finite; write it again", at=path)
         parts[f"{name}_x"] = torch.from_numpy(rows)
     return dataclasses.replace(data, name=f"{data.name} by {path.name}", **parts)

@@ -32,7 +32,8 @@ def cached_files(folder: str) -> dict[str, Path]:
             reason = " ".join(str(error).split())
             names = ", ".join(f"{name}.gz" for name in IDX_NAMES)
             raise UserError(
-                f"{folder} cannot be downloaded ({reason}): put {names} into {place}, "
-                f"or name the folder that holds them in {DATA_VARIABLE}"
+                f"cannot be downloaded ({reason}): put {names} into {place}, "
+                f"or name the folder that holds them in {DATA_VARIABLE}",
+                at=folder,
             ) from error
     return idx_files(place)

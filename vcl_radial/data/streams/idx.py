@@ -53,13 +53,13 @@ def read_idx(
         with open_data(path) as file:
             contents, shape = _read(file, dimensions, sha256)
     except ValueError as fault:
-        raise DataError(f"{path} {fault}: {mend}") from None
+        raise DataError(f"{fault}: {mend}", at=path) from None
     except EOFError:
-        raise DataError(f"{path} is truncated (its gzip stream ends early): {mend}") from None
+        raise DataError(f"is truncated (its gzip stream ends early): {mend}", at=path) from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is damaged ({error}): {mend}") from error
+        raise DataError(f"is damaged ({error}): {mend}", at=path) from error
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}): {mend}") from error
+        raise DataError(f"cannot be read ({error.strerror}): {mend}", at=path) from error
     values = torch.frombuffer(contents, dtype=torch.uint8, offset=len(contents) - math.prod(shape))
     return values.reshape(shape)
 

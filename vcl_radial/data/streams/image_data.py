@@ -42,7 +42,7 @@ class ImageData:
     def __post_init__(self) -> None:
         """Refuse what would fail, or pass for something else, later on."""
         for fault in self._faults():
-            raise DataError(f"{self.name}: {fault}")
+            raise DataError(fault, at=self.name)
         object.__setattr__(self, "train_y", self.train_y.long())
         object.__setattr__(self, "test_y", self.test_y.long())
         if not self.class_names:

@@ -133,8 +133,9 @@ def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixel
     for row, image in enumerate(images):
         if image.shape[1:] != size:
             raise DataError(
-                f"{paths[0]} has {_edges(first)} pixels, but {paths[row]} {_edges(image)}: give "
-                "all images one size, or have them resized with --set stream.image_size=N (pixels)"
+                f"has {_edges(first)} pixels, but {paths[row]} {_edges(image)}: give "
+                "all images one size, or have them resized with --set stream.image_size=N (pixels)",
+                at=paths[0],
             )
         pixels[row] = image  # a grey one is repeated
         colour = colour or (len(image) > 1 and bool((image != image[0]).any()))
@@ -153,8 +154,9 @@ def _decode(path: Path, image_size: int | None) -> Pixels:
         picture = read_picture(path, None if image_size is None else 2 * image_size)
     except Unreadable as why:
         raise DataError(
-            f"{path} cannot be read as an image ({why}): copy it again from its source, save it "
-            "with 8 or 16 bits per channel, or delete it"
+            f"cannot be read as an image ({why}): copy it again from its source, save it "
+            "with 8 or 16 bits per channel, or delete it",
+            at=path,
         ) from None
     if image_size is not None:
         picture = picture.resize((image_size, image_size), Image.Resampling.BILINEAR)

@@ -33,7 +33,7 @@ def standardised(data: ImageData, *, flatten: bool, known: Tensor | None = None)
     of = x[: len(data.train_x)] if known is None else x[known]
     std, mean = torch.std_mean(of, correction=0)
     if std == 0:
-        raise DataError(f"{data.name}: all training pixels are equal, so there is nothing to learn")
+        raise DataError("all training pixels are equal, so there is nothing to learn", at=data.name)
     x.sub_(mean).div_(std)
     if flatten:
         return x.flatten(1)
@@ -65,7 +65,7 @@ def hold_out(
     if chosen is not None:
         out = chosen[rows]
         if out.all() or not out.any():
-            raise UserError(f'the task "{task_name}" needs both training and validation images')
+            raise UserError("needs both training and validation images", at=f'task "{task_name}"')
         return rows[~out], rows[out]
     n_held_out = held_out(len(rows), fraction, task_name)
     order = torch.randperm(len(rows), generator=generator)

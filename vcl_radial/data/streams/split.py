@@ -81,7 +81,7 @@ def split_stream(
         held_out.append(out)
         test.append(rows[rows >= n_train])
         if not len(test[-1]):
-            raise DataError(f'{data.name} has no test image for the task "{names[-1]}": add some')
+            raise DataError(f'has no test image for the task "{names[-1]}": add some', at=data.name)
 
     of_first = task_of_row[:n_train] == 0
     known = of_first.nonzero()[:, 0] if statistics == "first-task" else None

@@ -81,7 +81,7 @@ class TensorStream:
         """
         for fault, words in self._faults():
             if fault:
-                raise UserError(f"stream {self.name!r}: {words}")
+                raise UserError(words, at=f"stream {self.name!r}")
 
     def _faults(self) -> Iterator[tuple[bool, str]]:
         def of_type(name: str, tensor: object, dtype: torch.dtype) -> tuple[bool, str]:

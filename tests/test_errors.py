@@ -1,0 +1,33 @@
+"""Errors name what is at fault, in their message and by a key that programs and tests can read."""
+
+import pickle
+
+import pytest
+
+from vcl_radial.errors import DataError, Diverged, UserError, bad_value
+from vcl_radial.runs.settings import UnknownKey
+
+
+@pytest.mark.parametrize("kind", [UserError, DataError, Diverged])
+def test_the_message_begins_with_what_is_at_fault(kind):
+    error = kind("has no column 'age'; add it", at="flats.csv")
+    assert str(error) == "flats.csv: has no column 'age'; add it"
+    assert error.key == "flats.csv"
+    assert kind("nothing has a name here").key is None
+
+
+def test_the_error_of_a_setting_shows_key_and_value():
+    error = bad_value("posterior", "radail", "is not known: choose from gaussian, radial")
+    assert str(error) == "posterior = 'radail' is not known: choose from gaussian, radial"
+    assert error.key == "posterior"
+
+
+def test_the_key_of_an_error_reaches_another_process():
+    for error in (
+        DataError("is damaged", at="x.csv"),
+        bad_value("rank", 0, "is too low"),
+        UnknownKey("mine.toml", "epoch", "epochs"),
+    ):
+        received = pickle.loads(pickle.dumps(error))
+        assert type(received) is type(error)
+        assert (str(received), received.key) == (str(error), error.key)
