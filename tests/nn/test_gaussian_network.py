@@ -3,10 +3,10 @@ import math
 
 import pytest
 import torch
+from failing import fails
 from torch import nn
 from torch.distributions import Normal, kl_divergence
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
 
@@ -132,14 +132,14 @@ def test_moving_the_network_moves_the_posteriors_that_an_optimiser_holds():
 
 @pytest.mark.parametrize("name", ["prior_scale", "initial_noise"])
 def test_a_scale_that_is_not_above_zero_is_named(name):
-    with pytest.raises(UserError, match=rf"^{name} = 0"):
+    with fails(name, 0):
         linear(**{name: 0.0})
 
 
 @pytest.mark.parametrize("posterior", [PosteriorSettings("gaussian"), RDPSettings()])
 def test_weights_that_have_a_posterior_already_are_refused(posterior):
     network = MLP(4, 2, hidden=(3,), posterior=posterior)
-    with pytest.raises(UserError, match="set posterior = 'none'"):
+    with fails("posterior", "none"):
         GaussianNetwork(network)
 
 

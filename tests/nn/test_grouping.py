@@ -1,7 +1,7 @@
 import pytest
 import torch
+from failing import fails
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn.grouping import GROUPINGS, grouping
 
 SHAPES = [(3, 5), (4, 2, 3, 3)]
@@ -42,5 +42,5 @@ def test_a_unit_is_grouped_with_its_own_bias():
 
 
 def test_an_unknown_grouping_is_named():
-    with pytest.raises(UserError, match=r"grouping = 'row' is not known.*layer, tensor, unit"):
+    with fails("grouping", "row", "layer, tensor, unit"):
         grouping("row")

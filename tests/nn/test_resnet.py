@@ -1,7 +1,6 @@
-import pytest
 import torch
+from failing import fails
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn import WithHeads, kl_divergence, variational_weights
 from vcl_radial.nn.resnet import ResNet
 
@@ -66,5 +65,5 @@ def test_features_are_those_of_the_last_channels_over_all_places():
 
 
 def test_vectors_are_refused():
-    with pytest.raises(UserError, match='network = "resnet" wants images'):
+    with fails("network", "resnet", "[784]"):
         ResNet((784,))

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from failing import fails
 from torch import nn
 
 from vcl_radial.errors import UserError
@@ -75,18 +76,20 @@ def test_the_kl_of_a_layer_is_the_sum_over_its_groups():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("key", "value"),
     [
-        ({"family": "cauchy"}, "posterior = 'cauchy'"),
-        ({"grouping": "row"}, "grouping = 'row'"),
-        ({"initial_noise": 0.0}, "initial_noise"),
-        ({"initial_noise": float("nan")}, "initial_noise"),
-        ({"prior_scale": -1.0}, "prior_scale"),
+        ("grouping", "row"),
+        ("initial_noise", 0.0),
+        ("initial_noise", float("nan")),
+        ("prior_scale", -1.0),
+        ("rank", 0),
     ],
 )
-def test_impossible_settings_are_named(settings, words):
-    with pytest.raises(UserError, match=words):
-        PosteriorSettings(**settings)
+def test_impossible_settings_are_named(key, value):
+    with fails(key, value):
+        PosteriorSettings(**{key: value})
+    with pytest.raises(UserError, match="posterior = 'cauchy'"):
+        PosteriorSettings("cauchy")
 
 
 def test_a_scale_is_held_only_where_that_was_asked_for():

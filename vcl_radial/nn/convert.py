@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.nn.conv import BayesianConv, BayesianConv2d
 from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.linear import BayesianLinear
@@ -47,9 +47,11 @@ def layer_settings(
     if posterior == RDP.name:
         return RDPSettings()
     if isinstance(posterior, str) and not (posterior in all_families() or is_named(posterior)):
-        raise UserError(
-            f"posterior = {posterior!r} is not known: choose from {', '.join(all_families())} or "
-            "none, or name your own as 'package.module:Class'"
+        raise bad_value(
+            "posterior",
+            posterior,
+            f"is not known: choose from {', '.join(all_families())} or none, or name your own as "
+            "'package.module:Class'",
         )
     if not isinstance(posterior, str | type):
         return posterior
@@ -90,7 +92,9 @@ def to_bayesian(
         return model if inplace else copy.deepcopy(model)
     kept = _kept(model, keep)
     if isinstance(model, _CONVERTED) and inplace:
-        raise UserError("a layer alone cannot be converted in place: convert a copy of it")
+        raise UserError(
+            "a layer alone cannot be converted in place: convert a copy of it", at="inplace"
+        )
     _check_all(model, kept)
     if not inplace:
         model = copy.deepcopy(model)
@@ -149,7 +153,9 @@ def _kept(model: nn.Module, keep: Collection[str]) -> set[int]:
     for name in keep:
         if name not in modules:
             known = ", ".join(_layers(model)) or "none"
-            raise UserError(f"keep: the network has no module {name!r}; its layers are {known}")
+            raise UserError(
+                f"the network has no module {name!r}; its layers are {known}", at="keep"
+            )
     return {id(inner) for name in keep for inner in modules[name].modules()}
 
 
@@ -166,8 +172,9 @@ def _check_all(model: nn.Module, kept: set[int]) -> None:
             convertible = True
     if not convertible:
         raise UserError(
-            f"{type(model).__name__} has no linear layer or convolution to convert"
-            + (" besides those to keep" if kept else "")
+            "has no linear layer or convolution to convert"
+            + (" besides those to keep" if kept else ""),
+            at=type(model).__name__,
         )
 
 
@@ -204,7 +211,7 @@ def _check(name: str, module: nn.Module, owners: Counter[int], kept: set[int]) -
             why = "has hooks, which would be lost: remove them first"
     if why is not None:
         kind = type(module).__name__
-        raise UserError(f"{name or 'the network'} ({kind}) {why}; or name it in keep")
+        raise UserError(f"{why}; or name it in keep", at=f"{name or 'the network'} ({kind})")
     return isinstance(module, _CONVERTED)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, max_pool2d, relu
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 from vcl_radial.nn.conv import PointConv2d
 from vcl_radial.nn.linear import PointLinear
 
@@ -40,15 +40,18 @@ class ConvNet(nn.Module):
     def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
         if len(shape) != 3:
-            raise UserError(
-                f'network = "convnet" wants images [C, H, W], and these inputs are {list(shape)}: '
-                'use network = "mlp"'
+            raise bad_value(
+                "network",
+                "convnet",
+                f"wants images [C, H, W], and these inputs are {list(shape)}: use network = 'mlp'",
             )
         inputs, *size = shape
         if min(size) < _SMALLEST:
-            raise UserError(
-                f'network = "convnet" wants images of {_SMALLEST}x{_SMALLEST} pixels at least, and '
-                f'these have {size[0]}x{size[1]}: use network = "mlp" or larger images'
+            raise bad_value(
+                "network",
+                "convnet",
+                f"wants images of {_SMALLEST}x{_SMALLEST} pixels at least, and these have "
+                f"{size[0]}x{size[1]}: use network = 'mlp' or larger images",
             )
         self.blocks = nn.ModuleList()
         for channels in _CHANNELS:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 
 
 class MCDropout(nn.Module):
@@ -26,7 +26,7 @@ class MCDropout(nn.Module):
     def __init__(self, p: float, features: int | None = None) -> None:
         super().__init__()
         if not 0 <= p < 1:
-            raise UserError(f"dropout = {p} must be from 0 to below 1")
+            raise bad_value("dropout", p, "must be from 0 to below 1")
         self.p, self.features = p, features
 
     def forward(self, x: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.nn.linearised import linearised
 from vcl_radial.nn.parameters import parameters_in_use
 from vcl_radial.nn.weights import VariationalWeights
@@ -87,11 +87,12 @@ class GaussianNetwork(nn.Module):
         super().__init__()
         for name, scale in (("prior_scale", prior_scale), ("initial_noise", initial_noise)):
             if not scale > 0:
-                raise UserError(f"{name} = {scale} must be above 0")
+                raise bad_value(name, scale, "must be above 0")
         if any(isinstance(module, VariationalWeights) for module in network.modules()):
             raise UserError(
-                "the weights have a posterior already, and this method keeps one of its own over "
-                "point estimates: set posterior = 'none'"
+                "the weights have one already, and this method keeps one of its own over point "
+                "estimates: set posterior = 'none'",
+                at="posterior",
             )
         self.network = network
         self.prior_precision = prior_scale**-2

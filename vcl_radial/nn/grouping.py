@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 
 Layer = tuple[Tensor, Tensor | None]
 """A weight `[..., out, ...]` and a bias `[..., out]`."""
@@ -95,6 +95,6 @@ def grouping(name: str) -> Grouping:
     try:
         return GROUPINGS[name]
     except KeyError:
-        raise UserError(
-            f"grouping = {name!r} is not known: choose from {', '.join(GROUPINGS)}"
+        raise bad_value(
+            "grouping", name, f"is not known: choose from {', '.join(GROUPINGS)}"
         ) from None

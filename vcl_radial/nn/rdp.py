@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from vcl_radial import native
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.states import OfAKind
 from vcl_radial.nn.weights import (
@@ -65,17 +65,19 @@ class RDPSettings:
     def __post_init__(self) -> None:
         """Check the values that no tensor operation would refuse."""
         if self.grouping not in RDP.groupings:
-            raise UserError(
-                f"grouping = {self.grouping!r} is not for posterior = {RDP.name!r}: choose from "
-                f"{', '.join(RDP.groupings)}"
+            raise bad_value(
+                "grouping",
+                self.grouping,
+                f"is not for posterior = {RDP.name!r}: choose from {', '.join(RDP.groupings)}",
             )
         for name in ("initial_noise", "prior_scale"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UserError(f"{name} = {getattr(self, name)} must be above 0 and finite")
+                raise bad_value(name, getattr(self, name), "must be above 0 and finite")
         if not 0 <= self.prior_length < 1:
-            raise UserError(
-                f"prior_length = {self.prior_length} must be at least 0 (uniform directions) and "
-                "below 1"
+            raise bad_value(
+                "prior_length",
+                self.prior_length,
+                "must be at least 0 (uniform directions) and below 1",
             )
 
     @property
@@ -116,7 +118,8 @@ class RDPBlock(OfAKind):
         if D < 2 or not bool((radius > 0).all()):
             raise UserError(
                 "posterior = 'rdp' needs groups of at least two weights that are not all 0: "
-                f"here are {groups} groups of {D}; choose another grouping"
+                f"here are {groups} groups of {D}; choose another one",
+                at="grouping",
             )
         share = noise**2 / radius.square().mean().item()
         # A factor's log has this standard deviation, and so has the log radius: E r^2 is

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 from vcl_radial.nn.conv import PointConv2d
 
 _BLOCKS: Final = (2, 4, 8)
@@ -42,9 +42,10 @@ class ResNet(nn.Module):
     def __init__(self, shape: Sequence[int], channels: int = 16) -> None:
         super().__init__()
         if len(shape) != 3:
-            raise UserError(
-                f'network = "resnet" wants images [C, H, W], and these inputs are {list(shape)}: '
-                "choose another network"
+            raise bad_value(
+                "network",
+                "resnet",
+                f"wants images [C, H, W], and these inputs are {list(shape)}: choose another",
             )
         self.stem = _Convolution(shape[0], channels, 5, 2)
         inputs = channels

@@ -60,6 +60,7 @@ def _kind(state: Mapping[str, Any], prefix: str) -> Any:
 def _check(prefix: str, kind: Any, own: str) -> None:
     if kind != own:
         raise UserError(
-            f"the state of {prefix.rstrip('.') or 'the weights'} is of {kind}, and the network has "
-            f"{own}: load it into a network like the one that it is of"
+            f"is of {kind}, and the network has {own}: load it into a network like the one that "
+            "it is of",
+            at=f"the state of {prefix.rstrip('.') or 'the weights'}",
         )

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 from vcl_radial.nn.grouping import Layer, grouping
 from vcl_radial.nn.states import OfAKind
 from vcl_radial.posteriors import Gaussian, Posterior, family
@@ -48,16 +48,17 @@ class PosteriorSettings:
         """Check the values that no tensor operation would refuse."""
         cls = family(self.family)
         if self.grouping not in cls.groupings:
-            raise UserError(
-                f"grouping = {self.grouping!r} is not for posterior = {name_of(cls)!r}: choose "
-                f"from {', '.join(cls.groupings)}"
+            raise bad_value(
+                "grouping",
+                self.grouping,
+                f"is not for posterior = {name_of(cls)!r}: choose from {', '.join(cls.groupings)}",
             )
         if self.initial_noise is not None and not self.initial_noise > 0:
-            raise UserError(f"initial_noise = {self.initial_noise} must be above 0")
+            raise bad_value("initial_noise", self.initial_noise, "must be above 0")
         if not self.prior_scale > 0:
-            raise UserError(f"prior_scale = {self.prior_scale} must be above 0")
+            raise bad_value("prior_scale", self.prior_scale, "must be above 0")
         if self.rank < 1:
-            raise UserError(f"rank = {self.rank} must be at least 1")
+            raise bad_value("rank", self.rank, "must be at least 1")
 
     @property
     def kind(self) -> str:
