@@ -2,7 +2,7 @@
 
 A template `README.md.jinja` makes `README.md` in its folder. It has the functions of `FUNCTIONS`:
 `csv("runs.csv")` reads a file below the template's folder (or beside it, by `../`), and its rows
-say means and paired differences (`vcl_radial.report.rows`), and what these say of a published
+say means and paired differences (`vcl_radial.reporting.rows`), and what these say of a published
 claim (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file. All tests of a page
 are one family by Holm's correction; `quote("uci")` has the tests of the page in that folder.
 """
@@ -24,7 +24,7 @@ from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.printed_likelihood import log_likelihood_over_points
 from vcl_radial.metrics.seeds import sign_test
 from vcl_radial.reading import read_json, read_text
-from vcl_radial.report.rows import Difference, Rows, p_value
+from vcl_radial.reporting.rows import Difference, Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 
 ENDING = ".jinja"

@@ -123,7 +123,7 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
 @pytest.fixture
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the pictures, which take longer than the runs."""
-    from vcl_radial.report import write
+    from vcl_radial.reporting import write
 
     monkeypatch.setattr(write, "write_report", lambda *_args, **_settings: set())
 
@@ -131,7 +131,7 @@ def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a report's time: where the files of pictures are enough, draw none."""
-    from vcl_radial.report.figures import style
+    from vcl_radial.reporting.figures import style
 
     class Blank:
         def __init__(self, figure):

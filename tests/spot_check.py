@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from vcl_radial.errors import DataError  # noqa: E402
-from vcl_radial.report.rows import Rows  # noqa: E402
+from vcl_radial.reporting.rows import Rows  # noqa: E402
 from vcl_radial.runs import environment  # noqa: E402
 from vcl_radial.runs.folder import write_atomically  # noqa: E402
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from vcl_radial.data.streams import datasets
 from vcl_radial.data_files import IDX_NAMES
-from vcl_radial.report import files
+from vcl_radial.reporting import files
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.specification import Run
 

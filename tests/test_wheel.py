@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 DATA = (
     *("vcl_radial/py.typed", "vcl_radial/native/*.c", "vcl_radial/native/*.h"),
-    *("vcl_radial/report/page/page.*", "vcl_radial/tracks/*/published.csv"),
+    *("vcl_radial/reporting/page/page.*", "vcl_radial/tracks/*/published.csv"),
     *("vcl_radial/tracks/retinopathy/report/published.csv", "vcl_radial-*.dist-info/*"),
     "vcl_radial-*.dist-info/licenses/LICENSE",
     *("vcl_radial/papers/pruning/*", "vcl_radial/papers/pruning/methods/*"),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from vcl_radial.methods.vcl import VCL
     from vcl_radial.nn.convert import to_bayesian
     from vcl_radial.nn.mlp import MLP
-    from vcl_radial.report.results import Results, load_results
-    from vcl_radial.report.run import run
+    from vcl_radial.reporting.results import Results, load_results
+    from vcl_radial.reporting.run import run
     from vcl_radial.runs.catalogue import list_benchmarks, list_methods
     from vcl_radial.sweeps.command import sweep
     from vcl_radial.tracks.continual.benchmark import benchmark
@@ -47,13 +47,13 @@ _MODULES = {
     "MLP": "vcl_radial.nn.mlp",
     "VCL": "vcl_radial.methods.vcl",
     "Method": "vcl_radial.methods.base",
-    "Results": "vcl_radial.report.results",
+    "Results": "vcl_radial.reporting.results",
     "benchmark": "vcl_radial.tracks.continual.benchmark",
     "check": "vcl_radial.conformance",
     "list_benchmarks": "vcl_radial.runs.catalogue",
     "list_methods": "vcl_radial.runs.catalogue",
-    "load_results": "vcl_radial.report.results",
-    "run": "vcl_radial.report.run",
+    "load_results": "vcl_radial.reporting.results",
+    "run": "vcl_radial.reporting.run",
     "sweep": "vcl_radial.sweeps.command",
     "to_bayesian": "vcl_radial.nn.convert",
 }

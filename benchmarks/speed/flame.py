@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from benchmarks.speed.setting import Row
-from vcl_radial.report.figures.drawing import key_line, sheet
-from vcl_radial.report.figures.style import FAINT, SMALL_SIZE, method_styles
+from vcl_radial.reporting.figures.drawing import key_line, sheet
+from vcl_radial.reporting.figures.style import FAINT, SMALL_SIZE, method_styles
 
 STACK = "stack"
 """The metric of rows that are only drawn: the share of a stack, whose frames are the variant."""

@@ -20,8 +20,8 @@ from benchmarks.speed.setting import Record, Setting
 from vcl_radial import processor
 from vcl_radial.described import module_of
 from vcl_radial.quiet import quiet
-from vcl_radial.report import record
-from vcl_radial.report.figures import save
+from vcl_radial.reporting import record
+from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 

@@ -10,8 +10,8 @@ import pandas as pd
 from benchmarks.speed.flame import STACK
 from benchmarks.speed.pictures import Picture
 from benchmarks.speed.setting import Record, Row
-from vcl_radial.report import markdown
-from vcl_radial.report.provenance import origin
+from vcl_radial.reporting import markdown
+from vcl_radial.reporting.provenance import origin
 from vcl_radial.runs.sections import Block, Column, Figure, Report, Section, Table, Text
 
 _INTRODUCTION = (

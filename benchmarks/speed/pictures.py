@@ -12,8 +12,8 @@ from matplotlib.ticker import LogLocator
 
 from benchmarks.speed.flame import Flame
 from benchmarks.speed.setting import Row
-from vcl_radial.report.figures.drawing import key_line, sheet
-from vcl_radial.report.figures.style import FAINT, INK, QUIET_INK, method_styles
+from vcl_radial.reporting.figures.drawing import key_line, sheet
+from vcl_radial.reporting.figures.style import FAINT, INK, QUIET_INK, method_styles
 
 _LINE = 0.26
 _MOST_TICKS = 7

@@ -36,8 +36,8 @@ from reports.analysis.cost_methods import (
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import Rule, Undecided, fill, listed
 from vcl_radial.metrics.verdicts import Verdict
-from vcl_radial.report.figures.drawing import Curve, find, key_line, sheet
-from vcl_radial.report.figures.style import FAINT, INK, SMALL_SIZE
+from vcl_radial.reporting.figures.drawing import Curve, find, key_line, sheet
+from vcl_radial.reporting.figures.style import FAINT, INK, SMALL_SIZE
 
 _SUPPORT_DRAWS = 100
 _PARAMETERS, _EPOCH = "numbers stored per weight", "epoch over radial's"

@@ -31,7 +31,7 @@ from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.weights import inverse_softplus
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.predict import own_randomness
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     GAUSSIAN,
     RADIAL,
@@ -45,7 +45,7 @@ from vcl_radial.report.figures.drawing import (
     mark,
     sheet,
 )
-from vcl_radial.report.figures.style import QUIET_INK
+from vcl_radial.reporting.figures.style import QUIET_INK
 
 CHANNELS = (16, 64, 512)
 QUICK_CHANNELS = (16, 64)

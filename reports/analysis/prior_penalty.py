@@ -27,7 +27,7 @@ from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 from vcl_radial.posteriors.log_radius import mills_ratio
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     EQ44,
     GAUSSIAN,

@@ -17,7 +17,7 @@ from reports.analysis.two_posteriors import (
 from reports.analysis.two_posteriors import RADIAL as RADIAL_RUN
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     GAUSSIAN,
     RADIAL,
@@ -28,7 +28,7 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.figures.style import INK, QUIET_INK, SMALL_SIZE
+from vcl_radial.reporting.figures.style import INK, QUIET_INK, SMALL_SIZE
 
 _SIGMA, _DISTANCE, _RATIO = "sigma", "distance to the mean", "ratio of the distances"
 _COLOURS = {MFVI: GAUSSIAN, RADIAL_RUN: RADIAL}

@@ -24,7 +24,7 @@ from torch import Tensor
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
 from vcl_radial.posteriors import Gaussian, Posterior, Radial
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     GAUSSIAN,
     OTHER,
@@ -37,7 +37,7 @@ from vcl_radial.report.figures.drawing import (
     mark,
     sheet,
 )
-from vcl_radial.report.figures.style import INK, SMALL_SIZE
+from vcl_radial.reporting.figures.style import INK, SMALL_SIZE
 
 CONV_64 = 9 * 64 * 64
 """Weights of a 3x3 convolution with 64 channels: Fig. 1."""

@@ -18,7 +18,7 @@ from reports.analysis.two_posteriors import (
 from reports.analysis.two_posteriors import RADIAL as RADIAL_RUN
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     DOTTED,
     GAUSSIAN,

@@ -30,8 +30,8 @@ from vcl_radial.metrics.verdicts import of_family, together
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.posteriors import Gaussian
 from vcl_radial.predict import log_predictive, own_randomness
-from vcl_radial.report.figures.drawing import DOTTED, Curve, find, key_line, sheet
-from vcl_radial.report.figures.style import QUIET_INK
+from vcl_radial.reporting.figures.drawing import DOTTED, Curve, find, key_line, sheet
+from vcl_radial.reporting.figures.style import QUIET_INK
 
 THRESHOLDS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5)
 QUICK_THRESHOLDS = (0.1, 1.0)

@@ -24,7 +24,7 @@ from vcl_radial.nn import PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.objectives import categorical_nll
 from vcl_radial.predict import own_randomness
-from vcl_radial.report.figures.drawing import Curve
+from vcl_radial.reporting.figures.drawing import Curve
 
 MFVI, RADIAL, FAST_RADIAL = "MFVI", "radial", "radial, ρ learning 100 × as fast"
 NAMES = (MFVI, RADIAL, FAST_RADIAL)

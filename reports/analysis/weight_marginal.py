@@ -28,7 +28,7 @@ from reports.analysis.soap_bubble import in_blocks
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
 from vcl_radial.posteriors import Radial
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     GAUSSIAN,
     OTHER,

@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib.figure
 
-from vcl_radial.report.figures.drawing import Curve
+from vcl_radial.reporting.figures.drawing import Curve
 from vcl_radial.runs.sections import Claim, Table
 
 

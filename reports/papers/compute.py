@@ -15,9 +15,9 @@ from vcl_radial import processor
 from vcl_radial.atomic import gzipped
 from vcl_radial.predict import own_randomness
 from vcl_radial.quiet import quiet
-from vcl_radial.report import record
-from vcl_radial.report.figures import save
-from vcl_radial.report.figures.drawing import to_csv
+from vcl_radial.reporting import record
+from vcl_radial.reporting.figures import save
+from vcl_radial.reporting.figures.drawing import to_csv
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, not_written, write_atomically
 

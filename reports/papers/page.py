@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from reports.papers.analysis import Record
 from reports.papers.catalogue import Page, pages
 from vcl_radial.metrics.verdicts import Verdict
-from vcl_radial.report import markdown
-from vcl_radial.report.provenance import origin
+from vcl_radial.reporting import markdown
+from vcl_radial.reporting.provenance import origin
 from vcl_radial.runs.sections import (
     Block,
     Claim,

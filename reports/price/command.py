@@ -31,7 +31,7 @@ from vcl_radial.cli.arguments import (
 from vcl_radial.command_lines import command_line, settings_in_words
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.reading import open_text
-from vcl_radial.report.figures import save
+from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 

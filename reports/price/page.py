@@ -14,10 +14,10 @@ from reports.price.measure import RADIAL
 from reports.price.scores import SCORES, Score
 from reports.price.shapes import Diagonal, Full
 from vcl_radial.metrics.seeds import mean_and_standard_error
-from vcl_radial.report import markdown
-from vcl_radial.report.figures.drawing import key_line, logarithmic, sheet
-from vcl_radial.report.figures.style import method_styles
-from vcl_radial.report.rows import Difference
+from vcl_radial.reporting import markdown
+from vcl_radial.reporting.figures.drawing import key_line, logarithmic, sheet
+from vcl_radial.reporting.figures.style import method_styles
+from vcl_radial.reporting.rows import Difference
 from vcl_radial.runs.sections import (
     Block,
     Column,

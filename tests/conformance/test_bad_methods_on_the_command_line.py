@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vcl_radial.report.gather import gather
+from vcl_radial.reporting.gather import gather
 
 METHODS = """
 import sys

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from tiny_runs import ENVIRONMENT, finished, tiny_run
 
-from vcl_radial.report import figures, markdown
-from vcl_radial.report.figures.tables import seed_table
-from vcl_radial.report.gather import gather
-from vcl_radial.report.sequences import matrix, matrix_table
-from vcl_radial.report.write import report_of
+from vcl_radial.reporting import figures, markdown
+from vcl_radial.reporting.figures.tables import seed_table
+from vcl_radial.reporting.gather import gather
+from vcl_radial.reporting.sequences import matrix, matrix_table
+from vcl_radial.reporting.write import report_of
 from vcl_radial.runs.sections import Figure, Report, Table
 from vcl_radial.tracks.continual.tables import COLUMNS, results_table
 

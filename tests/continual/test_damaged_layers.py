@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
-from vcl_radial.report.figures import layer_movement
-from vcl_radial.report.gather import gather
-from vcl_radial.report.write import write_report
+from vcl_radial.reporting.figures import layer_movement
+from vcl_radial.reporting.gather import gather
+from vcl_radial.reporting.write import write_report
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.continual.tables import COLUMNS, LAYER_COLUMNS, layers_table
 

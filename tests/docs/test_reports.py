@@ -8,9 +8,9 @@ from doc_pages import ROOT
 
 from reports import pages
 from vcl_radial.cli.arguments import MAIN_METHODS
-from vcl_radial.report import evidence
-from vcl_radial.report.figures.tables import seed_table
-from vcl_radial.report.write import write_report
+from vcl_radial.reporting import evidence
+from vcl_radial.reporting.figures.tables import seed_table
+from vcl_radial.reporting.write import write_report
 
 REPORTS = ROOT / "reports"
 

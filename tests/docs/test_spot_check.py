@@ -8,7 +8,7 @@ import pytest
 from doc_pages import ROOT
 
 from vcl_radial.errors import DataError
-from vcl_radial.report.rows import Rows
+from vcl_radial.reporting.rows import Rows
 
 sys.path.insert(0, str(ROOT / "tests"))
 

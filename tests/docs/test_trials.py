@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from doc_pages import ROOT
 
-from vcl_radial.report.labels import flat
+from vcl_radial.reporting.labels import flat
 
 TRIALS = ROOT / "reports/split-fashion-tuned/trials.csv.gz"
 NOT_SEARCHED = {"sweep", "benchmark", "method", "trial", "outcome", "score"}

@@ -207,8 +207,8 @@ def prepare() -> None:
     import sqlalchemy  # noqa: F401
     import torch
 
-    import vcl_radial.report.html
-    import vcl_radial.report.write
+    import vcl_radial.reporting.html
+    import vcl_radial.reporting.write
     import vcl_radial.sweeps.command
     import vcl_radial.tracks.continual.training  # noqa: F401
 

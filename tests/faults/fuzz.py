@@ -235,7 +235,7 @@ def _nothing_begins() -> Iterator[None]:
     """What a valid command would do is not done, as if it were stopped at once."""
     begins = (
         "vcl_radial.runs.runner.perform",
-        "vcl_radial.report.write.write_report",
+        "vcl_radial.reporting.write.write_report",
         "vcl_radial.sweeps.command.sweep",
         "vcl_radial.conformance.check",
     )

@@ -28,8 +28,8 @@ from reports.seeds.badam import toy_regression
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import BayesianLinear, PointLinear
-from vcl_radial.report import record
-from vcl_radial.report.figures.drawing import Curve, to_csv
+from vcl_radial.reporting import record
+from vcl_radial.reporting.figures.drawing import Curve, to_csv
 from vcl_radial.runs.sections import Claim
 
 

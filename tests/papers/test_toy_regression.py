@@ -4,7 +4,7 @@ import torch
 
 from reports.papers.analysis import Setting
 from reports.seeds.badam import toy_regression as toy
-from vcl_radial.report.figures.drawing import Curve
+from vcl_radial.reporting.figures.drawing import Curve
 from vcl_radial.tracks.regression.lanes import vcl
 from vcl_radial.tracks.regression.settings import Recipe
 

@@ -15,8 +15,8 @@ from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.referral import calibration_curve
-from vcl_radial.report.gather import gather
-from vcl_radial.report.write import report_of
+from vcl_radial.reporting.gather import gather
+from vcl_radial.reporting.write import report_of
 from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
@@ -437,7 +437,9 @@ def test_one_sheet_shows_a_part_whatever_the_number_of_methods(runs):
 
 
 def test_a_page_is_made_anew_from_committed_runs_alone(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("vcl_radial.report.files.draw", lambda figure, place, standing: b"<svg/>")
+    monkeypatch.setattr(
+        "vcl_radial.reporting.files.draw", lambda figure, place, standing: b"<svg/>"
+    )
     one, two = tmp_path / "one", tmp_path / "two"
     assert main(["report", str(runs), "--to", str(one), "--evidence"]) == 0
     place = one / "retinopathy-synthetic"

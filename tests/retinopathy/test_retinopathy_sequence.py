@@ -15,7 +15,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.weights import PosteriorBlock
-from vcl_radial.report.gather import gather
+from vcl_radial.reporting.gather import gather
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.sections import Figure, Table
 from vcl_radial.tracks.retinopathy.execute import together

@@ -8,7 +8,7 @@ from benchmarks.speed.measuring import read
 from benchmarks.speed.page import Measured
 from benchmarks.speed.pictures import Ratios
 from benchmarks.speed.setting import Record, Row, row
-from vcl_radial.report import record
+from vcl_radial.reporting import record
 
 ROWS = [
     Row("step", "floor", "", "seconds per epoch", 0.05, 0.049, 0.0513, 7),

@@ -108,7 +108,7 @@ def _write(options: argparse.Namespace, to: Path, of_sweep: Mapping[str, Any], c
             f"--{next(iter(of_sweep))}: {options.folder} is not a sweep's folder; give the one "
             "that `sweep` named"
         )
-    from vcl_radial.report.write import write_report
+    from vcl_radial.reporting.write import write_report
 
     data_dir = options.data_dir
     write_report(

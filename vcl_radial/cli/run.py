@@ -96,14 +96,14 @@ def _run(options: argparse.Namespace) -> int:
     _print_faults(done.failures)
     if len(done.runs) == len(done.failures):
         return FAILED
-    from vcl_radial.report.write import report_of_command
+    from vcl_radial.reporting.write import report_of_command
 
     shown = report_of_command(done.runs, done.place, [end.run for end in done.failures])
     return FAILED if done.failures or not shown else DONE
 
 
 def _prepare_report() -> None:
-    from vcl_radial.report.write import prepare  # not before the workers start to import
+    from vcl_radial.reporting.write import prepare  # not before the workers start to import
 
     prepare()
 

@@ -26,7 +26,6 @@ _FOLDERS: dict[Kind, str] = {
 }
 
 
-
 @dataclass(frozen=True)
 class Entry:
     """A TOML file of the catalogue."""

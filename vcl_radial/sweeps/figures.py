@@ -16,8 +16,8 @@ from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from vcl_radial.report.figures.drawing import legend, logarithmic
-from vcl_radial.report.figures.style import (
+from vcl_radial.reporting.figures.drawing import legend, logarithmic
+from vcl_radial.reporting.figures.style import (
     DASHES,
     FAINT,
     INK,

@@ -16,10 +16,10 @@ import tomli_w
 
 from vcl_radial.command_lines import command_line, settings_in_words
 from vcl_radial.errors import UserError
-from vcl_radial.report import manifest
-from vcl_radial.report.files import write_files, write_page
-from vcl_radial.report.html import MARK
-from vcl_radial.report.provenance import behind
+from vcl_radial.reporting import manifest
+from vcl_radial.reporting.files import write_files, write_page
+from vcl_radial.reporting.html import MARK
+from vcl_radial.reporting.provenance import behind
 from vcl_radial.runs import planning
 from vcl_radial.runs.folder import check_page, write_atomically
 from vcl_radial.runs.sections import Block, Figure, Report, Section, Table, Text

@@ -28,8 +28,8 @@ from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.noise_precision import BATCH_STEP
 from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.predict import own_randomness
-from vcl_radial.report.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
-from vcl_radial.report.figures.style import INK, QUIET_INK
+from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
+from vcl_radial.reporting.figures.style import INK, QUIET_INK
 from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser

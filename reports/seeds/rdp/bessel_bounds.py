@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
 from reports.seeds.rdp.exact_bessel import Array, exact_ratio
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     DOTTED,
     Curve,
@@ -30,7 +30,7 @@ from vcl_radial.report.figures.drawing import (
     logarithmic,
     sheet,
 )
-from vcl_radial.report.figures.style import INK
+from vcl_radial.reporting.figures.style import INK
 
 ORDERS = (1, 5, 25, 50, 100, 500, 1000)
 SHADES = ("#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#0072b2", "#003a5c")

@@ -23,7 +23,7 @@ from reports.seeds.rdp.bessel_bounds import theorem_2, theorem_3
 from reports.seeds.rdp.exact_bessel import Array, exact_ratio
 from reports.seeds.rdp.ways import Ways
 from vcl_radial.posteriors.bessel import bessel_ratio
-from vcl_radial.report.figures.drawing import Curve, logarithmic
+from vcl_radial.reporting.figures.drawing import Curve, logarithmic
 
 ORDERS = (1, 10, 100, 500, 1000)
 SCIPY, SUITE, THEOREM_2, THEOREM_3 = "scipy, ive", "the suite", "Thm. 2, middle", "Thm. 3, middle"

@@ -18,7 +18,7 @@ from scipy import integrate, stats
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
 from vcl_radial.posteriors.log_normal_radius import LogNormal
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     RADIAL,
     Curve,

@@ -24,7 +24,7 @@ from reports.seeds.rdp.bessel_bounds import theorem_3
 from reports.seeds.rdp.exact_bessel import Array, exact_log
 from reports.seeds.rdp.ways import Ways
 from vcl_radial.posteriors.bessel import log_bessel
-from vcl_radial.report.figures.drawing import Curve, find, logarithmic
+from vcl_radial.reporting.figures.drawing import Curve, find, logarithmic
 
 ORDERS = (10, 100, 500, 1000)
 SCIPY, SUITE, SERIES, PIECES = "scipy, ive", "the suite", "Eq. 45 with Thm. 3", "Eq. 44"

@@ -20,8 +20,8 @@ from scipy import stats
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
-from vcl_radial.report.figures.drawing import Curve, find, key_line, line, sheet
-from vcl_radial.report.figures.style import colour_map
+from vcl_radial.reporting.figures.drawing import Curve, find, key_line, line, sheet
+from vcl_radial.reporting.figures.style import colour_map
 
 CONCENTRATIONS = (2, 5, 10, 20, 50, 100)
 

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reports.seeds.rdp.exact_bessel import Array
-from vcl_radial.report.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
-from vcl_radial.report.figures.style import INK
+from vcl_radial.reporting.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
+from vcl_radial.reporting.figures.style import INK
 
 MPMATH = "mpmath"
 

@@ -19,7 +19,15 @@ from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import of_family
 from vcl_radial.reading import read_text
-from vcl_radial.report.figures.drawing import DASHED, DOTTED, Curve, key_line, line, sheet, to_csv
+from vcl_radial.reporting.figures.drawing import (
+    DASHED,
+    DOTTED,
+    Curve,
+    key_line,
+    line,
+    sheet,
+    to_csv,
+)
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import (
     Claim,

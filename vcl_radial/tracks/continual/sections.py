@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import tomli_w
 
-from vcl_radial.report.sequences import heatmaps, matrix, matrix_table
+from vcl_radial.reporting.sequences import heatmaps, matrix, matrix_table
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import (
     Block,
@@ -37,7 +37,7 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     Raises:
         DataError: tables do not fit together.
     """
-    from vcl_radial.report import figures
+    from vcl_radial.reporting import figures
 
     results, layers = results_table(runs), layers_table(runs)
     tasks = runs[0].environment["tasks"]
@@ -97,14 +97,14 @@ def leaderboard(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     Raises:
         DataError: tables do not fit together.
     """
-    from vcl_radial.report import figures
+    from vcl_radial.reporting import figures
 
     return figures.summary_table(_by_seed(runs, results_table(runs)))
 
 
 def _by_seed(runs: Sequence[FinishedRun], results: pd.DataFrame) -> pd.DataFrame:
     """Every score of every run, and what it cost."""
-    from vcl_radial.report.figures.tables import seed_table
+    from vcl_radial.reporting.figures.tables import seed_table
 
     multi_head = runs[0].spec.stream.get("heads", "multi") == "multi"
     return seed_table(results, runs_costs(runs), multi_head=multi_head)
@@ -112,8 +112,8 @@ def _by_seed(runs: Sequence[FinishedRun], results: pd.DataFrame) -> pd.DataFrame
 
 def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
     """The other methods against the first."""
-    from vcl_radial.report import figures
-    from vcl_radial.report.figures.differences import difference_table
+    from vcl_radial.reporting import figures
+    from vcl_radial.reporting.figures.differences import difference_table
 
     reference = methods[0]
     differences = figures.paired_differences(results, reference)
@@ -137,7 +137,7 @@ def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
 
 def _single_runs(runs: Sequence[FinishedRun], by_seed: pd.DataFrame) -> Table:
     """Every score of every run, without empty columns, and where it lies."""
-    from vcl_radial.report.figures.tables import column, printed, shown
+    from vcl_radial.reporting.figures.tables import column, printed, shown
 
     folders: Mapping[tuple[str, int], str] = {
         (run.method, run.spec.seed): "/".join(run.path.parts[-3:]) for run in runs

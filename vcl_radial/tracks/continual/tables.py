@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcl_radial.errors import DataError
 from vcl_radial.ranges import CountOrZero
 from vcl_radial.reading import read_text
-from vcl_radial.report.gather import checked
+from vcl_radial.reporting.gather import checked
 from vcl_radial.runs.finished import FinishedRun, Seconds, Written
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from vcl_radial.report.figures.panels import balanced_per_line, finish, panel_title, panels
-from vcl_radial.report.figures.style import (
+from vcl_radial.reporting.figures.panels import balanced_per_line, finish, panel_title, panels
+from vcl_radial.reporting.figures.style import (
     FAINT,
     QUIET_INK,
     SMALL_SIZE,

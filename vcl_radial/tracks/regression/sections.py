@@ -13,7 +13,7 @@ import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.reading import read_text
-from vcl_radial.report.labels import flat
+from vcl_radial.reporting.labels import flat
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Table, Text
 from vcl_radial.tracks.regression import pictures, tables

@@ -13,10 +13,10 @@ import pandas as pd
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.errors import DataError
 from vcl_radial.reading import LARGE, read_text
-from vcl_radial.report import figures
-from vcl_radial.report.figures.differences import corrected, difference_table
-from vcl_radial.report.labels import file_name
-from vcl_radial.report.sequences import heatmaps, matrix_table
+from vcl_radial.reporting import figures
+from vcl_radial.reporting.figures.differences import corrected, difference_table
+from vcl_radial.reporting.labels import file_name
+from vcl_radial.reporting.sequences import heatmaps, matrix_table
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Text
 from vcl_radial.tracks.retinopathy.report import comparisons, pictures, sheet, tables

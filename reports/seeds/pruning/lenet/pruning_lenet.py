@@ -19,7 +19,7 @@ from reports.seeds.pruning.track import Result, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.verdicts import of_figure, together
-from vcl_radial.report.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
+from vcl_radial.reporting.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
 from vcl_radial.runs.sections import Column, Table
 
 LeNetResult: TypeAlias = Result[LeNetSpec]

@@ -16,7 +16,7 @@ from reports.seeds.pruning.mlp.spec import MLPSpec
 from reports.seeds.pruning.track import Result, description_of, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import Verdict, of_family, together
-from vcl_radial.report.figures.drawing import (
+from vcl_radial.reporting.figures.drawing import (
     DASHED,
     Curve,
     find,

@@ -10,9 +10,9 @@ import pandas as pd
 
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.metrics import forgetting, mean_and_standard_error
-from vcl_radial.report.figures.differences import paired
-from vcl_radial.report.figures.scores import SCORES
-from vcl_radial.report.figures.tables import cell_of, column
+from vcl_radial.reporting.figures.differences import paired
+from vcl_radial.reporting.figures.scores import SCORES
+from vcl_radial.reporting.figures.tables import cell_of, column
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
 from vcl_radial.tracks.retinopathy.report.tables import (

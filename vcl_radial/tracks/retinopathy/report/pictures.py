@@ -10,14 +10,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vcl_radial.report.figures.panels import (
+from vcl_radial.reporting.figures.panels import (
     balanced_per_line,
     finish,
     panel_title,
     panels,
     side_legend,
 )
-from vcl_radial.report.figures.style import (
+from vcl_radial.reporting.figures.style import (
     DASHES,
     FAINT,
     PALE,

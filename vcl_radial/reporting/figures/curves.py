@@ -1,0 +1,115 @@
+"""Accuracy over the tasks seen so far, after every task: one line with a band per method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from vcl_radial.reporting.figures.drawing import Curve, line, near_100
+from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
+from vcl_radial.reporting.figures.panels import finish, panels, side_legend
+from vcl_radial.reporting.figures.style import DASHES, FAINT, LineLook, house_style, line_looks
+
+_WIDTH, _HEIGHT = 4.2, 2.9  # of the axes, in inches
+_STRETCHED_TICKS = (0.0, 50.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.5, 100.0)
+
+
+def accuracy_curves(results: pd.DataFrame, metric: str = "accuracy") -> Figure:
+    """The average accuracy over the tasks seen so far, after every task.
+
+    The band is the mean over the seeds plus and minus its standard error. A joint run, which sees
+    all tasks at once, is a level line. Where some methods are above 97 % and others below 90 %,
+    the axis is stretched towards 100 %, and says so.
+
+    Args:
+        results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
+        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
+
+    Raises:
+        DataError: The results hold more than one benchmark.
+    """
+    summaries = all_over_seeds(results, metric=metric)
+    T = max(summary.tasks for summary in summaries)
+    notes = ["average over the tasks seen so far", seeds_text(summaries)]
+    names = [s.method for s in summaries]
+    looks = line_looks(names)
+    curves = [_curve(summary) for summary in summaries]
+    with house_style():
+        figure, (axes,) = panels(1, 1)
+        for summary, curve in zip(summaries, curves, strict=True):
+            _draw(axes, curve, looks[summary.method], joint=summary.joint)
+        if _scale(axes, curves):
+            notes.append("axis stretched towards 100 %")
+        axes.set_xlim(1 - 0.06 * max(T - 1, 1), T + 0.06 * max(T - 1, 1))
+        axes.set_xticks(range(1, T + 1, max(1, T // 10)))
+        axes.set_xlabel("after training task")
+        axes.set_ylabel(f"{metric} (%)")
+        axes.grid(axis="y", color=FAINT, linewidth=0.4)
+        side_legend(axes, names)
+        finish(figure, (_WIDTH, _HEIGHT), summaries[0].benchmark, notes)
+    return figure
+
+
+def _curve(summary: AccuracyOverSeeds) -> Curve:
+    """The line of a method, with a band where there are several seeds."""
+    tasks, mean = np.arange(1, summary.tasks + 1), summary.seen_mean
+    error = np.nan_to_num(summary.seen_error)
+    if summary.joint:
+        tasks, mean, error = tasks[[0, -1]], mean[[-1, -1]], error[[-1, -1]]
+    band = ((mean - error).tolist(), np.minimum(mean + error, 100).tolist())
+    known = not np.isnan(summary.seen_error).all()
+    return Curve("", summary.method, tasks.tolist(), mean.tolist(), *(band if known else ()))
+
+
+def _draw(axes: Axes, curve: Curve, look: LineLook, *, joint: bool) -> None:
+    line(
+        axes,
+        curve,
+        look.style.colour,
+        linestyle=(0, (4, 3)) if joint else DASHES[look.dashes],
+        marker=None if joint else look.style.marker,
+        markersize=4.0,
+        markeredgewidth=0.0,
+        clip_on=False,
+    )
+
+
+def _scale(axes: Axes, curves: Sequence[Curve]) -> bool:
+    """Stretch the axis where most are above 90, some above 97, and others far below; whether."""
+    shown = np.concatenate([part for c in curves for part in (c.low or c.y, c.high or c.y)])
+    low, high = np.nanmin(shown), np.nanmax(shown)
+    stretched = bool(np.nanmedian(shown) > 90 and high > 97 and high - low > 5)
+    if stretched:
+        near_100(axes, "y")
+        axes.set_yticks(_STRETCHED_TICKS)
+        below, above = (np.array(_STRETCHED_TICKS) <= low), (np.array(_STRETCHED_TICKS) >= high)
+        axes.set_ylim(_STRETCHED_TICKS[below.sum() - 1], _STRETCHED_TICKS[-above.sum()])
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(6))
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(max(bottom, 0), min(top, 100))
+    axes.yaxis.set_major_formatter("{x:g}")
+    return stretched
+
+
+def curve_table(results: pd.DataFrame) -> pd.DataFrame:
+    """What the curves show.
+
+    Args:
+        results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
+
+    Returns:
+        One row per method and moment, with `benchmark, method, task_trained`, the mean over the
+        seeds of the average accuracy over the tasks seen, and its standard error `mean, se`.
+    """
+    rows = [
+        (s.benchmark, s.method, i, float(s.seen_mean[i - 1]), float(s.seen_error[i - 1]))
+        for s in all_over_seeds(results)
+        for i in s.rows
+    ]
+    return pd.DataFrame(rows, columns=["benchmark", "method", "task_trained", "mean", "se"])

@@ -1,0 +1,199 @@
+"""Curves and their CSV file; panels, lines and axes that look alike in all figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from vcl_radial.reporting.figures.panels import finish, panel_title, panels
+from vcl_radial.reporting.figures.style import FAINT, INK, SMALL_SIZE, house_style, method_styles
+
+_STYLES = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44", "other"])
+RADIAL = _STYLES["radial-vcl"].colour
+GAUSSIAN = _STYLES["gaussian-vcl"].colour
+EQ44 = _STYLES["radial-vcl-eq44"].colour
+OTHER = _STYLES["other"].colour
+DASHED = (0, (4, 2))
+DOTTED = (0, (1, 1.5))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line, set of dots or set of bars of a picture: what is drawn is what the CSV holds.
+
+    Attributes:
+        panel: the panel it belongs to.
+        name: what it shows.
+        x: places, or names of places.
+        y: values.
+        low: lower ends of a band or of error bars, where there are any.
+        high: their upper ends.
+    """
+
+    panel: str
+    name: str
+    x: Sequence[float | str]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+
+    def at(self, x: float | str) -> float:
+        """The value at one of the places."""
+        return self.y[list(self.x).index(x)]
+
+
+def find(curves: Sequence[Curve], panel: str, name: str) -> Curve:
+    """The curve of that panel and name."""
+    return next(curve for curve in curves if (curve.panel, curve.name) == (panel, name))
+
+
+def to_csv(curves: Sequence[Curve]) -> str:
+    """The numbers of a picture, tidy and in full precision."""
+    tables = [pd.DataFrame(vars(curve), dtype=object) for curve in curves]
+    return pd.concat(tables).rename(columns={"name": "curve"}).to_csv(index=False)
+
+
+@contextmanager
+def sheet(
+    title: str,
+    notes: Sequence[str],
+    titles: Sequence[str],
+    *,
+    per_line: int,
+    width: float,
+    height: float,
+    key: Sequence[Line2D] = (),
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure in the house style with one panel for each title, to be drawn inside.
+
+    Args:
+        title: of the figure.
+        notes: phrases to stand below the title.
+        titles: of the panels.
+        per_line: panels in a line.
+        width: of a panel's axes, in inches.
+        height: of a panel's axes, in inches.
+        key: labelled lines for a legend of all panels, in lines above them.
+    """
+    with house_style():
+        figure, all_axes = panels(len(titles), per_line, pad=0.08)
+        for axes, text in zip(all_axes, titles, strict=True):
+            panel_title(axes, text, width + 0.3)
+            axes.grid(color=FAINT, linewidth=0.4)
+        yield figure, all_axes
+        finish(figure, (width, height), title, notes, key)
+
+
+def key_line(words: str, colour: str, **look: Any) -> Line2D:
+    """A line of the legend of all panels."""
+    return Line2D([], [], color=colour, label=words, **_with(look, linewidth=1.4))
+
+
+def _with(look: dict[str, Any], **usual: Any) -> dict[str, Any]:
+    """A look, and the usual one where it says nothing."""
+    return usual | look
+
+
+def line(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
+    """A curve, with its band where it has one; its name is its label."""
+    axes.plot(curve.x, curve.y, color=colour, **_with(look, linewidth=1.4, label=curve.name))
+    if curve.low is not None and curve.high is not None:
+        axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
+
+
+def dots(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
+    """A curve as dots, with error bars where it has them."""
+    look = _with(look, markersize=3.2, label=curve.name, marker="o", linestyle="none")
+    errors = None
+    if curve.low is not None and curve.high is not None:
+        below = [y - low for y, low in zip(curve.y, curve.low, strict=True)]
+        above = [high - y for y, high in zip(curve.y, curve.high, strict=True)]
+        errors = (below, above)
+    axes.errorbar(curve.x, curve.y, errors, color=colour, elinewidth=0.8, **look)
+
+
+def legend(axes: Axes, **look: Any) -> None:
+    """The labels of a panel, in small letters on white."""
+    look = _with(look, loc="best", fontsize=SMALL_SIZE, handlelength=1.8, labelspacing=0.35)
+    box = axes.legend(frameon=True, edgecolor="none", framealpha=0.85, borderpad=0.2, **look)
+    box.set_zorder(5)
+
+
+def mark(axes: Axes, x: float, words: str, **look: Any) -> None:
+    """A thin upright line with a word beside it, near the top of the panel."""
+    axes.axvline(x, color=INK, linewidth=0.7, linestyle=DOTTED, zorder=1)
+    look = _with(look, ha="left", va="top", fontsize=SMALL_SIZE)
+    offset = (3 if look["ha"] == "left" else -3, -2)
+    axes.annotate(
+        words,
+        (x, 1.0),
+        offset,
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        **look,
+    )
+
+
+def label(axes: Axes, x: float, y: float, words: str, colour: str, **look: Any) -> None:
+    """The name of a line, written beside it in its colour."""
+    look = _with(look, ha="left", va="center", fontsize=SMALL_SIZE, fontweight="bold")
+    offset = {"left": (3, 0), "right": (-3, 0), "center": (0, 0)}[look["ha"]]
+    axes.annotate(words, (x, y), offset, textcoords="offset points", color=colour, **look)
+
+
+def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
+    """Logarithmic axes ("x", "y" or "xy") with a few ticks; call it when all is drawn.
+
+    Ticks are at powers of ten, between them where there are fewer than two decades, and at round
+    numbers where an axis is too short for two of these.
+    """
+    for name in which:
+        getattr(axes, f"set_{name}scale")("log")
+        axis = getattr(axes, f"{name}axis")
+        low, high = axis.get_view_interval()
+        subs = (1, 2, 5) if high < 100 * low else (1,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=ticks))
+        if sum(low <= tick <= high for tick in axis.get_majorticklocs()) < 2:
+            axis.set_major_locator(MaxNLocator(4))
+        power_labels(axis)
+
+
+def near_100(axes: Axes, name: str) -> None:
+    """An axis of percentages that tells apart what is near 100: -log10(100.5 - value).
+
+    The value is nowhere above 100.5, where the axis would have an end.
+    """
+
+    def stretch(value: Any) -> Any:
+        return -np.log10(np.clip(100.5 - np.asarray(value, dtype=float), 1e-3, None))
+
+    def squeeze(place: Any) -> Any:
+        return 100.5 - 10 ** -np.asarray(place, dtype=float)
+
+    getattr(axes, f"set_{name}scale")("function", functions=(stretch, squeeze))
+
+
+def power_labels(axis: Axis) -> None:
+    """Numbers at the ticks of an axis as `power_of_ten` writes them, and no others."""
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+
+
+def power_of_ten(value: float) -> str:
+    """0 and sizes from 0.01 to below 10,000 in full, others with a raised exponent: `−2·10⁻⁴`."""
+    if value == 0 or 0.009 < abs(value) < 9999:
+        return f"{value:,g}".replace("-", "−")
+    digits, _, exponent = f"{value:.1e}".partition("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    factor = {"1.0": "", "-1.0": "−"}.get(digits, f"{float(digits):g}·".replace("-", "−"))
+    return f"{factor}10{raised}"

@@ -1,0 +1,144 @@
+"""What each layer's posterior does over the tasks: how far it goes, how sure it gets, its KL."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from vcl_radial.reporting.figures.drawing import Curve, line, logarithmic, power_labels
+from vcl_radial.reporting.figures.over_seeds import benchmark_name, method_names
+from vcl_radial.reporting.figures.panels import finish, panel_title, panels, wrap
+from vcl_radial.reporting.figures.style import DASHES, FAINT, SMALL_SIZE, house_style, line_looks
+
+_WIDTH, _HEIGHT = 1.6, 1.25  # of a panel, in inches
+
+
+class Quantity(NamedTuple):
+    """A row of the figure: a column of `layers.csv`, its title, whether its axis is in decades."""
+
+    column: str
+    title: str
+    logarithmic: bool
+
+
+QUANTITIES = (
+    Quantity("moved", "shift of the means\nin the prior's noise", True),
+    Quantity("units_at_rest", "units at rest (%)", False),
+    Quantity("noise", "noise of a weight", True),
+    Quantity("kl", "KL to the prior (nats)", True),
+)
+"""`vcl_radial.nn.movement.LayerMovement` defines them."""
+
+
+def layer_movement(layers: pd.DataFrame) -> Figure:
+    """A row of panels per quantity, with one scale, a column per layer, a line per method.
+
+    In task 1 the prior is the one that a method starts with; from task 2 on it is the posterior
+    carried forward. The band is the mean over the seeds plus and minus its standard error.
+
+    Args:
+        layers: The `layers.csv` of runs of one benchmark, with `benchmark, method, seed`.
+
+    Raises:
+        DataError: A column is missing, or the table holds more than one benchmark.
+    """
+    benchmark, methods = benchmark_name(layers), method_names(layers)
+    names = list(layers["layer"].unique())
+    with house_style():
+        figure, grid = panels(len(QUANTITIES) * len(names), len(names))
+        for row, quantity in enumerate(QUANTITIES):
+            of_row = grid[row * len(names) : (row + 1) * len(names)]
+            _draw_row(of_row, layers, names, quantity)
+            for axes in of_row:
+                if quantity is QUANTITIES[-1]:
+                    axes.set_xlabel("after training task")
+                else:
+                    axes.set_xticklabels([])
+        for axes, name in zip(grid, names, strict=False):
+            panel_title(axes, str(name), _WIDTH)
+        # A method may have no line in some panels.
+        handles = {
+            str(line.get_label()): line for axes in reversed(figure.axes) for line in axes.lines
+        }
+        figure.legend(
+            [handles[method] for method in methods],
+            ["\n".join(wrap(method, 2.2, SMALL_SIZE)) for method in methods],
+            loc="outside right upper",
+            frameon=False,
+            fontsize=SMALL_SIZE,
+            handlelength=2.6,
+        )
+        notes = [
+            "mean ± standard error over seeds",
+            "task 1 is held against the initial prior, later ones against the posterior carried",
+        ]
+        finish(figure, (_WIDTH, _HEIGHT), f"{benchmark}: the layers", notes)
+    return figure
+
+
+def _draw_row(
+    panels_of_row: list[Axes], layers: pd.DataFrame, names: list[str], quantity: Quantity
+) -> None:
+    """The panels of one quantity, which share an axis."""
+    first, *others = panels_of_row
+    for axes in others:
+        axes.sharey(first)
+        axes.tick_params(axis="y", labelleft=False)
+    runs = layers.groupby(["layer", "method", "task_trained"])[quantity.column]
+    means = runs.agg(["mean", "sem"]).replace([np.inf, -np.inf], np.nan)
+    positive = bool((means["mean"].dropna() > 0).all())
+    methods = method_names(layers)
+    looks = line_looks(methods)
+    for axes, name in zip(panels_of_row, names, strict=True):
+        for method in methods:
+            if (name, method) in means.index:
+                style = looks[method].style
+                line(
+                    axes,
+                    _curve(means.loc[(name, method), :], method, quantity.logarithmic and positive),
+                    style.colour,
+                    linestyle=DASHES[looks[method].dashes],
+                    linewidth=1.3,
+                    marker=style.marker,
+                    markersize=3.5,
+                    markeredgewidth=0.0,
+                )
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+        axes.grid(axis="y", color=FAINT, linewidth=0.4)
+    first.set_ylabel(quantity.title, fontsize=SMALL_SIZE)
+    if not quantity.logarithmic:
+        first.set_ylim(0, 100)
+    elif positive:
+        logarithmic(first, "y", ticks=5)
+    else:
+        _decades_on_both_sides(first, means["mean"])
+
+
+def _curve(of_tasks: pd.DataFrame, method: str, in_decades: bool) -> Curve:
+    """The line of a method, with a band where there are several seeds."""
+    mean, error = of_tasks["mean"], of_tasks["sem"]
+    # In decades a band that reaches 0 ends below the mean.
+    low = np.maximum(mean - error, mean / 10) if in_decades else mean - error
+    band = (None, None) if error.isna().all() else (low.tolist(), (mean + error).tolist())
+    return Curve("", method, of_tasks.index.tolist(), mean.tolist(), *band)
+
+
+def _decades_on_both_sides(axes: Axes, means: pd.Series[float]) -> None:
+    """Decades on both sides of an even middle around 0.
+
+    Eq. 44 is no KL and falls below 0, and means that rest exactly have moved by 0.
+    """
+    smallest = means[means != 0].abs().min()
+    threshold = 1.0 if math.isnan(smallest) else 10.0 ** math.floor(math.log10(smallest))
+    axes.set_yscale("symlog", linthresh=threshold)
+    low, high = axes.get_ylim()
+    powers = threshold * 10.0 ** np.arange(1 + math.log10(max(-low, high, threshold) / threshold))
+    thinned = powers[:: math.ceil(len(powers) / 3)]
+    axes.set_yticks([tick for tick in (*-thinned[::-1], 0.0, *thinned) if low <= tick <= high])
+    power_labels(axes.yaxis)

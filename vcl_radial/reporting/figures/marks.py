@@ -1,0 +1,79 @@
+"""Which methods are marked as best in a table: all that no test tells from the best."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from vcl_radial.metrics import sign_flip_test
+from vcl_radial.metrics.seeds import FEWEST_SEEDS, MOST_SEEDS
+from vcl_radial.reporting.figures.differences import LEVEL
+from vcl_radial.reporting.figures.scores import SCORES
+
+READ_WITH_ACCURACY = ("forgetting", "backward_transfer", "recency_bias", "average_ece")
+"""Scores that a network gets for nothing: one that never learned a task has none to forget, and
+one that always guesses is calibrated."""
+
+
+def best_methods(by_seed: pd.DataFrame) -> dict[str, set[str]]:
+    """The methods to mark for each score, of one benchmark.
+
+    The best method of a score is the one with the best mean. A method with at least six seeds in
+    common with it is compared with it, by the exact two-sided sign-flip test of their differences.
+    Marked are the best method and those that the test does not tell from it; nothing is marked
+    where no method can be compared with the best. The scores of `READ_WITH_ACCURACY` are compared
+    among those methods only that are marked for average accuracy when methods without the score
+    (as a joint run has no forgetting) are left aside.
+
+    Args:
+        by_seed: What `seed_table` returned, the rows of one benchmark.
+
+    Returns:
+        Names of methods by score; scores without a better direction are left out.
+    """
+    best = {}
+    for name, score in SCORES.items():
+        if name not in by_seed or score.better is None:
+            continue
+        runs = by_seed[by_seed[name].notna()]
+        if name in READ_WITH_ACCURACY:
+            runs = runs[runs["method"].isin(_not_worse(runs, "average_accuracy"))]
+        best[name] = _not_worse(runs, name)
+    return best
+
+
+def legend(summary: pd.DataFrame) -> str:
+    """What the marks of a table mean, to stand under it.
+
+    Args:
+        summary: What `summary_table` returned.
+
+    Returns:
+        One line; empty where no benchmark has two methods to compare.
+    """
+    if not summary["benchmark"].duplicated().any():
+        return ""
+    if not summary["best"].any():
+        return (
+            f"Nothing is marked as best: that takes {FEWEST_SEEDS} to {MOST_SEEDS} seeds in pairs."
+        )
+    gated = [SCORES[name].name for name in READ_WITH_ACCURACY if not summary[name].isna().all()]
+    return (
+        f"Marked: not shown to be worse than the best (exact sign-flip test, p ≥ {LEVEL:g}, "
+        f"at least {FEWEST_SEEDS} seeds in pairs); {', '.join(gated)}: only among the best in "
+        "accuracy."
+    )
+
+
+def _not_worse(runs: pd.DataFrame, name: str) -> set[str]:
+    """The best method of a score and those not shown to be worse; none where there is no test."""
+    if runs.empty:
+        return set()
+    values = runs.pivot(index="seed", columns="method", values=name)
+    means = values.mean()
+    best = means.idxmax() if SCORES[name].better == "higher" else means.idxmin()
+    differences = values.drop(columns=best).sub(values[best], axis="index")
+    compared = differences.loc[:, differences.count().between(FEWEST_SEEDS, MOST_SEEDS)]
+    if compared.empty:
+        return set()
+    p = compared.apply(lambda column: sign_flip_test(column.dropna()))
+    return {str(best), *map(str, p[p >= LEVEL].index)}

@@ -1,0 +1,188 @@
+"""Panels of a size in inches in matplotlib's constrained layout, with a header above them."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import warnings
+from collections.abc import Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from vcl_radial.errors import DataError
+from vcl_radial.reporting.figures.style import QUIET_INK, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE
+
+_LINE = 1.3 / 72.0
+"""Inches of a line of text in points."""
+
+_LETTER = 0.58
+"""A letter's width over the size of the text, on average and a little more."""
+
+_NARROWEST = 3.4
+"""Inches that a header has at least."""
+
+_NARROWEST_COLUMN = 0.16
+"""Inches of a column that has a name."""
+
+_MOST_LETTERS = 40
+"""Letters of a name in a figure."""
+
+
+def _engine(pad: float = 0.03) -> ConstrainedLayoutEngine:
+    return ConstrainedLayoutEngine(w_pad=pad, h_pad=pad, wspace=0.02, hspace=0.02)
+
+
+def panels(count: int, per_line: int, pad: float = 0.03) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels in lines, padded by inches; `finish` gives it its size."""
+    figure = Figure(layout=_engine(pad))
+    grid = figure.subplots(math.ceil(count / per_line), per_line, squeeze=False)
+    for axes in grid.flat[count:]:
+        axes.remove()
+    return figure, list(grid.flat[:count])
+
+
+def finish(
+    figure: Figure,
+    size: tuple[float, float],
+    title: str,
+    notes: Sequence[str],
+    key: Sequence[Artist] = (),
+) -> None:
+    """Give the panels of a figure their size, and write its header; call it when all is drawn.
+
+    Args:
+        figure: from `panels`.
+        size: width and height of a panel's axes, in inches.
+        title: of the figure.
+        notes: phrases to stand below the title.
+        key: labelled artists for a legend of all panels, in lines above them.
+    """
+    axes = figure.axes[0]
+    spec = axes.get_subplotspec()
+    lines, columns = spec.get_gridspec().get_geometry() if spec else (1, 1)
+    figure.set_size_inches(columns * (size[0] + 0.4), lines * (size[1] + 0.4))
+    engine = figure.get_layout_engine() or _engine()
+    for _ in range(2):  # labels take other room in a figure of another size
+        with warnings.catch_warnings():  # a guess may leave no room for them
+            warnings.filterwarnings("ignore", "constrained_layout not applied")
+            engine.execute(figure)
+        box = axes.get_position(original=True)
+        width, height = (float(inches) for inches in figure.get_size_inches())
+        width += columns * (size[0] - box.width * width)
+        height += lines * (size[1] - box.height * height)
+        figure.set_size_inches(width, height)
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    for legend in figure.legends:  # else it would move when the file is cut to what is drawn
+        legend.set_bbox_to_anchor((0.0, 0.0, 1.0, 1.0), figure.transSubfigure)
+    _header(figure, width, height, title, notes, key)
+
+
+def _header(
+    figure: Figure,
+    width: float,
+    height: float,
+    title: str,
+    notes: Sequence[str],
+    key: Sequence[Artist],
+) -> None:
+    """Write above the panels: files are cut to what is drawn, so the figure need not grow."""
+    y = 1.0
+    if key:
+        letters = max(len(str(artist.get_label())) for artist in key)
+        per_line = max(1, int(max(width, _NARROWEST) / (0.5 + letters * TEXT_SIZE * _LETTER / 72)))
+        legend = figure.legend(
+            handles=list(key),
+            loc="lower left",
+            bbox_to_anchor=(0.0, y),
+            ncols=min(per_line, len(key)),
+            frameon=False,
+            borderpad=0.3,
+            borderaxespad=0,
+            fontsize=TEXT_SIZE,
+        )
+        legend.set_in_layout(True)
+        y += math.ceil(len(key) / per_line) * 1.15 * TEXT_SIZE * _LINE / height + 0.05 / height
+    text = wrap("; ".join(notes), max(width, _NARROWEST), TEXT_SIZE)
+    if text:
+        figure.text(
+            0.0,
+            y,
+            "\n".join(text),
+            va="bottom",
+            fontsize=TEXT_SIZE,
+            color=QUIET_INK,
+            linespacing=1.3,
+        )
+        y += (len(text) * TEXT_SIZE * _LINE + 0.04) / height
+    words = wrap(title, max(width, _NARROWEST), TITLE_SIZE)
+    figure.text(0.0, y, "\n".join(words), va="bottom", fontsize=TITLE_SIZE, fontweight="bold")
+
+
+def balanced_per_line(count: int, most: int) -> int:
+    """How many panels to put in a line so that the lines are as equally full as can be."""
+    return math.ceil(count / math.ceil(count / most))
+
+
+def wrap(text: str, inches: float, size: float) -> list[str]:
+    """A text in lines that fit into a width, broken at spaces and hyphens where it can be."""
+    return textwrap.wrap(text, max(4, int(inches * 72.0 / (_LETTER * size))))
+
+
+def panel_title(axes: Axes, text: str, inches: float) -> None:
+    """The title of a panel of some width."""
+    lines = wrap(text, inches, 1.12 * TEXT_SIZE)  # bold letters are wider
+    axes.set_title("\n".join(lines), fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=4)
+
+
+def side_legend(axes: Axes, methods: Sequence[str]) -> None:
+    """The lines of a panel by their labels, to the right of it; `methods` in order."""
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    shown = [method for method in methods if method in handles]
+    axes.legend(
+        [handles[method] for method in shown],
+        ["\n".join(wrap(method, 2.2, SMALL_SIZE)) for method in shown],
+        loc="upper left",
+        bbox_to_anchor=(1.03, 1.0),
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize=SMALL_SIZE,
+        handlelength=2.6,
+    )
+
+
+def task_names(tasks: Sequence[str] | None, T: int) -> list[str]:
+    """The names to write on an axis of tasks, shortened where they are long, or numbers from 1.
+
+    Raises:
+        DataError: There are not T names.
+    """
+    if tasks is None:
+        return [str(j) for j in range(1, T + 1)]
+    if len(tasks) != T:
+        raise DataError(f"names of tasks: the results have {T} tasks, got {len(tasks)} names")
+    return [shortened(name) for name in tasks]
+
+
+def shortened(name: str) -> str:
+    """A name with an ellipsis in the middle where it is longer than 40 characters."""
+    return name if len(name) <= _MOST_LETTERS else f"{name[:19]}…{name[-20:]}"
+
+
+def label_columns(axes: Axes, places: Sequence[float], names: Sequence[str], width: float) -> None:
+    """Names below columns of a width in inches, at a slant where one in a single line is wider.
+
+    Of columns narrower than a line of text only every so many have a name, and the last one.
+    """
+    step = math.ceil(_NARROWEST_COLUMN / width)
+    places, names = ([*items[:-step:step], items[-1]] for items in (list(places), list(names)))
+    slanted = any(len(n) * SMALL_SIZE * _LETTER / 72.0 > width for n in names if "\n" not in n)
+    if slanted:
+        names = [name.replace("\n", " ") for name in names]
+    axes.set_xticks(places, names)
+    if slanted:
+        for label in axes.get_xticklabels():
+            label.set(rotation=35.0, ha="right", va="center", rotation_mode="anchor")

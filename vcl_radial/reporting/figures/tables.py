@@ -1,0 +1,167 @@
+"""The table of a comparison: one row per method, mean and standard error over the seeds."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from vcl_radial.errors import DataError
+from vcl_radial.metrics import mean_and_standard_error, summary
+from vcl_radial.reporting.figures.marks import best_methods, legend
+from vcl_radial.reporting.figures.over_seeds import check_columns
+from vcl_radial.reporting.figures.scores import ASIDE, COSTS, SCORES
+from vcl_radial.runs.sections import Cell, Column, Table, number, size
+
+
+def seed_table(
+    results: pd.DataFrame, costs: pd.DataFrame | None = None, *, multi_head: bool = False
+) -> pd.DataFrame:
+    """Every score of every run.
+
+    Args:
+        results: Tidy tables of many finished runs, with `benchmark, method, seed`.
+        costs: What the runs cost: `benchmark, method, seed` and columns of `COSTS`; nan where it is
+            not known.
+        multi_head: Whether each task has a head of its own; then there is no forward transfer.
+
+    Returns:
+        One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and
+        with costs those columns. Methods come in the order in which they first appear.
+        Undefined scores are nan; `average_sampling` has no column where no run knows it.
+
+    Raises:
+        DataError: A table is damaged or a run is not finished; the message names the run.
+    """
+    check_columns(results)
+    keys = ["benchmark", "method", "seed"]
+    rows: list[dict[str, object]] = []
+    for (benchmark, method), runs in results.groupby(keys[:2], sort=False):
+        for seed, run in runs.groupby("seed", sort=True):
+            row: dict[str, object] = {"benchmark": benchmark, "method": method, "seed": seed}
+            try:
+                rows.append(row | summary(run, multi_head=multi_head))
+            except DataError as error:
+                raise DataError(f"{benchmark}, {method}, seed {seed}: {error}") from error
+    scores = [name for name in SCORES if name not in COSTS]
+    table = pd.DataFrame(rows, columns=[*keys, *scores]).astype(dict.fromkeys(scores, float))
+    if table["average_sampling"].isna().all():
+        table = table.drop(columns="average_sampling")
+    if costs is None:
+        return table
+    known = [name for name in COSTS if name in costs]
+    return table.merge(costs[[*keys, *known]], on=keys, how="left", validate="one_to_one")
+
+
+def summary_table(by_seed: pd.DataFrame) -> pd.DataFrame:
+    """Every score of every method, over its seeds.
+
+    Args:
+        by_seed: What `seed_table` returned.
+
+    Returns:
+        One row per benchmark and method, in the order in which they first appear, with the
+        columns `benchmark, method, seeds` and, for each score of `seed_table`, the mean under
+        that name and its standard error under `<name>_se`. Undefined scores are nan. The last
+        column, `best`, names the scores in which no method is shown to be better
+        (`marks.best_methods`), with spaces between them.
+    """
+    names = [name for name in SCORES if name in by_seed]
+    rows: list[dict[str, object]] = []
+    for benchmark, all_runs in by_seed.groupby("benchmark", sort=False):
+        best = best_methods(all_runs)
+        for method, runs in all_runs.groupby("method", sort=False):
+            row: dict[str, object] = {"benchmark": benchmark, "method": method, "seeds": len(runs)}
+            for name in names:
+                row[name], row[f"{name}_se"] = mean_and_standard_error(runs[name].dropna())
+            marked = [name for name in names if method in best.get(name, ())]
+            rows.append(row | {"best": " ".join(marked)})
+    columns = [column for name in names for column in (name, f"{name}_se")]
+    return pd.DataFrame(rows, columns=["benchmark", "method", "seeds", *columns, "best"])
+
+
+def board(table: pd.DataFrame) -> Table:
+    """The leaderboard, with cells such as `98.73 ± 0.12`, the best of a score marked.
+
+    Args:
+        table: What `summary_table` returned.
+
+    Returns:
+        The table, and where there are several methods, a line below it that says what is marked.
+        The benchmark is left out where there is only one, and so are scores that no method has.
+    """
+    words = ["benchmark"] if table["benchmark"].nunique() > 1 else []
+    words.append("method")
+    names = shown(table)
+    rows: list[list[Cell | str]] = [
+        [
+            *(str(row[name]) for name in words),
+            str(row["seeds"]),
+            *(
+                Cell(printed(n, row[n], row[f"{n}_se"]), row[n], n in row["best"].split())
+                for n in names
+            ),
+        ]
+        for row in table.to_dict("records")
+    ]
+    columns = [
+        *(Column(name, words=True) for name in words),
+        Column("seeds", meaning="runs behind the numbers"),
+        *(column(n) for n in names),
+    ]
+    line = legend(table)
+    by = SCORES["average_accuracy"].heading
+    return Table(columns, rows, notes=[line] if line else [], sorted_by=by)
+
+
+def shown(table: pd.DataFrame) -> list[str]:
+    """The scores that a table of `seed_table` or `summary_table` shows.
+
+    Those that some row has; and how far sampling moves predictions where it moves any.
+    """
+    names = [name for name in SCORES if name in table and not table[name].isna().all()]
+    still = "average_sampling" in names and not table["average_sampling"].gt(0).any()
+    return [name for name in names if not still or name != "average_sampling"]
+
+
+def column(name: str) -> Column:
+    """The column of one of `SCORES`."""
+    score = SCORES[name]
+    return Column(score.heading, False, score.meaning, score.better, aside=name in ASIDE)
+
+
+def cell_of(name: str, mean: float, error: float = math.nan) -> Cell:
+    """One of `SCORES` as tables print it; see `printed`."""
+    return Cell(printed(name, mean, error), mean)
+
+
+def to_csv(table: pd.DataFrame) -> str:
+    """The table as comma-separated values in full precision; undefined scores are empty.
+
+    Args:
+        table: What `summary_table` returned.
+
+    Returns:
+        Text that ends with a line break.
+    """
+    return str(table.to_csv(index=False, lineterminator="\n"))
+
+
+def printed(name: str, mean: float, error: float = math.nan) -> str:
+    """A score as tables print it: `98.73 ± 0.12`, or without spread where there is none.
+
+    Args:
+        name: One of `SCORES`.
+        mean: Its value, or its mean over seeds.
+        error: The standard error of that mean.
+    """
+    score = SCORES[name]
+    if score.in_bytes:
+        text, spread = size(mean), size(error)
+    elif score.counted and not math.isnan(mean):
+        text, spread = f"{mean:,.0f}", number(error, score.decimals)
+    else:
+        text, spread = number(mean, score.decimals), number(error, score.decimals)
+    if math.isnan(error) or (score.counted and error == 0.0):
+        return text
+    return f"{text} ± {spread}"

@@ -1,0 +1,251 @@
+"""Gathering finished runs of all tracks from their folders."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from vcl_radial import outside
+from vcl_radial.errors import DataError, UserError, visible
+from vcl_radial.reading import read_json
+from vcl_radial.reporting import evidence
+from vcl_radial.reporting.labels import Settings, flat, labels, shipped_classes
+from vcl_radial.runs import tracks
+from vcl_radial.runs.finished import Environment, FinishedRun, Spec, Written
+from vcl_radial.runs.folder import (
+    ENVIRONMENT,
+    FAILED,
+    SPEC,
+    failure,
+    finished_fault,
+    read_spec,
+    unfinished,
+)
+
+Model = TypeVar("Model", bound=Written)
+
+
+def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
+    """All finished runs below a folder, by benchmark, method and seed, and what was passed over.
+
+    Raises:
+        UserError: the folder is not there or holds no finished run.
+    """
+    if not folder.is_dir():
+        there = (
+            "is a file; give the folder of runs" if folder.exists() else "there is no such folder"
+        )
+        raise UserError(f"{folder}: {there}")
+    runs: list[FinishedRun] = []
+    passed_over: list[str] = []
+    first: dict[str, FinishedRun] = {}
+    for run in _below(folder):
+        if isinstance(run, DataError):
+            passed_over.append(str(run))
+            continue
+        twin = first.setdefault(repr(run.spec), run)
+        if twin is run:
+            runs.append(run)
+        elif run.path.exists():  # it is no copy for keeping
+            passed_over.append(f"{run.path}: is the same run as {twin.path}")
+    if not runs:
+        raise UserError(_nothing_in(folder, passed_over))
+    named = _named(runs)
+    return sorted(named, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+
+
+def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
+    """The finished runs in these folders, in order.
+
+    Raises:
+        UserError: one holds no finished run.
+    """
+    return _named([_read(folder) for folder in folders])
+
+
+def _named(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """Runs with names that differ where their settings do.
+
+    Other data are another measurement, other settings of a recipe or code another method.
+    """
+    names = labels([_data_settings(run) for run in runs], "data")
+    runs = [replace(run, benchmark=visible(name)) for run, name in zip(runs, names, strict=True)]
+    names = labels(_recipe_settings(runs), "code")
+    return [replace(run, method=visible(name)) for run, name in zip(runs, names, strict=True)]
+
+
+def checked(kind: type[Model], table: Any) -> Model:
+    """A file's content.
+
+    Raises:
+        DataError: a key is missing or of another type; it names the key.
+    """
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(str(part) for part in fault["loc"])
+        said = "is missing" if fault["type"] == "missing" else f"is wrong: {fault['msg']}"
+        raise DataError(f"the key {key!r} {said}" if key else fault["msg"]) from None
+
+
+def notices(runs: Sequence[FinishedRun]) -> list[str]:
+    """What a reader of the tables of one benchmark has to know of its runs, a line each."""
+    named: dict[str, list[FinishedRun]] = {}
+    for run in runs:
+        named.setdefault(visible(run.spec.method), []).append(run)
+    lines = [
+        f"the runs of {method} have {count} different settings; they are shown apart, named "
+        f"after what differs{_newest_code(of_name)}"
+        for method, of_name in named.items()
+        if (count := len({run.method for run in of_name})) > 1
+    ]
+    of_method: dict[str, list[Mapping[str, Any]]] = {}
+    for run in runs:
+        of_method.setdefault(run.method, []).append(run.environment)
+    for what, answers in (
+        ("commits", _commits),
+        ("versions of vcl-radial", _versions),
+        ("versions of torch", lambda runs: {run["packages"].get("torch") for run in runs}),
+    ):
+        if mixed := [method for method, e in of_method.items() if len(answers(e)) > 1]:
+            lines.append(f"runs of several {what} are put together: {', '.join(mixed)}")
+    return lines
+
+
+def _variant(run: FinishedRun) -> tuple[str, ...]:
+    """What tells the runs of one benchmark and seed apart, such as the set of several."""
+    return tuple(str(run.spec.data.get(key)) for key in run.track.variant_keys)
+
+
+def _data_settings(run: FinishedRun) -> Settings:
+    data = flat(run.spec.stream or run.spec.data)
+    checksum = data.pop("checksum", None)
+    return Settings((run.benchmark, *_variant(run)), run.benchmark, data, checksum)
+
+
+def _recipe_settings(runs: Sequence[FinishedRun]) -> list[Settings]:
+    groups = [(run.benchmark, run.method, *_variant(run)) for run in runs]
+    seeds = Counter((group, run.spec.seed) for group, run in zip(groups, runs, strict=True))
+    repeated = {group for (group, _), count in seeds.items() if count > 1}
+    found = []
+    for run, group in zip(runs, groups, strict=True):
+        # Settings may have been chosen for each seed.
+        chosen = bool(run.track.variant_keys) and group not in repeated
+        recipe = {} if chosen else flat(run.spec.recipe)
+        shipped = shipped_classes(run.spec.method)
+        found.append(Settings(group, run.method, recipe, run.spec.code, shipped))
+    return found
+
+
+def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
+    whole = folder.resolve()  # its parents are asked for, and "." names none
+    if whole.name.startswith("seed-") and _is_of_a_run(whole):
+        return f"{folder}: is the folder of one run; give {whole.parent.parent}, its benchmark's"
+    words = f"{folder}: holds no finished run; give a folder that was given to --out"
+    if not passed_over:
+        return words
+    more = f", and {len(passed_over) - 1} more" if len(passed_over) > 1 else ""
+    return f"{words} (passed over: {passed_over[0]}{more})"
+
+
+def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
+    """The runs of all run folders and of all evidence, or why one cannot be read."""
+    unreadable: list[OSError] = []
+    levels = [
+        (Path(root), names, files)
+        for root, names, files in os.walk(folder, onerror=unreadable.append)
+    ]
+    closed = {Path(error.filename): (error.strerror or "cannot be read") for error in unreadable}
+    for path, reason in closed.items():
+        yield DataError(f"{path}: {reason.lower()}; let it be read, and give the command again")
+    of_runs = {root / name for root, names, _ in levels for name in names if name[:5] == "seed-"}
+    for path in sorted(of_runs - closed.keys()):
+        try:
+            yield _read(path)
+        except UserError as error:
+            yield DataError(str(error))
+    for path in sorted(root for root, _, files in levels if evidence.FILE in files):
+        try:
+            with TemporaryDirectory() as to:
+                for restored, named in evidence.restore(path, Path(to)):
+                    yield _content(restored, named)
+        except DataError as error:
+            yield error
+
+
+def _read(path: Path) -> FinishedRun:
+    """What a run folder holds.
+
+    Raises:
+        UserError: it holds no finished run, what no run of this suite writes, or what may not be
+            read.
+    """
+    fault = finished_fault(path, (SPEC, ENVIRONMENT))
+    failed = fault == "not finished" and failure(path) is not None
+    if not failed and not (path / SPEC).exists():
+        raise DataError(f"{path}: is not a run folder of this suite (it has no {SPEC})")
+    if fault is not None:
+        raise DataError(unfinished(path, fault))
+    return _content(path, path)
+
+
+def _content(path: Path, named: Path) -> FinishedRun:
+    """What the files in a folder say of a run, which is known by another path.
+
+    Raises:
+        DataError: no run of this suite writes them, or they name code (`Untrusted`).
+    """
+    file = f"{SPEC}: "
+    try:
+        table = read_spec(path)
+        spec = checked(Spec, table)
+        with outside.named_by(named / SPEC):
+            track = tracks.of(table)
+        file = f"{ENVIRONMENT}: "
+        environment = read_json(path / ENVIRONMENT)
+        checked(Environment, environment)
+        file = ""  # the track names it
+        tables = track.read(path, environment)
+    except outside.Untrusted:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, UserError) as error:
+        words = " ".join(f"{file}{error}".split())
+        raise DataError(f"{named}: is not a run folder of this suite ({words})") from None
+    data = spec.stream.get("data_name")
+    benchmark = visible(spec.benchmark if data is None else f"{spec.benchmark} on {data}")
+    scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
+    names = benchmark + scored_on, visible(spec.method)
+    return FinishedRun(named, track, spec, environment, tables, *names)
+
+
+def _is_of_a_run(path: Path) -> bool:
+    return any((path / name).exists() for name in (SPEC, FAILED))
+
+
+def _newest_code(runs: Sequence[FinishedRun]) -> str:
+    """Which of several versions of a user's files is the newest."""
+    dated = [
+        (run.environment.get("finished") or "", run.spec.code) for run in runs if run.spec.code
+    ]
+    if len({code for _, code in dated}) < 2:
+        return ""
+    return f" (the newest code is {max(dated)[1][:6]})"
+
+
+def _commits(environments: Sequence[Mapping[str, Any]]) -> set[str | None]:
+    return {each.get("commit") for each in environments}
+
+
+def _versions(environments: Sequence[Mapping[str, Any]]) -> set[str | None]:
+    """Those of this package, where commits do not tell all of it: an installed one has none."""
+    if None not in _commits(environments):
+        return set()
+    return {each["packages"].get("vcl-radial") for each in environments}

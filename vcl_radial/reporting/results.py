@@ -1,0 +1,238 @@
+"""Finished runs as tables and figures: what `run` and `load_results` give in Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from vcl_radial.data_files import checked_folder
+from vcl_radial.errors import UserError, nearest
+from vcl_radial.reporting.gather import gather
+from vcl_radial.reporting.html import table_html
+from vcl_radial.reporting.labels import file_name
+from vcl_radial.reporting.latex import latex
+from vcl_radial.reporting.markdown import aligned
+from vcl_radial.runs.finished import FinishedRun
+from vcl_radial.runs.folder import DIVERGED, FAILED, failure
+from vcl_radial.runs.sections import Figure, Section, Table
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+FAILURES = ("benchmark", "method", "seed", "outcome", "reason")
+"""The columns of `Results.failures`."""
+
+
+class Results:
+    """Finished runs, of one benchmark or of several.
+
+    Args:
+        runs: of each benchmark in the order in which its methods are shown.
+        failures: of the runs without a result, rows of `FAILURES`.
+        data_dir: where the data lie, for figures that show some of them.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[FinishedRun],
+        failures: Sequence[tuple[str, str, int, str, str]] = (),
+        data_dir: Path | None = None,
+    ) -> None:
+        self._runs, self._failures, self._data_dir = list(runs), list(failures), data_dir
+
+    @property
+    def benchmarks(self) -> list[str]:
+        """The names of the benchmarks."""
+        return list(dict.fromkeys(run.benchmark for run in self._runs))
+
+    @property
+    def methods(self) -> list[str]:
+        """The names of the methods."""
+        return list(dict.fromkeys(run.method for run in self._runs))
+
+    def of(self, benchmark: str) -> Results:
+        """The results of one benchmark.
+
+        Raises:
+            UserError: there are none.
+        """
+        if benchmark not in self.benchmarks:
+            raise UserError(_unknown("benchmark", benchmark, self.benchmarks))
+        failures = [row for row in self._failures if row[0] == benchmark]
+        runs = [run for run in self._runs if run.benchmark == benchmark]
+        return Results(runs, failures, self._data_dir)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Every score of every run, one a row.
+
+        The columns are `method, seed`, then what tells scores apart: `after` so many tasks (from
+        0, before any training), on the `task` (from 1) of a sequence; on photographs `after` a
+        site, on a `part` of the data; of tables the `set`, `after` so many slices (0 for all rows
+        at once); of bandits `after` so many rounds. `metric` and `value` come last. Results of
+        several benchmarks have the column `benchmark` too.
+        """
+        tables = [_scores(run) for run in self._runs]
+        if not tables:
+            return pd.DataFrame(columns=["method", "seed", "after", "task", "metric", "value"])
+        table = pd.concat(tables, ignore_index=True)
+        return table if len(self.benchmarks) > 1 else table.drop(columns="benchmark")
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """The runs that have no result: how each ended, such as "diverged", and why."""
+        return pd.DataFrame(self._failures, columns=list(FAILURES))
+
+    def summary(self) -> pd.DataFrame:
+        """Mean and standard error over seeds of the scores at the end of training.
+
+        On task sequences a row is a method, with the average accuracy, forgetting and other scores
+        (`vcl_radial.metrics.summary`), each beside its standard error `<score>_se`. Elsewhere a row
+        is a method and metric, with the columns `seeds, mean, standard_error`.
+        """
+        several = len(self.benchmarks) > 1
+        tables = []
+        for name, runs in self._by_benchmark():
+            table = runs[0].track.summary(runs)
+            tables.append(table.assign(benchmark=name) if several else table)
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+    def heatmap(self, method: str) -> matplotlib.figure.Figure:
+        """The score of a method on every task after every task, in per cent.
+
+        Raises:
+            UserError: there are no runs of the method, or no tasks after one another; or the
+                results are of several benchmarks.
+        """
+        if method not in self.methods:
+            raise UserError(_unknown("method", method, self.methods))
+        return self.figure(f"heatmap-{file_name(method)}")
+
+    def curves(self) -> matplotlib.figure.Figure:
+        """The score of every method over the tasks, sites, slices or rounds.
+
+        Raises:
+            UserError: runs have but one of them, or the results are of several benchmarks.
+        """
+        self._one_benchmark()
+        return self.figure(self._runs[0].track.curves)
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of all figures of the report."""
+        return list(self._figures)
+
+    def figure(self, name: str) -> matplotlib.figure.Figure:
+        """A figure of the report by its name.
+
+        Raises:
+            UserError: there is none of this name; names those that there are.
+        """
+        figure = self._figures.get(name)
+        if figure is None or figure.draw is None:
+            known = ", ".join(self._figures) or "none"
+            raise UserError(f"{self._one_benchmark()} has no figure {name!r}; there are: {known}")
+        _show_in_notebooks()
+        return figure.draw()
+
+    def to_latex(self) -> str:
+        r"""The leaderboard as a LaTeX `tabular`, for `\usepackage{booktabs}`."""
+        return "\n".join(map(latex, self._leaderboards()))
+
+    def __repr__(self) -> str:
+        lines = [f"Results of {len(self._runs)} runs" + self._without()]
+        return "\n".join([*lines, *map(aligned, self._leaderboards())]).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        words = f"<p>{len(self._runs)} runs{self._without()}</p>"
+        return words + "".join(map(table_html, self._leaderboards()))
+
+    def _without(self) -> str:
+        return f"; {len(self._failures)} without a result: see .failures" if self._failures else ""
+
+    def _by_benchmark(self) -> Iterator[tuple[str, list[FinishedRun]]]:
+        for name in self.benchmarks:
+            yield name, [run for run in self._runs if run.benchmark == name]
+
+    @cached_property
+    def _sections(self) -> dict[str, list[Section]]:
+        """What the report of each benchmark shows."""
+        return {
+            name: runs[0].track.sections(runs, self._data_dir)
+            for name, runs in self._by_benchmark()
+        }
+
+    def _leaderboards(self) -> Iterator[Table]:
+        """The first table of the report of each benchmark."""
+        for sections in self._sections.values():
+            blocks = (block for section in sections for block in section.blocks)
+            yield from [block for block in blocks if isinstance(block, Table)][:1]
+
+    @cached_property
+    def _figures(self) -> Mapping[str, Figure]:
+        blocks = [block for s in self._sections[self._one_benchmark()] for block in s.blocks]
+        return {block.name: block for block in blocks if isinstance(block, Figure)}
+
+    def _one_benchmark(self) -> str:
+        names = self.benchmarks
+        if len(names) != 1:
+            which = f"of {', '.join(names)}; choose one with .of(NAME)" if names else "of no run"
+            raise UserError(f"these results are {which}")
+        return names[0]
+
+
+def load_results(folder: str | Path, data_dir: str | Path | None = None) -> Results:
+    """All finished runs below a folder, such as the one that was given to `--out`.
+
+    A folder of reports/ that holds the runs behind a page can be loaded too.
+
+    Args:
+        folder: of the runs, or of one benchmark's.
+        data_dir: where the data lie, for figures that show some of them.
+
+    Raises:
+        UserError: the folder is not there, or holds no finished run.
+    """
+    folder = Path(folder)
+    runs, _ = gather(folder)
+    failures = [_failure(path.parent) for path in sorted(folder.rglob(FAILED))]
+    return Results(runs, failures, checked_folder(data_dir))
+
+
+def _failure(path: Path) -> tuple[str, str, int, str, str]:
+    """A row of `FAILURES`, from the folder of a run that failed."""
+    outcome = "diverged" if (path / DIVERGED).exists() else "failed"
+    seed = path.name.split("-")[1]
+    return path.parts[-3], path.parts[-2], int(seed), outcome, failure(path) or ""
+
+
+def _scores(run: FinishedRun) -> pd.DataFrame:
+    table = run.track.scores(run)
+    for place, name in enumerate(("benchmark", "method", "seed")):
+        value = run.spec.seed if name == "seed" else getattr(run, name)
+        table.insert(place, name, value)
+    return table
+
+
+def _show_in_notebooks() -> None:
+    """Let a notebook show figures as pictures, as it does by itself once pyplot is imported."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+    from IPython.core.pylabtools import select_figure_formats
+    from matplotlib.figure import Figure as Picture
+
+    formatters = shell.display_formatter.formatters.values()
+    if not any(Picture in formatter.type_printers for formatter in formatters):
+        select_figure_formats(shell, {"png"})
+
+
+def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    if not known:
+        return f"unknown {kind} {name!r}: there are no results"
+    return f"unknown {kind} {name!r}; the nearest is {nearest(name, known)!r}"
