@@ -98,15 +98,7 @@ def perform_command(
         data_dir,
         device_of(device, track, executor),
         log=tuple(dict.fromkeys(log)),
-        command=command_line(
-            "run",
-            benchmark,
-            method=[planning.name_of(method) for method in methods],
-            seeds=_in_words(seeds) if seeds != range(1) else None,
-            lanes=lanes,
-            tuned=tuned,
-            set=settings_in_words(settings or {}),
-        ),
+        command=_command(benchmark, methods, seeds, settings or {}, lanes=lanes, tuned=tuned),
     )
     runs = [track.on_data(run, data_dir) for run in runs]
 
@@ -190,8 +182,23 @@ def _jobs_of(methods: Sequence[planning.NamedMethod], jobs: int | None) -> int |
     return 1
 
 
-def _in_words(seeds: Sequence[int]) -> str | None:
-    """Seeds as `--seeds` takes them; None where they are no range."""
-    if list(seeds) != list(range(seeds[0], seeds[-1] + 1)):
+def _command(
+    benchmark: str,
+    methods: Sequence[planning.NamedMethod],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any],
+    **options: Any,
+) -> str | None:
+    """The command that makes the same runs; None where classes or odd seeds leave none."""
+    names = [method for method in methods if isinstance(method, str)]
+    first, last = seeds[0], seeds[-1]
+    if len(names) < len(methods) or list(seeds) != list(range(first, last + 1)):
         return None
-    return f"{seeds[0]}-{seeds[-1]}" if seeds[0] else str(len(seeds))
+    return command_line(
+        "run",
+        benchmark,
+        method=names,
+        seeds=f"{first}-{last}" if first else last + 1 if last else None,
+        **options,
+        set=settings_in_words(settings),
+    )
