@@ -269,6 +269,13 @@ def test_a_class_is_checked_by_itself():
     assert all(verdict.outcome == "fault" for verdict in verdicts.faults)
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_a_report_of_runs_is_written_beside_them(tmp_path):
+    run("naive", out=tmp_path)
+    assert (vr.report(tmp_path) / "index.html").is_file()
+    assert callable(vr.report)  # no module has taken its name
+
+
 def test_tables_of_no_run_are_empty():
     empty = vr.Results([])
     assert empty.table.empty

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vcl_radial.reporting.run import run
     from vcl_radial.runs.catalogue import list_benchmarks, list_methods
     from vcl_radial.sweeps.command import sweep
+    from vcl_radial.sweeps.folder_report import report
     from vcl_radial.tracks.continual.benchmark import benchmark
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ __all__ = [
     "list_methods",
     "load_results",
     "posteriors",
+    "report",
     "run",
     "sweep",
     "to_bayesian",
@@ -53,6 +55,7 @@ _MODULES = {
     "list_benchmarks": "vcl_radial.runs.catalogue",
     "list_methods": "vcl_radial.runs.catalogue",
     "load_results": "vcl_radial.reporting.results",
+    "report": "vcl_radial.sweeps.folder_report",
     "run": "vcl_radial.reporting.run",
     "sweep": "vcl_radial.sweeps.command",
     "to_bayesian": "vcl_radial.nn.convert",

@@ -7,10 +7,9 @@ import pytest
 from doc_pages import ROOT
 
 from reports import pages
-from vcl_radial.cli.arguments import MAIN_METHODS
 from vcl_radial.reporting import evidence
 from vcl_radial.reporting.figures.tables import seed_table
-from vcl_radial.reporting.write import write_report
+from vcl_radial.reporting.write import MAIN_METHODS, write_report
 
 REPORTS = ROOT / "reports"
 

@@ -14,9 +14,6 @@ from vcl_radial.runs.devices import usable_device as usable_device  # noqa: PLC0
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
-"""What a report shows first where nobody says which."""
-
 MOST = 100_000
 """Of anything that an option counts: seeds, trials, jobs."""
 

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, MAIN_METHODS, add_data_dir, count, folder
-from vcl_radial.command_lines import command_line
-from vcl_radial.errors import UserError
-from vcl_radial.outside import consent
+from vcl_radial.cli.arguments import DONE, add_data_dir, count, folder
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
-
-_OF_SWEEPS = ("top", "by")
 
 
 def add(commands: Commands) -> None:
@@ -73,51 +66,16 @@ def add(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    of_sweep = {name: value for name in _OF_SWEEPS if (value := getattr(options, name)) is not None}
-    command = command_line(
-        "report",
-        str(options.folder),
-        to=options.to,
-        data_dir=options.data_dir,
-        evidence=options.evidence,
-        first=options.first,
-        trust=options.trust,
-        **of_sweep,
-    )
-    to = options.to or options.folder / "report"
-    if options.to is None and to.is_symlink():  # a folder from outside must not lead elsewhere
-        raise UserError(f"{to}: is a link; remove it, or name a folder for the report with --to")
-    with consent(options.trust):
-        return _write(options, to, of_sweep, command)
+    from vcl_radial.sweeps.folder_report import report
 
-
-def _write(options: argparse.Namespace, to: Path, of_sweep: Mapping[str, Any], command: str) -> int:
-    """Write the report of a sweep or of runs."""
-    if (options.folder / "sweep.toml").is_file():
-        if options.first or options.evidence:
-            raise UserError(
-                f"--{'first' if options.first else 'evidence'}: {options.folder} is a sweep's "
-                "folder, whose report is of its trials; leave it out, or give the folder of runs"
-            )
-        from vcl_radial.sweeps.report import write_sweep_report
-
-        write_sweep_report(options.folder, to, command=command, **of_sweep)
-        return DONE
-    if of_sweep:
-        raise UserError(
-            f"--{next(iter(of_sweep))}: {options.folder} is not a sweep's folder; give the one "
-            "that `sweep` named"
-        )
-    from vcl_radial.reporting.write import write_report
-
-    data_dir = options.data_dir
-    write_report(
+    report(
         options.folder,
-        to,
-        first=MAIN_METHODS,
-        named=options.first,
-        command=command,
-        data_dir=data_dir,
-        with_evidence=options.evidence,
+        options.to,
+        first=options.first,
+        evidence=options.evidence,
+        trust=options.trust,
+        data_dir=options.data_dir,
+        top=options.top,
+        by=options.by,
     )
     return DONE

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from vcl_radial.reporting.html import Drawn
 
 
+MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
+"""What a report shows first where nobody says which."""
+
+
 def prepare() -> None:
     """Import what a report needs, and look for fonts, while there is something to wait for.
 

@@ -1,0 +1,91 @@
+"""The report of a folder, of finished runs or of a sweep: what `vcl-radial report` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from vcl_radial.command_lines import command_line
+from vcl_radial.data_files import checked_folder
+from vcl_radial.errors import UserError
+from vcl_radial.outside import consent
+from vcl_radial.reporting.write import MAIN_METHODS, write_report
+from vcl_radial.sweeps.report import write_sweep_report
+
+
+def report(
+    folder: str | Path,
+    to: str | Path | None = None,
+    *,
+    first: Sequence[str] = (),
+    evidence: bool = False,
+    trust: bool = False,
+    data_dir: str | Path | None = None,
+    top: int | None = None,
+    by: str | None = None,
+) -> Path:
+    """Write the tables and figures of all finished runs below a folder, and one HTML page.
+
+    For the folder of a sweep: the best recipes, all trials, which keys matter, and what a score
+    costs.
+
+    Args:
+        folder: the `out` of `run`, or a sweep's folder.
+        to: where to write; None for the folder `report` within it.
+        first: methods to show first; by default radial-vcl and gaussian-vcl.
+        evidence: whether the runs are written beside each report, in few small files that `report`
+            reads too.
+        trust: whether modules that files in the folder name may be imported: this runs code of
+            whoever wrote the folder.
+        data_dir: the folder of the data, for photographs that the report shows.
+        top: of a sweep, the configurations of each method to write as recipes; None for 1.
+        by: of a sweep, the score to rank by; None for the one that was searched for.
+
+    Returns:
+        The folder of the report; its page is `index.html`.
+
+    Raises:
+        UserError: there is nothing to report, an option is not for this folder, or a file cannot
+            be written.
+    """
+    folder = Path(folder)
+    of_sweep: dict[str, Any] = {name: v for name, v in (("top", top), ("by", by)) if v is not None}
+    command = command_line(
+        "report",
+        str(folder),
+        to=to,
+        data_dir=data_dir,
+        evidence=evidence,
+        first=list(first),
+        trust=trust,
+        **of_sweep,
+    )
+    into = folder / "report" if to is None else Path(to)
+    if to is None and into.is_symlink():  # a folder from outside must not lead elsewhere
+        raise UserError(f"{into}: is a link; remove it, or name a folder for the report with --to")
+    is_sweep = (folder / "sweep.toml").is_file()
+    if is_sweep and (first or evidence):
+        raise UserError(
+            f"--{'first' if first else 'evidence'}: {folder} is a sweep's folder, whose report is "
+            "of its trials; leave it out, or give the folder of runs"
+        )
+    if of_sweep and not is_sweep:
+        raise UserError(
+            f"--{next(iter(of_sweep))}: {folder} is not a sweep's folder; give the one that "
+            "`sweep` named"
+        )
+    with consent(trust):
+        if is_sweep:
+            write_sweep_report(folder, into, top or 1, by, command)
+        else:
+            write_report(
+                folder,
+                into,
+                first=MAIN_METHODS,
+                named=first,
+                command=command,
+                data_dir=checked_folder(data_dir),
+                with_evidence=evidence,
+            )
+    return into
