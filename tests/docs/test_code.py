@@ -44,12 +44,13 @@ def run(code):
     return names
 
 
-def test_the_python_of_the_readme_learns_five_tasks(capsys):
-    code = block(ROOT / "README.md", "python", "load_dataset")
-    assert code.count("train_epochs=20") == 1
-    vcl = run(code.replace("train_epochs=20", "train_epochs=1, eval_samples=2"))["vcl"]
-    assert vcl.clock.train_exp_counter == 5
-    assert "Top1_Acc_Stream/eval_phase/test_stream/Task004" in capsys.readouterr().out
+@pytest.mark.usefixtures("newcomers_folder")
+def test_the_python_of_the_readme_compares_methods_and_draws_a_heatmap():
+    code = block(ROOT / "README.md", "python", "vr.run")
+    assert code.count("seeds=3") == 1
+    results = run(code.replace("seeds=3", 'seeds=1, jobs=1, settings={"epochs": 1}'))["results"]
+    assert results.methods == ["radial-vcl", "ewc"]
+    assert Path("heatmap.png").stat().st_size > 1000
 
 
 @pytest.mark.slow
