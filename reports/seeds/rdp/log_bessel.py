@@ -95,7 +95,7 @@ def _figure(curves: Sequence[Curve]) -> Figure:
 
 def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
     worst = WAYS.worst(curves, ORDERS)
-    listed = {name: listed("{1:.2g} (v = {0})", errors) for name, errors in worst.items()}
+    errors = {name: listed("{1:.2g} (v = {0})", of_way) for name, of_way in worst.items()}
     pieces = [find(curves, f"{WAYS.error}, v = {v}", PIECES) for v in ORDERS]
     from_z = {v: min(WAYS.finite(curves, SCIPY, v), default=math.inf) for v in (500, 1000)}
     many = np.resize(z, 20_000)
@@ -103,11 +103,11 @@ def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
     numbers = {
         "orders": ORDERS,
         "arguments": len(z),
-        "series": listed[SERIES],
+        "series": errors[SERIES],
         "finite_from": listed("{1:,.0f} (v = {0})", from_z),
-        "pieces": listed[PIECES],
+        "pieces": errors[PIECES],
         "pieces_at": [float(error.x[int(np.argmax(error.y))]) for error in pieces],
-        "suite": listed[SUITE],
+        "suite": errors[SUITE],
         "many": len(many),
         "series_cost": seconds[SERIES] / seconds[SCIPY],
         "suite_cost": seconds[SUITE] / seconds[SCIPY],

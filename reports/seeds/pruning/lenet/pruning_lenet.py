@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill
+from reports.papers.texts import Rule, fill
 from reports.seeds.pruning.lenet.modes import GROUPS
 from reports.seeds.pruning.lenet.size import WHOLE, Architecture, Published, published
 from reports.seeds.pruning.lenet.spec import LeNetSpec
@@ -150,7 +150,7 @@ def _texts(results: Sequence[LeNetResult]) -> dict[str, Any]:
             for group, shares in between.items()
         ),
     }
-    rules = {
+    rules: dict[str, Rule] = {
         "formula": len(plain) == len(published()),
         "table": together(
             [
