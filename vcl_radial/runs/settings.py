@@ -33,6 +33,8 @@ class UnknownKey(UserError):
         near: the nearest known one.
     """
 
+    key: str
+
     def __init__(self, where: str, key: str, near: str) -> None:
         super().__init__(where)
         self.args = where, key, near  # of which another process makes it again
