@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.speed.measuring import measure_all
-from benchmarks.speed.sections import sections
+from benchmarks.speed.measuring import MEASURES, PROGRAM, measure_all
 from vcl_radial.cli import run_guarded
 from vcl_radial.cli.arguments import (
     DONE,
@@ -19,8 +18,6 @@ from vcl_radial.cli.arguments import (
     folder,
     usable_device,
 )
-
-PROGRAM = "python -m benchmarks.speed"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,20 +62,20 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _section(text: str) -> str:
-    if text not in sections():
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(sections())}")
+    if text not in MEASURES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(MEASURES)}")
     return text
 
 
 def _measure(options: argparse.Namespace) -> int:
     if options.list:
-        for name, measures in sections().items():
+        for name, measures in MEASURES.items():
             print(f"{name:14}{measures}")
         return DONE
     device = usable_device(options.device)
     try:
         measure_all(
-            list(dict.fromkeys(options.sections)) or list(sections()),
+            list(dict.fromkeys(options.sections)) or list(MEASURES),
             options.to,
             repeats=options.repeats,
             quick=options.quick,

@@ -8,14 +8,13 @@ The import is made in a process of its own, in the same round.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.speed.processes import of_run, seconds_of
+from benchmarks.speed.run import run_command, seconds_of
 from benchmarks.speed.setting import Result, Setting, rows_of
-from benchmarks.speed.timing import ratios, rounds
+from benchmarks.speed.timing import measure_in_turn, ratios
 
 IMPORT = "import torch, avalanche.training.templates"
 BENCHMARK, METHOD = "split-digits-multi-head", "ewc"
@@ -24,29 +23,24 @@ PICTURES = ()
 
 def measure(setting: Setting) -> Result:
     """Seconds beside training and evaluation, and their ratio to the import."""
-    variants: dict[str, Callable[[], float]] = {
-        "import": partial(seconds_of, ("-W", "ignore", "-c", IMPORT)),
-        "command": partial(_command, setting),
+    python = [sys.executable, "-W", "ignore", "-c", IMPORT]
+    variants = {
+        "import": lambda: {"seconds": seconds_of(python)},
+        "command": lambda: {"seconds": _beside_training(setting)},
     }
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
-    for name in rounds(variants, setting.repeats):
-        seconds[name].append(variants[name]())
-    rows = rows_of("command", seconds, "seconds")
-    rows += rows_of("command", ratios(seconds, "import"), "ratio to the import")
-    return Result(
-        rows,
-        [
-            f"`vcl-radial run {BENCHMARK} --method {METHOD}`: wall time in a new process, less "
-            f'training and evaluation. Import: `python -c "{IMPORT}"` in the same round.'
-        ],
+    table = measure_in_turn(variants, setting.repeats)
+    table["ratio to the import"] = ratios(table["seconds"], "import")
+    note = (
+        f"`vcl-radial run {BENCHMARK} --method {METHOD}`: wall time in a new process, less "
+        f'training and evaluation. Import: `python -c "{IMPORT}"` in the same round.'
     )
+    return Result(rows_of("command", table), [note])
 
 
-def _command(setting: Setting) -> float:
-    """Seconds of a whole command beside training and evaluation."""
+def _beside_training(setting: Setting) -> float:
     with TemporaryDirectory(dir=setting.scratch) as out:
-        more = ("--jobs", "1", "--device", setting.device)
-        whole = seconds_of(of_run(BENCHMARK, METHOD, out, setting.sizes.run, *more))
+        keys, device = setting.sizes.run, ("--device", setting.device)
+        whole = seconds_of(run_command(BENCHMARK, METHOD, out, keys, *device))
         (file,) = Path(out).glob("*/*/seed-*/environment.json")
         parts: dict[str, float] = json.loads(file.read_text())["seconds"]
     return whole - sum(parts.values())

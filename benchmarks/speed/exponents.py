@@ -31,11 +31,8 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 def exponents(section: str, rows: Sequence[Row]) -> list[Row]:
     """The exponents of the medians of seconds and megabytes, where there are two sizes or more.
 
-    A cost that was measured as 0 somewhere has none.
-
-    Args:
-        section: of the rows.
-        rows: those that count have sizes such as "width=400".
+    Sizes are such as "width=400". A cost that was measured as 0 somewhere has no exponent: a small
+    peak of memory may not rise above what the process has had before.
     """
     costs: dict[tuple[str, str, str], list[tuple[int, Row]]] = {}
     for r in rows:
@@ -44,10 +41,9 @@ def exponents(section: str, rows: Sequence[Row]) -> list[Row]:
             costs.setdefault((r.metric, axis, r.variant), []).append((int(value), r))
     fitted = []
     for (metric, axis, variant), points in costs.items():
-        # A small peak of memory may not rise above what the process has had before.
         if len(points) > 1 and all(r.median > 0 for _, r in points):
-            sizes, at = zip(*sorted(points), strict=True)
-            b = exponent(sizes, [r.median for r in at])
-            line = f"{metric.removeprefix('memory: ')} over {axis}"
-            fitted.append(Row(section, line, "", f"exponent, {variant}", b, b, b, at[0].repeats))
+            sizes, of = zip(*sorted(points), strict=True)
+            b = exponent(sizes, [r.median for r in of])
+            cost = f"{metric.removeprefix('memory: ')} over {axis}"
+            fitted.append(Row(section, cost, "", f"exponent, {variant}", b, b, b, of[0].repeats))
     return fitted

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import ModuleType
 
 import torch
 
-from benchmarks import speed
-from benchmarks.speed import page, setting
+from benchmarks.speed import (
+    command,
+    convolutions,
+    growth,
+    kl,
+    lanes,
+    methods,
+    page,
+    peers,
+    prediction,
+    profile,
+    regression,
+    run,
+    setting,
+    step,
+)
 from benchmarks.speed.data import fashion_or_noise
-from benchmarks.speed.page import Measured
-from benchmarks.speed.sections import sections
+from benchmarks.speed.pictures import Picture
 from benchmarks.speed.setting import Record, Setting
 from vcl_radial import processor
-from vcl_radial.described import module_of
 from vcl_radial.quiet import quiet
 from vcl_radial.reporting import record
 from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
+
+PROGRAM = "python -m benchmarks.speed"
+
+SECTIONS: dict[str, ModuleType] = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (
+        *(command, convolutions, growth, kl, lanes, methods),
+        *(peers, prediction, profile, regression, run, step),
+    )
+}
+MEASURES = {name: str(of.__doc__).partition("\n")[0].rstrip(".") for name, of in SECTIONS.items()}
+"""What each section measures."""
 
 _PEERS = ("bayesian-torch", "torch-uncertainty", "tyxe", "pyro-ppl", "py-spy")
 
@@ -37,7 +60,7 @@ def measure_all(
     data_dir: Path | None = None,
     device: str = "cpu",
 ) -> None:
-    """Measure sections, and with each draw table, page and figures of all that were measured.
+    """Measure sections, and after each draw table, page and figures of all that were measured.
 
     Args:
         names: of sections.
@@ -55,67 +78,67 @@ def measure_all(
     torch.manual_seed(0)
     sizes = setting.QUICK if quick else setting.FULL
     # Before anything is written: the page itself may lie in the checkout whose state this reports.
-    environment = _environment(device)
-    command = " ".join(
-        ["python -m benchmarks.speed", *names]
+    described = environment.describe(environment.device_name(device), torch.get_num_threads())
+    described["packages"] |= {package: _version(package) for package in _PEERS}
+    typed = " ".join(
+        [PROGRAM, *names]
         + ([f"--repeats {repeats}"] if repeats else [])
         + (["--quick"] if quick else [])
         + ([f"--device {device}"] if device != "cpu" else [])
     )
-    with TemporaryDirectory() as scratch, quiet():
-        images = fashion_or_noise(data_dir, Path(scratch), sizes.train_images, sizes.test_images)
-        shared = Setting(sizes, repeats or sizes.repeats, images, Path(scratch), device)
+    with TemporaryDirectory() as folder, quiet():
+        scratch = Path(folder)
+        images = fashion_or_noise(
+            data_dir, scratch / "images", sizes.train_images, sizes.test_images
+        )
+        shared = Setting(sizes, repeats or sizes.repeats, images, scratch, device)
         make_folder(to)  # now, not when minutes have been measured
-        check_page(to / "README.md", [f"{name}.json" for name in sections()])
+        check_page(to / "README.md", [f"{name}.json" for name in SECTIONS])
         print(f"data: {images.description}")
         for name in names:
-            print(f"\n{name}: {sections()[name]}", flush=True)
-            result = _module(name).measure(shared)
+            print(f"\n{name}: {MEASURES[name]}", flush=True)
+            result = SECTIONS[name].measure(shared)
             print(page.to_text(result.rows, result.notes), end="", flush=True)
-            of_section = Record(result.rows, result.notes, command, images.description, environment)
-            record.write(to, name, of_section)
+            record.write(
+                to, name, Record(result.rows, result.notes, typed, images.description, described)
+            )
             files = _write_page(to)
     print(f"\n{to / 'README.md'}, " + ", ".join(["speed.csv", *files]))
 
 
 def read(folder: Path) -> dict[str, Record]:
     """The records of all sections that a folder holds; a damaged one is reported and left out."""
-    return record.read(folder, sections(), Record, "python -m benchmarks.speed")
+    return record.read(folder, SECTIONS, Record, PROGRAM)
+
+
+def page_of(records: Mapping[str, Record]) -> str:
+    """The page of what was measured."""
+    return page.to_markdown(records, MEASURES, pictures_of(records))
+
+
+def pictures_of(records: Mapping[str, Record]) -> dict[str, list[Picture]]:
+    """The pictures of each section whose rows it has."""
+    return {
+        name: [picture for picture in SECTIONS[name].PICTURES if picture.drawn(of.rows)]
+        for name, of in records.items()
+    }
 
 
 def _write_page(to: Path) -> list[str]:
     """Table, page and figures of all that the folder holds; the figures' files."""
     records = read(to)
-    measured = with_pictures(records)
-    for of in measured.values():
-        for picture in of.pictures:
-            save(picture.draw(of.record.rows), to / picture.name)
+    files = []
+    for name, pictures in pictures_of(records).items():
+        for picture in pictures:
+            save(picture.draw(records[name].rows), to / picture.name)
+            files.append(f"{picture.name}.png")
     write_atomically(to / "speed.csv", page.to_csv(records))
-    write_atomically(to / "README.md", page.to_markdown(measured))
-    return [f"{picture.name}.png" for of in measured.values() for picture in of.pictures]
+    write_atomically(to / "README.md", page_of(records))
+    return files
 
 
-def with_pictures(records: Mapping[str, Record]) -> dict[str, Measured]:
-    """Sections with the pictures that their rows can be drawn as."""
-    return {
-        name: Measured(
-            sections()[name],
-            of_section,
-            [p for p in _module(name).PICTURES if p.drawn(of_section.rows)],
-        )
-        for name, of_section in records.items()
-    }
-
-
-def _module(section: str) -> Any:
-    return import_module(module_of(speed.__name__, section))
-
-
-def _environment(device: str) -> dict[str, Any]:
-    described = environment.describe(environment.device_name(device), torch.get_num_threads())
-    for package in _PEERS:
-        try:
-            described["packages"][package] = version(package)
-        except PackageNotFoundError:
-            described["packages"][package] = None
-    return described
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

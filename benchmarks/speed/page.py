@@ -1,14 +1,12 @@
-"""The result of a measurement in words and numbers: for the terminal, as CSV, as a page."""
+"""The result of a measurement as text: for the terminal, as CSV, as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import pandas as pd
 
-from benchmarks.speed.flame import STACK
-from benchmarks.speed.pictures import Picture
+from benchmarks.speed.pictures import STACK, Picture
 from benchmarks.speed.setting import Record, Row
 from vcl_radial.reporting import markdown
 from vcl_radial.reporting.provenance import origin
@@ -23,28 +21,10 @@ _INTRODUCTION = (
 )
 
 
-class Measured(NamedTuple):
-    """A section that was measured: what it measures, the result, and the pictures of it."""
-
-    measures: str
-    record: Record
-    pictures: Sequence[Picture]
-
-
 def to_csv(records: Mapping[str, Record]) -> str:
     """All numbers, tidy and in full precision."""
     rows = [row for record in records.values() for row in record.rows]
     return pd.DataFrame(rows, columns=Row._fields, dtype=object).to_csv(index=False)
-
-
-def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """One table for each kind of size, a line per variant and size, a column per metric."""
-    by_kind: dict[str, list[Row]] = {}
-    for r in rows:
-        if r.metric == STACK:  # in the picture alone
-            continue
-        by_kind.setdefault(_kind(r), []).append(r)
-    return {kind: _table(group) for kind, group in by_kind.items()}
 
 
 def to_text(rows: Sequence[Row], notes: Sequence[str]) -> str:
@@ -56,25 +36,31 @@ def to_text(rows: Sequence[Row], notes: Sequence[str]) -> str:
     return "\n".join([*parts, *(f"  {note}" for note in notes)]).rstrip() + "\n"
 
 
-def to_markdown(sections: Mapping[str, Measured]) -> str:
-    """The page: every section with its tables, and where its numbers come from."""
-    shown = [Section(f"{name}: {of.measures}", _blocks(of)) for name, of in sections.items()]
-    return markdown.page(Report("Speed", [Section("", [Text(_INTRODUCTION)]), *shown]))
+def to_markdown(
+    records: Mapping[str, Record],
+    headings: Mapping[str, str],
+    pictures: Mapping[str, Sequence[Picture]],
+) -> str:
+    """The page: every section with its pictures and tables, and where its numbers come from."""
+    shown = [Section("", [Text(_INTRODUCTION)])]
+    for name, record in records.items():
+        line = origin(record.command, record.environment, f"data: {record.data}")
+        blocks: list[Block] = [
+            *(Figure(picture.name, None, picture.title) for picture in pictures[name]),
+            *tables(record.rows).values(),
+            Text(points=[*record.notes, line]),
+        ]
+        shown.append(Section(f"{name}: {headings[name]}", blocks))
+    return markdown.page(Report("Speed", shown))
 
 
-def _blocks(of: Measured) -> list[Block]:
-    record = of.record
-    line = origin(record.command, record.environment, f"data: {record.data}")
-    return [
-        *(Figure(picture.name, None, picture.title) for picture in of.pictures),
-        *tables(record.rows).values(),
-        Text(points=[*record.notes, line]),
-    ]
-
-
-def number(value: float) -> str:
-    """Three digits, and the thousands apart where there are more."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+def tables(rows: Sequence[Row]) -> dict[str, Table]:
+    """One table for each kind of size, a line per variant and size, a column per metric."""
+    by_kind: dict[str, list[Row]] = {}
+    for r in rows:
+        if r.metric != STACK:  # in the picture alone
+            by_kind.setdefault(_kind(r), []).append(r)
+    return {kind: _table(of_kind) for kind, of_kind in by_kind.items()}
 
 
 def _kind(r: Row) -> str:
@@ -87,22 +73,21 @@ def _kind(r: Row) -> str:
 
 def _table(rows: Sequence[Row]) -> Table:
     metrics = list(dict.fromkeys(r.metric for r in rows))
-    cells: dict[tuple[str, str], dict[str, str]] = {}
+    lines: dict[str, dict[str, str]] = {}
     for r in rows:
-        cells.setdefault((r.variant, r.size), {})[r.metric] = _cell(r)
-    body = [
-        [", ".join(filter(None, name)), *(of_line.get(metric, "") for metric in metrics)]
-        for name, of_line in cells.items()
-    ]
-    return Table([Column(_rounds(rows), words=True), *map(Column, metrics)], body)
-
-
-def _rounds(rows: Sequence[Row]) -> str:
+        lines.setdefault(", ".join(filter(None, (r.variant, r.size))), {})[r.metric] = _cell(r)
+    body = [[name, *(cells.get(metric, "") for metric in metrics)] for name, cells in lines.items()]
     counts = sorted({r.repeats for r in rows})
-    return f"{' or '.join(map(str, counts))} round{'s' * (counts[-1] > 1)}"
+    rounds = f"{' or '.join(map(str, counts))} round{'s' * (counts[-1] > 1)}"
+    return Table([Column(rounds, words=True), *map(Column, metrics)], body)
 
 
 def _cell(r: Row) -> str:
     if r.low == r.high:
         return number(r.median)
     return f"{number(r.median)} ({number(r.low)} - {number(r.high)})"
+
+
+def number(value: float) -> str:
+    """Three digits, and the thousands apart where there are more."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.plain_layers import PlainBayesianLinear, PlainVCL
+from benchmarks.speed.plain_avalanche import LoaderLoop, PlainBayesianLinear, PlainVCL, second_task
 from benchmarks.speed.setting import Result, Setting, rows_of
-from benchmarks.speed.stock_avalanche import LoaderLoop, StockTraining
-from benchmarks.speed.timing import Work, interleaved, ratios
-from benchmarks.speed.training import InMemoryLoop, Training, perceptron
+from benchmarks.speed.timing import Measurement, Work, measure_in_turn, ratios, timed
+from benchmarks.speed.training import EPOCH, InMemoryLoop, Training, perceptron
 
 POINT, BAYESIAN = OURS = ("naive", "gaussian-vcl")
 RATIO = f"ratio to {POINT}"
@@ -32,18 +31,16 @@ NOT_INSTALLED = "not installed: pip install 'vcl-radial[bench]'"
 
 def measure(setting: Setting) -> Result:
     """Seconds per epoch of each, and its ratios to ours."""
-    sizes, clock, images, device = setting.sizes, setting.clock, setting.images, setting.device
-    keys = {"epochs": sizes.peer_epochs, **sizes.recipe}
-    trainings = {method: Training(method, keys, images, device, clock) for method in OURS}
-    ours = trainings[BAYESIAN]
-    stock = partial(StockTraining, ours=ours, images=images, device=device)
+    images = setting.images
+    keys = {"epochs": setting.sizes.peer_epochs, **setting.sizes.recipe}
+    point, ours = (Training(method, keys, images, setting) for method in OURS)
     layer = partial(PlainBayesianLinear, rho=ours.recipe.initial_rho)
-    variants: dict[str, Work] = {
-        POINT: trainings[POINT].train,
+    work: dict[str, Work] = {
+        POINT: point.train,
         "DataLoader and plain loop": LoaderLoop(ours, images).train,
-        "Avalanche's Naive": stock(Naive, nn.Linear).train,
+        "Avalanche's Naive": second_task(Naive, nn.Linear, ours, images, setting.device),
         BAYESIAN: ours.train,
-        "VCL by layer on Avalanche": stock(PlainVCL, layer).train,
+        "VCL by layer on Avalanche": second_task(PlainVCL, layer, ours, images, setting.device),
     }
     notes = [
         f"The first three have point estimates, {BAYESIAN} and all after it a Gaussian posterior. "
@@ -51,89 +48,80 @@ def measure(setting: Setting) -> Result:
         "loop, a DataLoader decodes and transforms image by image; all others cut batches from a "
         "tensor. TyXe trains by its own `fit`."
     ]
-    for package, loop in PACKAGES.items():
+    for package, train_by in PACKAGES.items():
         try:
-            variants[package] = loop(ours).train
+            work[package] = train_by(ours)
         except ImportError:
             notes.append(f"{package}: {NOT_INSTALLED}")
-    seconds = interleaved(variants, setting.repeats, clock)
-    epochs = {
-        name: [call / ours.recipe.epochs for call in calls] for name, calls in seconds.items()
+    epochs = ours.recipe.epochs
+    measurements: dict[str, Measurement] = {
+        name: timed(train, setting.clock, EPOCH, epochs) for name, train in work.items()
     }
-    rows = rows_of("peers", epochs, "seconds per epoch")
-    rows += rows_of("peers", ratios(seconds, POINT), RATIO)
-    rows += rows_of("peers", ratios(seconds, BAYESIAN), f"ratio to {BAYESIAN}")
-    return Result(rows, notes)
+    table = measure_in_turn(measurements, setting.repeats, warm_up=1)
+    for reference in OURS:
+        table[f"ratio to {reference}"] = ratios(table[EPOCH], reference)
+    return Result(rows_of("peers", table), notes)
 
 
-class BayesianTorchLoop(InMemoryLoop):
+def bayesian_torch(ours: Training) -> Work:
     """Layers of bayesian-torch (Intel Labs), which give their KL with their output."""
+    make: Any = import_module("bayesian_torch.layers").LinearReparameterization
+    rho = ours.recipe.initial_rho
+    layers = nn.ModuleList(make(*sizes, posterior_rho_init=rho) for sizes in ours.layers)
 
-    def __init__(self, ours: Training) -> None:
-        layer: Any = import_module("bayesian_torch.layers").LinearReparameterization
-        rho = ours.recipe.initial_rho
-        layers = [layer(*sizes, posterior_rho_init=rho) for sizes in ours.layers]
-        super().__init__(nn.ModuleList(layers), ours)
-
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """The mean NLL of a batch and the KL over N."""
-        *hidden, output = self.network.children()
+    def loss(x: Tensor, y: Tensor) -> Tensor:
         kls = []
-        for layer in hidden:
-            x, kl = layer(x)
-            x = x.relu_()
+        for number, layer in enumerate(layers):
+            x, kl = layer(x.relu_() if number else x)
             kls.append(kl)
-        x, kl = output(x)
-        return cross_entropy(x, y) + torch.stack([*kls, kl]).sum() / len(self.y)
+        return cross_entropy(x, y) + torch.stack(kls).sum() / len(loop.y)
+
+    loop = InMemoryLoop(layers, ours, loss)
+    return loop.train
 
 
-class TorchUncertaintyLoop(InMemoryLoop):
-    """Layers and objective of torch-uncertainty (ENSTA)."""
-
-    def __init__(self, ours: Training) -> None:
-        layer: Any = import_module("torch_uncertainty.layers").BayesLinear
-        objective: Any = import_module("torch_uncertainty.losses").ELBOLoss
-        rho = ours.recipe.initial_rho
-        layers = [layer(*sizes, prior_sigma_1=1.0, sigma_init=rho) for sizes in ours.layers]
-        super().__init__(perceptron(layers), ours)
-        self._objective = objective(
-            self.network, nn.CrossEntropyLoss(), kl_weight=1 / len(self.y), num_samples=1
-        )
-
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """Its own evidence lower bound, whose KL is averaged over the layers."""
-        elbo: Tensor = self._objective(x, y)
-        return elbo
+def torch_uncertainty(ours: Training) -> Work:
+    """Layers and objective of torch-uncertainty (ENSTA), whose KL is averaged over the layers."""
+    make: Any = import_module("torch_uncertainty.layers").BayesLinear
+    objective: Any = import_module("torch_uncertainty.losses").ELBOLoss
+    rho = ours.recipe.initial_rho
+    layers = [make(*sizes, prior_sigma_1=1.0, sigma_init=rho) for sizes in ours.layers]
+    loop = InMemoryLoop(perceptron(layers), ours)
+    loop.loss = objective(
+        loop.network, nn.CrossEntropyLoss(), kl_weight=1 / len(loop.y), num_samples=1
+    )
+    return loop.train
 
 
-class TyXeLoop(InMemoryLoop):
-    """A network of PyTorch's layers made Bayesian by TyXe (Ritter and Karaletsos), on Pyro."""
+class _Batches:
+    """The batches of a loop, anew each time that they are iterated."""
 
-    def __init__(self, ours: Training) -> None:
-        tyxe: Any = import_module("tyxe")
-        pyro: Any = import_module("pyro")
-        super().__init__(perceptron([nn.Linear(*sizes) for sizes in ours.layers]), ours)
-        scale = float(nn.functional.softplus(torch.tensor(ours.recipe.initial_rho)))
-        self._bnn = tyxe.VariationalBNN(
-            self.network,
-            tyxe.priors.IIDPrior(pyro.distributions.Normal(0.0, 1.0)),
-            tyxe.likelihoods.Categorical(dataset_size=len(self.y)),
-            partial(tyxe.guides.AutoNormal, init_scale=scale),
-        )
-        settings = {"lr": self.recipe.learning_rate, "amsgrad": True}
-        self._optimizer = pyro.optim.Adam(settings)
+    def __init__(self, loop: InMemoryLoop) -> None:
+        self._loop = loop
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        return self.batches()
-
-    def train(self) -> None:
-        """Train for the recipe's epochs, by its own loop."""
-        self._bnn.fit(self, self._optimizer, self.epochs)
+        return self._loop.batches()
 
 
-PACKAGES: dict[str, Callable[[Training], InMemoryLoop]] = {
-    "bayesian-torch": BayesianTorchLoop,
-    "torch-uncertainty": TorchUncertaintyLoop,
-    "TyXe": TyXeLoop,
+def tyxe(ours: Training) -> Work:
+    """A network of PyTorch's layers made Bayesian by TyXe (Ritter and Karaletsos), on Pyro."""
+    tyxe: Any = import_module("tyxe")
+    pyro: Any = import_module("pyro")
+    loop = InMemoryLoop(perceptron([nn.Linear(*sizes) for sizes in ours.layers]), ours)
+    scale = float(nn.functional.softplus(torch.tensor(ours.recipe.initial_rho)))
+    network = tyxe.VariationalBNN(
+        loop.network,
+        tyxe.priors.IIDPrior(pyro.distributions.Normal(0.0, 1.0)),
+        tyxe.likelihoods.Categorical(dataset_size=len(loop.y)),
+        partial(tyxe.guides.AutoNormal, init_scale=scale),
+    )
+    optimizer = pyro.optim.Adam({"lr": ours.recipe.learning_rate, "amsgrad": True})
+    return lambda: network.fit(_Batches(loop), optimizer, loop.epochs)
+
+
+PACKAGES: dict[str, Callable[[Training], Work]] = {
+    "bayesian-torch": bayesian_torch,
+    "torch-uncertainty": torch_uncertainty,
+    "TyXe": tyxe,
 }
 """Other people's layers in our loop; each raises `ImportError` where its package is missing."""

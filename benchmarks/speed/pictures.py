@@ -1,60 +1,59 @@
-"""Pictures of speed: ratios as dots with their range, growth as lines on logarithmic axes."""
+"""Pictures of speed: ratios with their range, growth on logarithmic axes, a flame graph."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
+from matplotlib.patches import Rectangle
 
-from benchmarks.speed.flame import Flame
 from benchmarks.speed.setting import Row
-from vcl_radial.reporting.figures.drawing import key_line, sheet
-from vcl_radial.reporting.figures.style import FAINT, INK, QUIET_INK, method_styles
+from vcl_radial.reporting.figures.drawing import Curve, dots, key_line, logarithmic, sheet
+from vcl_radial.reporting.figures.style import FAINT, INK, QUIET_INK, SMALL_SIZE, method_styles
 
-_LINE = 0.26
+STACK = "stack"
+"""The metric of rows that are only drawn: the share of a stack, whose frames are the variant."""
+
 _MOST_TICKS = 7
+_FLAME_WIDTH, _FLAME_LINE = 10.0, 0.17
+_LETTER = 0.55 * SMALL_SIZE / 72
+"""Inches of a letter."""
+
+_PACKAGES = ("vcl_radial", "torch", "avalanche", "matplotlib")
+_OTHERS = "others"
 
 
 class Ratios(NamedTuple):
-    """One line per variant: the median ratio as a dot, the range over the rounds as a bar."""
+    """One line per variant: the median of the metric as a dot, the range over rounds as a bar."""
 
     name: str
     """of the files"""
     title: str
     metric: str
-    """the ratio to draw"""
 
     def drawn(self, rows: Sequence[Row]) -> list[Row]:
-        """Those of a section's rows that it shows."""
+        """The rows of the metric."""
         return [r for r in rows if r.metric == self.metric]
 
     def draw(self, rows: Sequence[Row]) -> Figure:
         """The picture of a section's rows."""
         chosen = self.drawn(rows)
-        height = _LINE * len(chosen) + 0.1
+        height = 0.26 * len(chosen) + 0.1
         with sheet(self.title, [], [""], per_line=1, width=3.6, height=height) as (figure, (axes,)):
             axes.axvline(1.0, color=QUIET_INK, linewidth=0.8, linestyle=(0, (3, 2)))
-            for line, r in enumerate(chosen):
-                axes.plot([r.low, r.high], [line, line], color=INK, linewidth=1.2)
-                axes.plot(r.median, line, "o", color=INK, markersize=5)
+            for y, r in enumerate(chosen):
+                axes.plot([r.low, r.high], [y, y], color=INK, linewidth=1.2)
+                axes.plot(r.median, y, "o", color=INK, markersize=5)
                 axes.annotate(
-                    f"{r.median:.2f}",
-                    (r.high, line),
-                    (6, 0),
-                    textcoords="offset points",
-                    va="center",
+                    f"{r.median:.2f}", (r.high, y), (6, 0), textcoords="offset points", va="center"
                 )
             names = [", ".join(filter(None, (r.variant, r.size))) for r in chosen]
             axes.set_yticks(range(len(chosen)), names)
             axes.tick_params(axis="y", length=0)
-            axes.set_ylim(len(chosen) - 0.5, -0.5)
-            axes.set_xlim(left=0)
+            axes.set(xlim=(0, None), ylim=(len(chosen) - 0.5, -0.5), xlabel=self.metric)
             axes.grid(visible=False, axis="y")
-            axes.set_xlabel(self.metric)
         return figure
 
 
@@ -65,90 +64,113 @@ class Growth(NamedTuple):
     """
 
     name: str
-    """of the files"""
     title: str
     metrics: tuple[str, ...] = ("seconds", "ratio", "last", "memory: peak")
-    """how those begin that are drawn"""
+    """what the names of the metrics begin with that are drawn"""
 
     def drawn(self, rows: Sequence[Row]) -> list[Row]:
-        """Those of a section's rows that it shows."""
+        """The rows with a size and one of the metrics."""
         return [r for r in rows if r.size and r.metric.startswith(self.metrics)]
 
     def draw(self, rows: Sequence[Row]) -> Figure:
         """The picture of a section's rows."""
-        chosen = self.drawn(rows)
-        by_axis: dict[str, list[str]] = {}
-        for axis, metric in dict.fromkeys((_axis(r), r.metric) for r in chosen):
-            by_axis.setdefault(axis, []).append(metric)
-        variants = list(dict.fromkeys(r.variant for r in chosen))
-        per_line = max(map(len, by_axis.values()))
-        panels = [
-            (axis, metric)
-            for axis, metrics in by_axis.items()
-            for metric in [*metrics, *[""] * (per_line - len(metrics))]
-        ]
-        styles = method_styles(variants)
+        panels: dict[tuple[str, str], list[Row]] = {}
+        for r in self.drawn(rows):
+            panels.setdefault((r.size.partition("=")[0], r.metric), []).append(r)
+        axis_names = [axis for axis, _ in panels]
+        per_line = max(map(axis_names.count, axis_names))
+        shown: list[tuple[str, str]] = []
+        for name in dict.fromkeys(axis_names):
+            of_line = [panel for panel in panels if panel[0] == name]
+            shown += of_line + [(name, "")] * (per_line - len(of_line))
+        styles = method_styles(list(dict.fromkeys(r.variant for r in self.drawn(rows))))
         with sheet(
             self.title,
             ["bars: lowest and highest round"],
-            [metric for _, metric in panels],
+            [metric for _, metric in shown],
             per_line=per_line,
             width=2.2,
             height=1.8,
-            key=[key_line(v, styles[v].colour, marker=styles[v].marker) for v in variants],
+            key=[key_line(v, style.colour, marker=style.marker) for v, style in styles.items()],
         ) as (figure, all_axes):
-            for axes, (axis, metric) in zip(all_axes, panels, strict=True):
-                if metric:
-                    of_panel = [r for r in chosen if (_axis(r), r.metric) == (axis, metric)]
-                    _lines(axes, of_panel, variants)
-                    axes.set_xlabel(axis)
-                else:
+            for axes, panel in zip(all_axes, shown, strict=True):
+                if panel not in panels:
                     axes.remove()
+                    continue
+                for variant, style in styles.items():
+                    points = sorted((_size(r), r) for r in panels[panel] if r.variant == variant)
+                    if points:
+                        sizes, of = zip(*points, strict=True)
+                        _, _, _, _, middle, low, high, _ = zip(*of, strict=True)
+                        curve = Curve("", variant, sizes, middle, low, high)
+                        look = {"marker": style.marker, "linestyle": "-", "linewidth": 1.2}
+                        dots(axes, curve, style.colour, **look)
+                _logarithmic(axes, sorted({_size(r) for r in panels[panel]}))
+                axes.set_xlabel(panel[0])
+        return figure
+
+
+class Flame(NamedTuple):
+    """A flame graph: a box for each function, as wide as its share, on what calls it."""
+
+    name: str
+    title: str
+
+    def drawn(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows of stacks."""
+        return [r for r in rows if r.metric == STACK]
+
+    def draw(self, rows: Sequence[Row]) -> Figure:
+        """The picture of a section's rows, callers before what they call."""
+        shares = {tuple(r.variant.split(";")): r.median for r in self.drawn(rows)}
+        colours = {name: style.colour for name, style in method_styles(_PACKAGES).items()}
+        colours[_OTHERS] = FAINT
+        free: dict[tuple[str, ...], float] = {(): 0.0}
+        """Where the next box begins on each stack."""
+        depth = max(map(len, shares))
+        with sheet(
+            self.title,
+            [],
+            [""],
+            per_line=1,
+            width=_FLAME_WIDTH,
+            height=_FLAME_LINE * depth,
+            key=[key_line(name, colour, linewidth=5) for name, colour in colours.items()],
+        ) as (figure, (axes,)):
+            for stack, share in shares.items():
+                left, level = free[stack[:-1]], len(stack) - 1
+                free[stack[:-1]], free[stack] = left + share, left
+                name, _, file = stack[-1].rpartition(" (")
+                package = file.partition("/")[0]
+                colour = colours.get(package, FAINT)
+                box = Rectangle((left, level), share, 1, facecolor=colour, edgecolor="white")
+                box.set(alpha=0.55, linewidth=0.6)
+                axes.add_patch(box)
+                room = share / 100 * _FLAME_WIDTH / _LETTER - 1
+                text = next((text for text in (stack[-1], name) if len(text) <= room), "")
+                centre = left + share / 2, level + 0.5
+                axes.text(*centre, text, size=SMALL_SIZE, ha="center", va="center")
+            axes.set(xlim=(0, 100), ylim=(0, depth), yticks=[], xlabel="per cent of the time")
+            axes.spines["left"].set_visible(False)
+            axes.grid(visible=False)
         return figure
 
 
 Picture: TypeAlias = Ratios | Growth | Flame
 
 
-def _lines(axes: Axes, rows: Sequence[Row], variants: Sequence[str]) -> None:
-    styles = method_styles(variants)
-    for variant in variants:
-        points = sorted((_size(r), r) for r in rows if r.variant == variant)
-        if not points:
-            continue
-        sizes = [size for size, _ in points]
-        medians = [r.median for _, r in points]
-        below = [r.median - r.low for _, r in points]
-        above = [r.high - r.median for _, r in points]
-        style = styles[variant]
-        axes.errorbar(
-            sizes,
-            medians,
-            (below, above),
-            color=style.colour,
-            marker=style.marker,
-            markersize=3.5,
-            linewidth=1.2,
-            elinewidth=0.8,
-            label=variant,
-        )
-    axes.set_xscale("log")
+def _logarithmic(axes: Axes, sizes: Sequence[int]) -> None:
+    """Logarithmic axes, marked at some of the sizes; y has a decade at least.
+
+    On a shorter axis what is flat would look steep.
+    """
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    # At least a decade: on a shorter axis what is flat would look steep.
-    middle, reach = math.sqrt(low * high), max(math.sqrt(high / low), math.sqrt(10))
-    axes.set_ylim(middle / reach, middle * reach)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if reach < 100 else (1,)))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    sizes = sorted({_size(r) for r in rows})
+    reach = max(1.0, (10 * low / high) ** 0.5)
+    axes.set_ylim(low / reach, high * reach)
+    logarithmic(axes, "xy")
     shown = sizes[:: 1 + len(sizes) // _MOST_TICKS]
     axes.set_xticks(shown, [_short(size) for size in shown])
-    axes.minorticks_off()
-    axes.grid(color=FAINT, linewidth=0.4)
-
-
-def _axis(r: Row) -> str:
-    return r.size.partition("=")[0]
 
 
 def _size(r: Row) -> int:

@@ -16,72 +16,66 @@ import torch
 from torch import Tensor
 
 from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.setting import Result, Row, Setting, row
-from benchmarks.speed.timing import interleaved, ratios
+from benchmarks.speed.setting import Result, Row, Setting, rows_of
+from benchmarks.speed.timing import Table, interleaved, ratios
 from benchmarks.speed.training import Training
 from vcl_radial.metrics import accuracy, nll
 
-NAME = "prediction"
-METHODS = ("radial-vcl", "gaussian-vcl")
 DRAWN, BFLOAT16 = "all weights drawn", "products in bfloat16"
 RATIO = f"ratio to {DRAWN}"
-PICTURES = (Ratios(NAME, "A prediction without draws of the first layer", RATIO),)
+PICTURES = (Ratios("prediction", "A prediction without draws of the first layer", RATIO),)
 
 
 def measure(setting: Setting) -> Result:
     """Seconds of a prediction both ways, how far they are apart, and their spreads."""
-    sizes, seeds = setting.sizes, setting.sizes.prediction_seeds
-    keys = {"epochs": sizes.epochs, **sizes.recipe}
+    sizes = setting.sizes
+    keys = {"epochs": sizes.prediction_epochs, **sizes.recipe}
     rows: list[Row] = []
-    for method in METHODS:
-        training = Training(method, keys, setting.images, setting.device, setting.clock)
+    for method in ("radial-vcl", "gaussian-vcl"):
+        training = Training(method, keys, setting.images, setting)
         training.train()
-        rows += _rows(method, training.strategy, setting)
-    return Result(
-        rows,
-        [
-            "The test images of the second task after its training. Apart: the mean over images of "
-            f"|p - p'|, with p and p' means over {seeds} seeds of the draws, p' with all weights "
-            "drawn; by chance: the same of the first and the second half of a way's seeds, over "
-            "sqrt(2). Spreads are standard deviations over the seeds."
-        ],
+        rows += rows_of("prediction", _compared(method, training.strategy, setting))
+    note = (
+        "The test images of the second task after its training. Apart: the mean over images of "
+        f"|p - p'|, with p and p' means over {sizes.prediction_seeds} seeds of the draws, p' with "
+        "all weights drawn; by chance: the same of the first and the second half of a way's seeds, "
+        "over sqrt(2). Spreads are standard deviations over the seeds."
     )
+    return Result(rows, [note])
 
 
-def _rows(method: str, strategy: Any, setting: Setting) -> list[Row]:
+def _compared(method: str, strategy: Any, setting: Setting) -> Table:
     trained, stream = strategy.method, strategy.tensor_stream
     x, y, head = stream.inputs(1, "test"), stream.labels(1, "test"), stream.task_label(1)
-    drawn, bfloat16 = f"{method}, {DRAWN}", f"{method}, {BFLOAT16}"
 
     def in_bfloat16() -> Tensor:
         with torch.autocast(x.device.type, torch.bfloat16):
             log_probabilities: Tensor = trained.predict(x, head)
         return log_probabilities.float()
 
+    drawn = f"{method}, {DRAWN}"
     ways: dict[str, Callable[[], Tensor]] = {
         drawn: lambda: trained.likelihood.predictive(trained.draws(x, head)),
         method: lambda: trained.predict(x, head),
-        bfloat16: in_bfloat16,
+        f"{method}, {BFLOAT16}": in_bfloat16,
     }
     seconds = interleaved(ways, setting.repeats, setting.clock)
-    to_drawn = ratios(seconds, drawn)
-    rows = [row(NAME, way, "", "seconds", times) for way, times in seconds.items()]
-    rows += [row(NAME, way, "", RATIO, to_drawn[way]) for way in (method, bfloat16)]
-    probabilities: list[Tensor] = []
+    table: Table = {"seconds": seconds, RATIO: ratios(seconds, drawn)}
+    probabilities: dict[str, Tensor] = {}
     for way, predict in ways.items():
         predictions = []
         for trained.eval_seed in range(1, 1 + setting.sizes.prediction_seeds):
             predictions.append(predict())
-        for metric, score in (("accuracy (points)", accuracy), ("NLL (nats)", nll)):
+        for name, score in (("accuracy (points)", accuracy), ("NLL (nats)", nll)):
             scores = torch.tensor([float(score(p, y)) for p in predictions], dtype=torch.float64)
-            rows.append(row(NAME, way, "", f"mean {metric}", [float(scores.mean())]))
-            rows.append(row(NAME, way, "", f"spread of the {metric}", [float(scores.std())]))
-        probabilities.append(torch.stack(predictions).exp())
-        by_chance = _apart(*probabilities[-1].chunk(2)) / math.sqrt(2)
-        rows.append(row(NAME, way, "", "apart by chance (%)", [by_chance]))
-    for way, of_way in zip((method, bfloat16), probabilities[1:], strict=True):
-        rows.append(row(NAME, way, "", "apart (%)", [_apart(probabilities[0], of_way)]))
-    return rows
+            table.setdefault(f"mean {name}", {})[way] = [float(scores.mean())]
+            table.setdefault(f"spread of the {name}", {})[way] = [float(scores.std())]
+        p = probabilities[way] = torch.stack(predictions).exp()
+        by_chance = _apart(*p.chunk(2)) / math.sqrt(2)
+        table.setdefault("apart by chance (%)", {})[way] = [by_chance]
+        if way != drawn:
+            table.setdefault("apart (%)", {})[way] = [_apart(probabilities[drawn], p)]
+    return table
 
 
 def _apart(one: Tensor, other: Tensor) -> float:

@@ -6,26 +6,37 @@ counts what they are doing; the command itself is not changed.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.speed.flame import STACK, Flame
 from benchmarks.speed.peers import NOT_INSTALLED
-from benchmarks.speed.processes import command_of_run, run_command
-from benchmarks.speed.setting import Result, Setting, row
-from benchmarks.speed.stacks import Stack, items, read_stacks, tree
+from benchmarks.speed.pictures import STACK, Flame
+from benchmarks.speed.run import run_on_images, seconds_of
+from benchmarks.speed.setting import Result, Setting, rows_of
+from benchmarks.speed.timing import Table
 
 METHOD = "radial-vcl"
 PICTURES = (Flame("profile", "A whole command: who calls whom, by the share of the time"),)
+
+Stack = tuple[str, ...]
+"""Frames such as "work (package/other)", outermost first."""
 
 _LARGEST = 10
 _SMALLEST = 0.4
 """Per cent of the samples below which nothing is drawn."""
 
-_RATE = 100
+_FRAME = re.compile(r"(?P<name>.+) \((?P<file>[^()]+?)(/__init__)?(\.py)?:\d+\)")
+_PASSING = re.compile(
+    r"<|multiprocessing/|importlib/|concurrent/|contextlib|threading|runpy"
+    r"|vcl_radial/(__main__|cli/__init__|lazy)"
+    r"|torch/(nn/modules/module|utils/_contextlib)"
+)
+"""Files of frames that only pass calls on: their time is that of what called them."""
 
 
 def measure(setting: Setting) -> Result:
@@ -34,21 +45,19 @@ def measure(setting: Setting) -> Result:
     if spy is None:
         return Result([], [f"py-spy: {NOT_INSTALLED}"])
     stacks = _sampled(spy, setting)
-    rows = []
-    for name, itself, with_calls in items(stacks)[:_LARGEST]:
-        rows.append(row("profile", name, "", "per cent of the time", [itself]))
-        rows.append(row("profile", name, "", "with what it calls", [with_calls]))
-    drawn = tree(stacks, _SMALLEST).items()
-    rows += [row("profile", ";".join(stack), "", STACK, [share]) for stack, share in drawn]
-    command = " ".join(["vcl-radial", *command_of_run(METHOD, "DIR", setting)[2:]])
-    return Result(
-        rows,
-        [
-            f"`{command}` under py-spy: {stacks.total():,} samples, {_RATE} a second, of Python's "
-            "functions in the command and its worker process while they compute. What PyTorch and "
-            "compiled code do counts for the function that calls them."
-        ],
+    itself, with_calls = shares(stacks)
+    table: Table = {
+        "per cent of the time": {name: [itself[name]] for name in list(itself)[:_LARGEST]},
+        "with what it calls": {name: [with_calls[name]] for name in list(itself)[:_LARGEST]},
+        STACK: {";".join(stack): [share] for stack, share in tree(stacks, _SMALLEST).items()},
+    }
+    command = " ".join(["vcl-radial", *run_on_images(METHOD, "DIR", setting)[3:]])
+    note = (
+        f"`{command}` under py-spy: {stacks.total():,} samples, 100 a second, of Python's "
+        "functions in the command and its worker process while they compute. What PyTorch and "
+        "compiled code do counts for the function that calls them."
     )
+    return Result(rows_of("profile", table), [note])
 
 
 def _sampler() -> str | None:
@@ -59,8 +68,55 @@ def _sampler() -> str | None:
 
 def _sampled(spy: str, setting: Setting) -> Counter[Stack]:
     with TemporaryDirectory(dir=setting.scratch) as folder:
-        file = Path(folder) / "stacks"
-        options = ["--format", "raw", "--function", "--subprocesses", "--rate", str(_RATE)]
-        command = [sys.executable, "-P", *command_of_run(METHOD, f"{folder}/runs", setting)]
-        run_command([spy, "record", *options, "--output", str(file), "--", *command])
-        return read_stacks(file.read_text())
+        file = f"{folder}/stacks"
+        options = ["--format", "raw", "--function", "--subprocesses", "--rate", "100"]
+        command = run_on_images(METHOD, f"{folder}/runs", setting)
+        seconds_of([spy, "record", *options, "--output", file, "--", *command])
+        return read_stacks(Path(file).read_text())
+
+
+def read_stacks(text: str) -> Counter[Stack]:
+    """The samples of every stack; frames that only pass calls on are left out.
+
+    Args:
+        text: lines such as `main (package/file.py:10);work (package/other.py:3) 42`: the frames of
+            a stack, outermost first, and how many samples had it.
+    """
+    stacks: Counter[Stack] = Counter()
+    for line in text.splitlines():
+        frames, _, count = line.rpartition(" ")
+        parts = [match for frame in frames.split(";") if (match := _FRAME.fullmatch(frame))]
+        names = [
+            f"{'import' if part['name'] == '<module>' else part['name']} ({part['file']})"
+            for part in parts
+            if not _PASSING.match(part["file"] + (part[3] or ""))
+        ]
+        stacks[tuple(names) or ("Python",)] += int(count)
+    return stacks
+
+
+def shares(stacks: Mapping[Stack, int]) -> tuple[dict[str, float], dict[str, float]]:
+    """Per cent of the samples in each function itself, the largest first, and with its calls."""
+    itself, with_calls = Counter[str](), Counter[str]()
+    for stack, count in stacks.items():
+        itself[stack[-1]] += count
+        with_calls.update(dict.fromkeys(stack, count))
+    share = 100 / sum(stacks.values())
+    return (
+        {name: share * count for name, count in itself.most_common()},
+        {name: share * count for name, count in with_calls.items()},
+    )
+
+
+def tree(stacks: Mapping[Stack, int], smallest: float) -> dict[Stack, float]:
+    """Per cent of the samples that begin with each stack of frames, if it is not below `smallest`.
+
+    Callers stand before what they call, larger shares before smaller ones.
+    """
+    begun: Counter[Stack] = Counter()
+    for stack, count in stacks.items():
+        for depth in range(1, len(stack) + 1):
+            begun[stack[:depth]] += count
+    share = 100 / sum(stacks.values())
+    order = sorted(begun, key=lambda stack: (len(stack), -begun[stack], stack))
+    return {stack: share * begun[stack] for stack in order if share * begun[stack] >= smallest}

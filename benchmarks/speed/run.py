@@ -8,53 +8,55 @@ the seconds of training and evaluation.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
-from itertools import product
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.processes import command_of_run, run_python
-from benchmarks.speed.setting import Result, Setting, row
-from benchmarks.speed.timing import rounds
+from benchmarks.speed.setting import Result, Setting, rows_of
+from benchmarks.speed.timing import Measurement, Table, measure_in_turn, ratios
 from benchmarks.speed.training import BENCHMARK
+from vcl_radial.errors import VclRadialError
 
 REFERENCE, METHODS = "naive", ("radial-vcl", "naive")
 RECIPES = {"paper's recipe": (), "tuned recipe": ("--tuned",)}
 """Arguments of the command by the recipe that they ask for."""
 
-WHOLE = "whole"
-RATIO = f"ratio to {REFERENCE}"
-SHARE = "evaluation, per cent of training"
+ROOT = Path(__file__).parents[2]
+
+RATIO, SHARE = f"ratio to {REFERENCE}", "evaluation, per cent of training"
 PICTURES = (Ratios("run", f"A whole command, {RATIO}", RATIO),)
 
 
 def measure(setting: Setting) -> Result:
     """Seconds of each part, the whole over that of `naive`, and evaluation over training."""
-    variants = list(product(setting.sizes.run_recipes, METHODS))
-    parts: dict[tuple[str, str], list[dict[str, float]]] = {variant: [] for variant in variants}
-    names = {" ".join(variant): variant for variant in variants}
-    for name in rounds(names, setting.repeats):
-        recipe, method = names[name]
-        parts[recipe, method].append(time_run(method, recipe, setting))
+    recipes, seeds = setting.sizes.run_recipes, setting.sizes.run_seeds
+    # By both, so that the variants of all recipes take turns.
+    work: dict[str, Measurement] = {
+        f"{method} {recipe}": partial(time_run, method, recipe, setting)
+        for recipe in recipes
+        for method in METHODS
+    }
+    measured = measure_in_turn(work, setting.repeats)
     rows = []
-    for (recipe, method), runs in parts.items():
-        pairs = list(zip(runs, parts[recipe, REFERENCE], strict=True))
-        metrics = {RATIO: [ours[WHOLE] / theirs[WHOLE] for ours, theirs in pairs]}
-        metrics[SHARE] = [100 * run["evaluation"] / run["training"] for run in runs]
-        metrics |= {f"{part} (s)": [run[part] for run in runs] for part in runs[0]}
-        if method == REFERENCE:
-            del metrics[RATIO]
-        rows += [row("run", method, recipe, metric, values) for metric, values in metrics.items()]
-    seeds = setting.sizes.run_seeds
-    return Result(
-        rows,
-        [
-            f"`vcl-radial run {BENCHMARK} --method radial-vcl --seeds {seeds} --jobs 1`, "
-            "and `naive`, with `--tuned` for the tuned recipe: wall-clock time in a new process. "
-            "Start-up: imports, worker process, data, networks. Report: tables, figures, exit."
-        ],
+    for recipe in recipes:
+        of_recipe: Table = {
+            part: {method: by_work[f"{method} {recipe}"] for method in METHODS}
+            for part, by_work in measured.items()
+        }
+        table = {RATIO: ratios(of_recipe["whole (s)"], REFERENCE)}
+        rows += rows_of("run", table | of_recipe, recipe)
+    note = (
+        f"`vcl-radial run {BENCHMARK} --method radial-vcl --seeds {seeds} --jobs 1`, and `naive`, "
+        "with `--tuned` for the tuned recipe: wall-clock time in a new process. Start-up: imports, "
+        "worker process, data, networks. Report: tables, figures, exit."
     )
+    return Result(rows, [note])
 
 
 def time_run(method: str, recipe: str, setting: Setting) -> dict[str, float]:
@@ -62,21 +64,60 @@ def time_run(method: str, recipe: str, setting: Setting) -> dict[str, float]:
     more = [*RECIPES[recipe], "--seeds", str(setting.sizes.run_seeds)]
     with TemporaryDirectory(dir=setting.scratch) as out:
         started = time.time()
-        run_python(command_of_run(method, out, setting, *more))
-        ended = time.time()
-        return {WHOLE: ended - started, **_parts(Path(out), started, ended)}
+        seconds_of(run_on_images(method, out, setting, *more))
+        return parts_of(Path(out), started, time.time())
 
 
-def _parts(out: Path, started: float, ended: float) -> dict[str, float]:
-    """Seconds of the parts of a command that wrote all its runs into a folder."""
+def parts_of(out: Path, started: float, ended: float) -> dict[str, float]:
+    """What a command that wrote all its runs into a folder took, from moments in seconds."""
     folders = [done.parent for done in out.glob("*/*/*/done")]
     records = [json.loads((folder / "environment.json").read_text()) for folder in folders]
-    begun = [(folder / "spec.toml").stat().st_mtime for folder in folders]
+    training, evaluation = (
+        sum(record["seconds"][part] for record in records) for part in ("training", "evaluation")
+    )
+    begun = sum((folder / "spec.toml").stat().st_mtime for folder in folders)
     finished = [(folder / "done").stat().st_mtime for folder in folders]
-    parts = {
-        part: sum(record["seconds"][part] for record in records)
-        for part in ("training", "evaluation")
+    checkpoints = sum(finished) - begun - training - evaluation
+    report = ended - max(finished)
+    whole = ended - started
+    return {
+        SHARE: 100 * evaluation / training,
+        "whole (s)": whole,
+        "training (s)": training,
+        "evaluation (s)": evaluation,
+        "checkpoints (s)": checkpoints,
+        "report (s)": report,
+        "start-up (s)": whole - training - evaluation - checkpoints - report,
     }
-    parts["checkpoints"] = sum(finished) - sum(begun) - sum(parts.values())
-    parts["report"] = ended - max(finished)
-    return {**parts, "start-up": ended - started - sum(parts.values())}
+
+
+def seconds_of(command: Sequence[str]) -> float:
+    """Run a command in the checkout; the seconds that it takes.
+
+    Raises:
+        VclRadialError: it failed; with what it wrote to standard error.
+    """
+    started = time.perf_counter()
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if answer.returncode:
+        raise VclRadialError(f"{' '.join(command)}: {answer.stderr.strip()}")
+    return time.perf_counter() - started
+
+
+def run_command(
+    benchmark: str, method: str, out: str, keys: Mapping[str, Any], *more: str
+) -> list[str]:
+    """The command `vcl-radial run`, with `keys` as `--set` has them."""
+    command = ["run", benchmark, "--method", method, "--out", out, "--jobs", "1", *more]
+    settings = [f"{key}={value}" for key, value in keys.items()]
+    return [sys.executable, "-m", "vcl_radial", *command, *(["--set", *settings] if keys else [])]
+
+
+def run_on_images(method: str, out: str, setting: Setting, *more: str) -> list[str]:
+    """The command of a run of the recipe on the images of a setting."""
+    images, sizes = setting.images, setting.sizes
+    keys = {"stream.dataset": images.dataset, **sizes.recipe, **sizes.run}
+    more = (*more, "--device", setting.device)
+    if images.folder is not None:
+        more += ("--data-dir", str(images.folder.absolute()))
+    return run_command(BENCHMARK, method, out, keys, *more)

@@ -11,17 +11,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.setting import Result, Row, Setting, row
-from benchmarks.speed.timing import ratios
-from benchmarks.speed.training import Loop, Training, floor, step_seconds
+from benchmarks.speed.setting import Result, Row, Setting, rows_of
+from benchmarks.speed.timing import Measurement, Table, measure_in_turn, ratios, timed
+from benchmarks.speed.training import FIXED, STEP, Training, floor
 from vcl_radial import native
 
 FLOOR, REFERENCE, GAUSSIAN = "floor", "naive", "gaussian-vcl"
-SECONDS = "seconds per step"
 RATIO = f"ratio to {REFERENCE}"
 PICTURES = (Ratios("step", f"One training step, {RATIO}", RATIO),)
 
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+Variants = Mapping[str, tuple[str, dict[str, Any]]]
+
+VARIANTS: Variants = {
     REFERENCE: ("naive", {}),
     GAUSSIAN: ("gaussian-vcl", {}),
     "radial-vcl": ("radial-vcl", {"grouping": "layer"}),
@@ -31,11 +32,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Method and keys of what is measured; low rank in the recipes of mean-field, tuned ones too."""
 
-WIDE: dict[str, tuple[str, dict[str, Any]]] = {
+WIDE: Variants = {
     "low-rank-vcl, rank 32": (GAUSSIAN, {"posterior": "low-rank", "rank": 32}),
     "radial-low-rank-vcl, rank 32": ("radial-vcl", {"posterior": "radial-low-rank", "rank": 32}),
 }
-"""Those whose step costs many times the others': in the largest batches alone, which are few."""
+"""Steps that cost many times the others': in the largest batches alone, which are few."""
 
 _ADAM = {"optimizer": "adam"}
 """The tuned VCL has Adam and the tuned `naive` AMSGrad; a step is compared with one of its kind."""
@@ -44,75 +45,63 @@ _ADAM = {"optimizer": "adam"}
 def measure(setting: Setting) -> Result:
     """Seconds per step, their ratios, and what a task costs beside its epochs."""
     rows: list[Row] = []
-    for batch in setting.sizes.step_batches:
-        wide = WIDE if batch == max(setting.sizes.step_batches) else {}
-        rows += _rows({"batch_size": batch}, VARIANTS | wide, setting)
+    batches = setting.sizes.step_batches
+    for batch in batches:
+        variants = {**VARIANTS, **(WIDE if batch == max(batches) else {})}
+        rows += _rows({"batch_size": batch}, variants, setting)
     rows += _rows(_ADAM, VARIANTS, setting, tuned=True)
-    return Result(
-        rows,
-        [
-            "Batches: of the paper's recipe, four hidden layers of 200. Tuned: that of `--tuned`, "
-            "one hidden layer of 1,000 units, all with Adam. Fixed seconds are those of a task "
-            "beside its epochs (batches, heads, optimiser, consolidation), in no ratio.",
-            compiled_pass(setting.device),
-        ],
+    note = (
+        "Batches: of the paper's recipe, four hidden layers of 200. Tuned: that of `--tuned`, "
+        "one hidden layer of 1,000 units, all with Adam. Fixed seconds are those of a task "
+        "beside its epochs (batches, heads, optimiser, consolidation), in no ratio."
     )
+    return Result(rows, [note, compiled_pass(setting.device)])
 
 
 def _rows(
-    keys: Mapping[str, Any],
-    variants: Mapping[str, tuple[str, dict[str, Any]]],
-    setting: Setting,
-    *,
-    tuned: bool = False,
+    keys: dict[str, Any], variants: Variants, setting: Setting, *, tuned: bool = False
 ) -> list[Row]:
-    """The table of one recipe; the floor is left out where it is a tuned one."""
-    sizes, clock, repeats = setting.sizes, setting.clock, setting.repeats
+    """The table of one recipe; a tuned one has no floor."""
     trainings = {
         name: Training(
             method,
-            {**sizes.recipe, **keys, **of_variant},
+            {**setting.sizes.recipe, **keys, **of_variant},
             setting.images,
-            setting.device,
-            clock,
+            setting,
             tuned=tuned,
         )
         for name, (method, of_variant) in variants.items()
     }
     for training in trainings.values():
-        training.fill(sizes.unit_seconds)
-    loops: dict[str, Loop] = {**trainings}
-    reference = trainings[REFERENCE]
+        training.fill(setting.sizes.unit_seconds)
+    work: dict[str, Measurement] = {name: t.train for name, t in trainings.items()}
     if not tuned:
-        loops[FLOOR] = plain = floor(reference)
-        plain.epochs = reference.strategy.train_epochs
+        plain = floor(trainings[REFERENCE])
         plain.train()
-    size = f"{'tuned, ' * tuned}batch={reference.recipe.batch_size}"
-    seconds = step_seconds(loops, repeats, clock)
-    rows = ratio_rows("step", size, seconds)
-    if FLOOR in seconds:
-        to_floor = ratios(seconds, FLOOR)
-        rows += [row("step", name, size, "ratio to the floor", of) for name, of in to_floor.items()]
-    return rows + [
-        row("step", name, size, "fixed seconds per task", training.fixed_seconds[-repeats:])
-        for name, training in trainings.items()
-    ]
+        work[FLOOR] = timed(plain.train, setting.clock, STEP, plain.steps)
+    table = measure_in_turn(work, setting.repeats)
+    shown = with_ratios(table[STEP])
+    if not tuned:
+        shown["ratio to the floor"] = ratios(table[STEP], FLOOR)
+    shown[FIXED] = table[FIXED]
+    batch = trainings[REFERENCE].recipe.batch_size
+    return rows_of("step", shown, f"{'tuned, ' * tuned}batch={batch}")
 
 
-def ratio_rows(section: str, size: str, seconds: Mapping[str, list[float]]) -> list[Row]:
+def with_ratios(seconds: dict[str, list[float]]) -> Table:
     """Seconds per step, their ratio to `naive`, and that of posteriors to the Gaussian one."""
-    rows = [row(section, name, size, SECONDS, of) for name, of in seconds.items()]
-    to_naive, to_gaussian = ratios(seconds, REFERENCE), ratios(seconds, GAUSSIAN)
-    rows += [row(section, name, size, RATIO, of) for name, of in to_naive.items()]
-    return rows + [
-        row(section, name, size, f"ratio to {GAUSSIAN}", of)
-        for name, of in to_gaussian.items()
-        if name.startswith(("radial", "low-rank"))
-    ]
+    to_gaussian = ratios(seconds, GAUSSIAN)
+    return {
+        STEP: seconds,
+        RATIO: ratios(seconds, REFERENCE),
+        f"ratio to {GAUSSIAN}": {
+            name: of for name, of in to_gaussian.items() if name.startswith(("radial", "low-rank"))
+        },
+    }
 
 
 def compiled_pass(device: str) -> str:
-    """Whether the compiled pass makes the steps of Bayesian networks, in words."""
+    """A note whether the compiled pass makes the steps of Bayesian networks."""
     reason = "it works on a CPU" if device == "cuda" else native.unavailable()
     if reason is None:
         return "The compiled pass (KL's gradient, Adam, next scale) was in use."

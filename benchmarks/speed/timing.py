@@ -1,4 +1,4 @@
-"""Interleaved measurement: a machine's mood is shared by all variants, and shows as spread.
+"""Interleaved measurement: all variants share a machine's slow minutes, which show as spread.
 
 Variants run in turn, round after round, each round in the reverse order of the one before. Ratios
 are taken within a round, so that a slow minute is slow for numerator and denominator alike.
@@ -6,17 +6,24 @@ are taken within a round, so that a slow minute is slow for numerator and denomi
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+from torch.utils.benchmark import Timer
 
 Clock = Callable[[], float]
 """Seconds since some moment."""
 
 Work = Callable[[], object]
 """One unit of what is measured."""
+
+Measurement = Callable[[], Mapping[str, float]]
+"""One unit of work that returns what it measured, by metric."""
+
+Table = dict[str, dict[str, list[float]]]
+"""One value per round, by metric and variant."""
 
 
 class Spread(NamedTuple):
@@ -33,35 +40,46 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(statistics.median(values), min(values), max(values), len(values))
 
 
-def rounds(names: Iterable[str], repeats: int) -> Iterator[str]:
-    """Every name once a round, the order reversed every other round."""
-    order = list(names)
-    for number in range(repeats):
-        yield from order if number % 2 == 0 else reversed(order)
+def measure_in_turn(variants: Mapping[str, Measurement], repeats: int, warm_up: int = 0) -> Table:
+    """Measure every variant once a round, the order reversed every other round.
+
+    Args:
+        variants: by name.
+        repeats: rounds that count.
+        warm_up: rounds before the first that counts.
+    """
+    table: Table = {}
+    for name in _rounds(list(variants), warm_up):
+        variants[name]()
+    for name in _rounds(list(variants), repeats):
+        for metric, value in variants[name]().items():
+            table.setdefault(metric, {}).setdefault(name, []).append(value)
+    return table
+
+
+def timed(work: Work, clock: Clock, metric: str = "seconds", units: float = 1) -> Measurement:
+    """A measurement of the seconds of one of the units that `work` consists of."""
+
+    def measure() -> dict[str, float]:
+        started = clock()
+        work()
+        return {metric: (clock() - started) / units}
+
+    return measure
+
+
+def timed_calls(work: Work, clock: Clock, metric: str, least_seconds: float) -> Measurement:
+    """A measurement of one call of `work`: the median of as many as fill `least_seconds`."""
+    timer = Timer("work()", timer=clock, globals={"work": work})
+    return lambda: {metric: timer.blocked_autorange(min_run_time=least_seconds).median}
 
 
 def interleaved(
     variants: Mapping[str, Work], repeats: int, clock: Clock = time.perf_counter, warm_up: int = 1
 ) -> dict[str, list[float]]:
-    """Seconds of every variant in every round, after warm-up rounds that do not count.
-
-    Args:
-        variants: work by name.
-        repeats: rounds that count.
-        clock: what is read before and after each unit of work.
-        warm_up: rounds before the first that counts.
-
-    Returns:
-        For each variant one duration per round, in the order of the rounds.
-    """
-    for name in rounds(variants, warm_up):
-        variants[name]()
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
-    for name in rounds(variants, repeats):
-        started = clock()
-        variants[name]()
-        seconds[name].append(clock() - started)
-    return seconds
+    """Seconds of every variant in every round that counts; see `measure_in_turn`."""
+    measurements = {name: timed(work, clock) for name, work in variants.items()}
+    return measure_in_turn(measurements, repeats, warm_up)["seconds"]
 
 
 def ratios(seconds: Mapping[str, Sequence[float]], reference: str) -> dict[str, list[float]]:
@@ -73,10 +91,6 @@ def ratios(seconds: Mapping[str, Sequence[float]], reference: str) -> dict[str, 
     }
 
 
-def times_to_fill(seconds: float, work: Work, clock: Clock) -> int:
-    """How often `work` has to be done to last so long, from one try after a warm-up."""
-    work()
-    started = clock()
-    work()
-    once = clock() - started
-    return max(1, math.ceil(seconds / once)) if once > 0 else 1
+def _rounds(names: Sequence[str], repeats: int) -> Iterator[str]:
+    for number in range(repeats):
+        yield from names if number % 2 == 0 else reversed(names)

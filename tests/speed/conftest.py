@@ -1,14 +1,14 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.speed import setting
 from benchmarks.speed.data import noise
-from benchmarks.speed.setting import Setting, Sizes
+from benchmarks.speed.setting import Setting
 
-TINY = Sizes(
+TINY = SimpleNamespace(
     repeats=2,
-    epochs=2,
     peer_epochs=2,
     unit_seconds=1e-4,
     step_batches=(8, 16),
@@ -24,6 +24,7 @@ TINY = Sizes(
     run={"epochs": 1},
     run_recipes=("tuned recipe",),
     run_seeds=2,
+    prediction_epochs=2,
     prediction_seeds=4,
     growth_images=32,
     widths=(25, 50),
@@ -32,12 +33,11 @@ TINY = Sizes(
     prediction_draws=(1, 2),
     tasks=(2, 3),
     task_images=8,
-    task_epochs=2,
     group_sizes=(100, 400),
     lanes=(1, 2),
     regression_steps=5,
     lane_images=16,
-    many_runs={"small network": (2, {"epochs": 1})},
+    many_runs=(2, {"epochs": 1}),
 )
 
 

@@ -1,13 +1,11 @@
-from dataclasses import replace
-
 import pytest
 import torch
+from speed_rows import resized, row
 
-from benchmarks.speed import growth, many_tasks, memory
+from benchmarks.speed import growth, memory
 from benchmarks.speed.data import noise
 from benchmarks.speed.exponents import exponent, exponents
 from benchmarks.speed.memory import PEAK, Probe
-from benchmarks.speed.setting import row
 from benchmarks.speed.training import TWO_TASKS, Training, number_of_weights
 
 AXES = {axis.name: axis for axis in (*growth.STEPS, growth.PREDICTIONS, growth.TASKS)}
@@ -50,27 +48,27 @@ def test_seconds_and_megabytes_have_exponents_by_axis_and_variant():
 )
 def test_an_axis_has_images_for_its_tasks_and_classes(tiny, axis, value, tasks, classes):
     axis = AXES[axis]
-    keys = {**growth._keys(axis, value, tiny.sizes, 16), "batch_size": 4, "epochs": 2}
+    keys = {**axis.keys_of(value, tiny), "batch_size": 4, "epochs": 2}
     images = axis.images(value, 16, tiny)
-    stream = Training("naive", keys, images, "cpu", tiny.clock).run.stream
+    stream = Training("naive", keys, images, tiny).run.stream
     assert (stream.n_tasks, stream.n_classes) == (tasks, classes)
     assert all(16 <= len(rows) < 16 + classes for rows in stream.train)
 
 
 def test_the_weights_of_an_axis_are_those_of_its_network(tiny):
     axis = AXES["weights"]
-    keys = {**growth._keys(axis, 9, tiny.sizes, 16), "epochs": 2}
-    training = Training("naive", keys, axis.images(9, 32, tiny), "cpu", tiny.clock)
+    keys = {**axis.keys_of(9, tiny), "epochs": 2}
+    training = Training("naive", keys, axis.images(9, 32, tiny), tiny)
     training.train()
     weights = sum(p.numel() for p in training.strategy.network.parameters())
-    assert axis.named(9) == f"weights={weights}"
+    assert axis.sizes(resized(tiny, widths=(9,))) == {9: f"weights={weights}"}
 
 
 @pytest.mark.parametrize("axis", growth.STEPS, ids=lambda axis: axis.name)
 def test_a_step_along_an_axis_is_held_against_that_with_point_estimates(tiny, axis):
-    rows = growth._steps(axis, replace(tiny, repeats=1))
+    rows = growth.cost_of_steps(axis, resized(tiny))
     medians = {(r.variant, r.size, r.metric): r.median for r in rows}
-    sizes = [axis.named(value) for value in axis.values(tiny.sizes)]
+    sizes = list(axis.sizes(tiny).values())
     assert list(dict.fromkeys(r.size for r in rows)) == sizes
     for size in sizes:
         ours, point = (medians[method, size, "seconds per step"] for method in growth.METHODS)
@@ -84,13 +82,11 @@ def test_a_prediction_has_as_many_draws_as_its_size_says(tiny, monkeypatch):
         lambda self, x, head: drawn.append((len(x), self.eval_samples)),
     )
 
-    def once(work, repeats, setting):
-        for predict in work.values():
-            predict()
-        return {size: [1.0] for size in work}
+    def once(work, clock, metric, seconds):
+        return lambda: work() or {metric: 1.0}
 
-    monkeypatch.setattr(growth, "seconds_per_call", once)
-    sizes = [r.size for r in growth._predictions(tiny)]
+    monkeypatch.setattr(growth, "timed_calls", once)
+    sizes = [r.size for r in growth.cost_of_predictions(resized(tiny))]
     assert sizes == [f"prediction draws={n}" for _, n in drawn]
     assert drawn == [(growth.SCORED, n) for n in tiny.sizes.prediction_draws]
 
@@ -105,7 +101,7 @@ def test_every_task_is_trained_and_then_scored_once(tiny, monkeypatch):
             ),
         )
     images = noise(tiny.scratch / "tasks", 6, 8, 2)
-    values = many_tasks.train_all("naive", 3, images, tiny)
+    values = growth.train_all("naive", 3, images, tiny)
     assert done == [("train", 0), ("train", 1), ("train", 2), *(("eval", k) for k in range(3))]
     assert set(values) == {"seconds per task", "last fifth / first fifth", "seconds per evaluation"}
 
@@ -120,7 +116,7 @@ def test_every_task_is_trained_and_then_scored_once(tiny, monkeypatch):
 )
 def test_what_a_training_holds_is_what_its_method_needs(tiny, method, multiples):
     keys = {**tiny.sizes.recipe, "epochs": 2, "hidden": [50]}
-    training = Training(method, keys, tiny.images, "cpu", tiny.clock)
+    training = Training(method, keys, tiny.images, tiny)
     training.train()
     weights = number_of_weights(training.layers, heads=2)
     held = memory.state_bytes(training.strategy)
@@ -132,15 +128,15 @@ def test_what_a_training_holds_is_what_its_method_needs(tiny, method, multiples)
 
 def test_memory_that_is_shared_counts_once():
     flat, counted = torch.zeros(10), set()
-    assert memory._bytes([flat[:5], flat[5:], torch.zeros(3)], counted) == 40 + 12
-    assert memory._bytes([flat[:5]], counted) == 0
+    assert memory.new_bytes([flat[:5], flat[5:], torch.zeros(3)], counted) == 40 + 12
+    assert memory.new_bytes([flat[:5]], counted) == 0
 
 
 @pytest.mark.processes
 def test_a_fresh_process_measures_what_is_held_and_the_peak_of_it(tiny):
     keys = {**tiny.sizes.recipe, **TWO_TASKS, "epochs": 2}
     wide, narrow = ({**keys, "hidden": hidden} for hidden in ([2000, 2000], [50]))
-    alone = Probe("naive", wide, noise(tiny.scratch / "probe", 4, 8, 1), "cpu")
+    alone = Probe("naive", wide, noise(tiny.scratch / "probe", 4, 8, 1), tiny)
     measured, lanes = memory.in_fresh_processes([alone, alone._replace(lanes=2, keys=narrow)])
     held, per_weight = measured["memory: held (MB)"], measured["memory: bytes held per weight"]
     weights = number_of_weights([(784, 2000), (2000, 2000), (2000, 2)], heads=2)
@@ -148,7 +144,7 @@ def test_a_fresh_process_measures_what_is_held_and_the_peak_of_it(tiny):
     assert per_weight == pytest.approx(20, rel=1e-3)  # five numbers of four bytes for each
     here = memory.measure_probe(alone)
     assert {**here, PEAK: 0} == {**measured, PEAK: 0}
-    if memory._of_this_process("VmHWM") is None:
+    if memory.status_bytes("VmHWM") is None:
         pytest.skip("only Linux says what a process's peak was")
     assert measured[PEAK] > 0.8 * held
     assert list(lanes) == [PEAK]

@@ -1,14 +1,12 @@
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from benchmarks.speed import lanes, many_runs
-from benchmarks.speed.lane_training import METHOD, LaneTraining, runs_of
+from benchmarks.speed import lanes
 from benchmarks.speed.setting import Setting
-from benchmarks.speed.training import Training
+from benchmarks.speed.training import EPOCH, LANE_METHOD, LaneTraining, Training, runs_of
 from vcl_radial.errors import Diverged, VclRadialError
 from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.runs.attempt import Ended
@@ -18,9 +16,8 @@ def keys(tiny: Setting, **others):
     return {**tiny.sizes.recipe, "epochs": 2, "eval_samples": 1, **others}
 
 
-def lane_training(tiny: Setting, count: int, clock=time.perf_counter, **others) -> LaneTraining:
-    runs = runs_of(count, tiny.images, keys(tiny, **others))
-    return LaneTraining(runs, tiny.images, "cpu", clock)
+def lane_training(setting, count: int, **others) -> LaneTraining:
+    return LaneTraining(count, keys(setting, **others), setting.images, setting)
 
 
 def bodies(training: LaneTraining) -> list[torch.Tensor]:
@@ -53,12 +50,11 @@ def test_an_epochs_seconds_are_those_between_the_ends_of_epochs(tiny, epochs):
         ticks.append(2.0 * len(ticks))
         return ticks[-1]
 
-    training = lane_training(tiny, 2, clock)
-    training.set_epochs(epochs)
+    training = lane_training(SimpleNamespace(**{**vars(tiny), "clock": clock}), 2)
+    training.fill(2.0 * epochs)
     ticks.clear()
-    training.train()
-    assert len(ticks) == epochs  # one lane's, not every lane's
-    assert training.epoch_seconds == [2.0]
+    assert training.train()[EPOCH] == 2.0
+    assert len(ticks) == epochs + 2  # one lane's epochs, not every lane's, and the whole call
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -70,7 +66,7 @@ def test_lanes_make_the_steps_that_a_run_alone_makes(tiny, monkeypatch, count):
         steps.append(len(rows))
         return step(self, rows)
 
-    alone = Training(METHOD, keys(tiny), tiny.images, "cpu", tiny.clock)
+    alone = Training(LANE_METHOD, keys(tiny), tiny.images, tiny)
     alone.train()
     training = lane_training(tiny, count)
     monkeypatch.setattr(LaneStep, "__call__", counted)
@@ -90,18 +86,18 @@ def test_ratios_are_those_to_one_lane_and_to_a_run_alone(tiny, monkeypatch):
         """Epochs that last as long as they are told, of four steps."""
 
         def __init__(self, name: str) -> None:
-            self.name, self.epoch_seconds, self.steps = name, [], 4
+            self.name, self.steps = name, 4
 
         def fill(self, seconds: float) -> None:
-            self.epoch_seconds.append(99.0)  # of the warm-up
+            """Nothing has to be filled."""
 
-        def train(self) -> None:
-            self.epoch_seconds.append(seconds[self.name])
+        def train(self) -> dict[str, float]:
+            return {EPOCH: seconds[self.name]}
 
     monkeypatch.setattr(lanes, "Training", lambda *args: FakeTraining("alone"))
-    monkeypatch.setattr(lanes, "LaneTraining", lambda runs, *args: FakeTraining(str(len(runs))))
+    monkeypatch.setattr(lanes, "LaneTraining", lambda count, *args: FakeTraining(str(count)))
     monkeypatch.setattr(lanes, "peaks", lambda section, probes: [])
-    rows = lanes.measure(replace(tiny, sizes=replace(tiny.sizes, many_runs={}))).rows
+    rows = lanes.measure(replace(tiny, device="cuda")).rows
     rows = [r for r in rows if r.size]
     found = {(r.variant, r.size, r.metric): r.median for r in rows}
     expected = {
@@ -122,9 +118,9 @@ def test_ratios_are_those_to_one_lane_and_to_a_run_alone(tiny, monkeypatch):
 @pytest.mark.parametrize(("device", "measured"), [("cpu", True), ("cuda", False)])
 def test_worker_processes_are_measured_on_a_cpu(tiny, monkeypatch, device, measured):
     performed = []
-    monkeypatch.setattr(lanes, "_steps", lambda *args: [])
+    monkeypatch.setattr(lanes, "steps_of_lanes", lambda *args: [])
     monkeypatch.setattr(
-        many_runs,
+        lanes,
         "cost_of_runs",
         lambda name, runs, *args: performed.append((name, len(runs))) or [],
     )
@@ -146,10 +142,10 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
         now[0] += seconds[jobs, lanes]
         return [Ended(run, "finished") for run in runs]
 
-    monkeypatch.setattr(many_runs, "perform", perform)
-    monkeypatch.setattr(many_runs, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(lanes, "perform", perform)
+    monkeypatch.setattr(lanes, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     runs = runs_of(5, tiny.images, keys(tiny))
-    rows = many_runs.cost_of_runs("a network", runs, tiny.images, tiny)
+    rows = lanes.cost_of_runs("a network", runs, tiny.images, tiny)
     found = {(r.variant, r.metric): r.median for r in rows}
     assert found == {
         ("a network, one process", "seconds"): 12,
@@ -165,7 +161,7 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
 def test_runs_are_carried_out_in_silence_and_leave_nothing_behind(tiny, capsys):
     before = {*tiny.scratch.rglob("*")}
     runs = runs_of(2, tiny.images, keys(tiny, epochs=1))
-    many_runs._carry_out(runs, tiny.images, tiny, 1, 2)
+    lanes._carry_out(runs, tiny.images, tiny, 1, 2)
     assert capsys.readouterr().out == ""
     assert {*tiny.scratch.rglob("*")} == before
 
@@ -173,4 +169,4 @@ def test_runs_are_carried_out_in_silence_and_leave_nothing_behind(tiny, capsys):
 def test_a_run_that_fails_is_told_of_in_its_own_words(tiny):
     runs = runs_of(2, tiny.images, keys(tiny, batch_size=100_000))
     with pytest.raises(VclRadialError, match="batch_size = 100000"):
-        many_runs._carry_out(runs, tiny.images, tiny, 1, 1)
+        lanes._carry_out(runs, tiny.images, tiny, 1, 1)

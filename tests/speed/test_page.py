@@ -2,12 +2,12 @@ import csv
 import io
 
 import pytest
+from speed_rows import row
 
 from benchmarks.speed import page
 from benchmarks.speed.measuring import read
-from benchmarks.speed.page import Measured
 from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.setting import Record, Row, row
+from benchmarks.speed.setting import Record, Row
 from vcl_radial.reporting import record
 
 ROWS = [
@@ -76,15 +76,11 @@ def recorded(rows, notes=(), command="python -m benchmarks.speed step"):
 def test_the_page_says_where_its_numbers_come_from():
     text = page.to_markdown(
         {
-            "step": Measured(
-                "an epoch",
-                recorded(ROWS, ["a note"]),
-                [Ratios("step", "ratios", ""), Ratios("more", "more ratios", "")],
-            ),
-            "growth": Measured(
-                "all", recorded(GROWTH, command="python -m benchmarks.speed growth"), []
-            ),
-        }
+            "step": recorded(ROWS, ["a note"]),
+            "growth": recorded(GROWTH, command="python -m benchmarks.speed growth"),
+        },
+        {"step": "an epoch", "growth": "all"},
+        {"step": [Ratios("step", "ratios", ""), Ratios("more", "more ratios", "")], "growth": []},
     )
     for words in (
         "`python -m benchmarks.speed step`",

@@ -6,15 +6,19 @@ import torch
 from avalanche.training import Naive
 
 from benchmarks.speed import peers
-from benchmarks.speed.plain_layers import PlainBayesianLinear, PlainVCL
-from benchmarks.speed.stock_avalanche import LoaderLoop, StockTraining
-from benchmarks.speed.training import InMemoryLoop, Training, floor, number_of_weights, perceptron
+from benchmarks.speed.plain_avalanche import (
+    LoaderLoop,
+    PlainBayesianLinear,
+    PlainVCL,
+    second_task,
+)
+from benchmarks.speed.training import InMemoryLoop, Training, floor, number_of_weights
 
 
 @pytest.fixture
 def ours(tiny):
     keys = {"epochs": 2, **tiny.sizes.recipe}
-    return Training("gaussian-vcl", keys, tiny.images, "cpu", tiny.clock)
+    return Training("gaussian-vcl", keys, tiny.images, tiny)
 
 
 @pytest.fixture
@@ -35,10 +39,7 @@ def test_packages_that_are_missing_are_named_and_the_others_measured(tiny, no_pa
 
 
 def test_a_package_that_is_there_is_compared_with_ours(tiny, no_packages, monkeypatch):
-    def loop(ours: Training) -> InMemoryLoop:
-        return InMemoryLoop(perceptron([torch.nn.Linear(*s) for s in ours.layers]), ours)
-
-    monkeypatch.setitem(peers.PACKAGES, "bayesian-torch", loop)
+    monkeypatch.setitem(peers.PACKAGES, "bayesian-torch", lambda ours: floor(ours).train)
     ratios = [r for r in peers.measure(tiny).rows if r.metric.startswith("ratio")]
     of_package = [r for r in ratios if r.variant == "bayesian-torch"]
     assert [r.metric for r in of_package] == ["ratio to naive", "ratio to gaussian-vcl"]
@@ -64,25 +65,41 @@ def test_a_strategy_of_stock_avalanche_trains_the_network_that_ours_has(
     tiny, ours, strategy, per_weight
 ):
     layer = torch.nn.Linear if strategy is Naive else partial(PlainBayesianLinear, rho=-6.0)
-    stock = StockTraining(strategy, layer, ours, tiny.images, "cpu")
-    before = [p.detach().clone() for p in stock.strategy.model.body.parameters()]
-    stock.train()
-    after = list(stock.strategy.model.body.parameters())
+    made = []
+
+    def make(**settings):
+        made.append(strategy(**settings))
+        return made[0]
+
+    train = second_task(make, layer, ours, tiny.images, "cpu")
+    network = made[0].model
+    before = [p.detach().clone() for p in network.body.parameters()]
+    train()
+    after = list(network.body.parameters())
     assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
     tasks = ours.run.tasks
-    weights = sum(p.numel() for p in stock.strategy.model.parameters())
+    weights = sum(p.numel() for p in network.parameters())
     assert weights == per_weight * number_of_weights(ours.layers, tasks)
 
 
 @pytest.mark.parametrize("package", ["bayesian-torch", "torch-uncertainty", "TyXe"])
-def test_a_package_trains_two_numbers_for_each_weight_of_our_network(ours, package):
+def test_a_package_trains_two_numbers_for_each_weight_of_our_network(ours, package, monkeypatch):
     modules = {"bayesian-torch": "bayesian_torch", "torch-uncertainty": "torch_uncertainty"}
     pytest.importorskip(modules.get(package, "tyxe"))
-    loop = peers.PACKAGES[package](ours)
+    loops = []
+
+    class Loop(InMemoryLoop):
+        def __init__(self, *settings) -> None:
+            super().__init__(*settings)
+            loops.append(self)
+
+    monkeypatch.setattr(peers, "InMemoryLoop", Loop)
+    peers.PACKAGES[package](ours)()
     if package == "TyXe":
-        loop.train()  # the guide is made at the first step
-        parameters = dict(loop._bnn.net_guide.named_parameters()).values()
+        import pyro
+
+        parameters = pyro.get_param_store().values()
     else:
-        parameters = loop.network.parameters()
+        parameters = loops[0].network.parameters()
     weights = sum(p.numel() for p in floor(ours).network.parameters())
     assert sum(p.numel() for p in parameters) == 2 * weights

@@ -1,7 +1,7 @@
 import pytest
+from speed_rows import row
 
 from benchmarks.speed.pictures import Growth, Ratios
-from benchmarks.speed.setting import row
 
 METRICS = {"seconds per step": 0.5, "ratio to naive": 1.5, "memory: prior": 2.0, "weights": 7.0}
 ROWS = [

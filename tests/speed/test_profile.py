@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 from matplotlib.patches import Rectangle
+from speed_rows import row
 
 from benchmarks.speed import page, profile
-from benchmarks.speed.flame import STACK, Flame
-from benchmarks.speed.setting import row
-from benchmarks.speed.stacks import items, read_stacks, tree
+from benchmarks.speed.pictures import STACK, Flame
+from benchmarks.speed.profile import read_stacks, shares, tree
 
 RAW = """\
 process 7:"python -c a; b(3, ['x'])";main (app/main.py:3);<module> (app/__init__.py:1) 2
@@ -25,19 +25,21 @@ def test_frames_that_only_pass_calls_on_count_for_what_called_them():
 
 def test_an_item_has_its_own_share_and_that_with_all_it_calls():
     recursive = Counter({("a", "b", "a"): 30, ("a",): 10, ("a", "b"): 60})
-    assert items(recursive) == [("b", 60.0, 90.0), ("a", 40.0, 100.0)]
-    assert sum(itself for _, itself, _ in items(STACKS)) == pytest.approx(100)
+    itself, with_calls = shares(recursive)
+    assert list(itself.items()) == [("b", 60.0), ("a", 40.0)]
+    assert with_calls == {"a": 100.0, "b": 90.0}
+    assert sum(shares(STACKS)[0].values()) == pytest.approx(100)
 
 
 @pytest.mark.parametrize(("smallest", "kept"), [(0.0, 4), (21.0, 2), (61.0, 1), (81.0, 0)])
 def test_a_tree_has_callers_first_and_leaves_out_what_is_too_small(smallest, kept):
-    shares = tree(STACKS, smallest)
-    assert len(shares) == kept
-    for number, (stack, share) in enumerate(shares.items()):
+    kept_shares = tree(STACKS, smallest)
+    assert len(kept_shares) == kept
+    for number, (stack, share) in enumerate(kept_shares.items()):
         assert share >= smallest
         if stack[:-1]:
-            assert list(shares).index(stack[:-1]) < number
-            assert share <= shares[stack[:-1]]
+            assert list(kept_shares).index(stack[:-1]) < number
+            assert share <= kept_shares[stack[:-1]]
 
 
 def rows():
@@ -67,10 +69,10 @@ def test_the_largest_items_are_listed_and_the_stacks_drawn(tiny, monkeypatch):
         Path(command[command.index("--output") + 1]).write_text(RAW)
 
     monkeypatch.setattr(profile, "_sampler", lambda: "py-spy")
-    monkeypatch.setattr(profile, "run_command", sampled)
+    monkeypatch.setattr(profile, "seconds_of", sampled)
     result = profile.measure(tiny)
-    shares = {(r.variant, r.metric): r.median for r in result.rows if r.metric != STACK}
-    assert shares == {
+    listed = {(r.variant, r.metric): r.median for r in result.rows if r.metric != STACK}
+    assert listed == {
         (WORK, "per cent of the time"): 60,
         (WORK, "with what it calls"): 60,
         (IMPORT, "per cent of the time"): 20,

@@ -1,13 +1,14 @@
 import io
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
+from speed_rows import resized
 
 from benchmarks.speed import convolutions, kl, methods, step
 from benchmarks.speed.data import noise
+from benchmarks.speed.training import STEP
 from vcl_radial.data.streams import load_dataset
 
 
@@ -16,13 +17,13 @@ def assert_ratios(rows, references):
     medians = {(r.variant, r.size, r.metric): r.median for r in rows}
     ratios = [key for key in medians if key[2] in references]
     for name, size, metric in ratios:
-        ours, theirs = (medians[n, size, step.SECONDS] for n in (name, references[metric]))
+        ours, theirs = (medians[n, size, STEP] for n in (name, references[metric]))
         assert medians[name, size, metric] == pytest.approx(ours / theirs)
     return ratios
 
 
 def test_a_step_is_held_against_those_of_fine_tuning_the_floor_and_the_gaussian(tiny):
-    rows = step.measure(replace(tiny, repeats=1)).rows
+    rows = step.measure(resized(tiny)).rows
     references = {"ratio to naive": "naive", "ratio to the floor": "floor"}
     ratios = assert_ratios(rows, {**references, "ratio to gaussian-vcl": "gaussian-vcl"})
     sizes = ["batch=8", "batch=16", "tuned, batch=16"]
@@ -35,7 +36,7 @@ def test_a_step_is_held_against_those_of_fine_tuning_the_floor_and_the_gaussian(
 
 
 def test_a_step_of_each_convolutional_network_is_held_against_fine_tuning(tiny):
-    rows = convolutions.measure(replace(tiny, repeats=1)).rows
+    rows = convolutions.measure(resized(tiny)).rows
     ratios = assert_ratios(rows, {"ratio to naive": "naive"})
     sizes = ("convnet, batch=4", "resnet, batch=4", "vgg, batch=4")
     bayesian = ("gaussian-vcl", "radial-vcl")
@@ -44,14 +45,12 @@ def test_a_step_of_each_convolutional_network_is_held_against_fine_tuning(tiny):
 
 def test_a_step_on_photographs_is_the_time_between_the_ends_of_two(tiny):
     now = iter(range(0, 1000, 3))
-    setting = SimpleNamespace(clock=lambda: next(now), device="cpu")
-    keys = {**tiny.sizes.photographs, **convolutions.NO_VALIDATION, "batch_size": 8}
-    training = convolutions.PhotographTraining("radial-vcl", keys, setting)
-    steps = next(now) // 3
-    assert steps == len(training.of_site.batches) > 1
-    training.train()
-    assert training.seconds_per_step([99.0]) == [3.0]
-    assert any(type(m).__name__ == "BayesianConv2d" for m in training.of_site.network.modules())
+    setting = SimpleNamespace(clock=lambda: next(now), device="cpu", sizes=tiny.sizes)
+    training = convolutions.PhotographTraining("radial-vcl", {"batch_size": 8}, setting)
+    calls = next(now) // 3
+    assert calls == len(training.site.batches) + 2 > 3  # the ends of steps, and of the whole
+    assert training.train() == {STEP: 3.0}
+    assert any(type(m).__name__ == "BayesianConv2d" for m in training.site.network.modules())
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_the_forward_passes_beside_the_kl_have_as_many_weights(D):
 
 
 def test_the_kl_is_held_against_a_linear_layer_and_a_convolution_of_the_same_rounds(tiny):
-    rows = kl.measure(replace(tiny, repeats=1)).rows
+    rows = kl.measure(resized(tiny)).rows
     found = {(r.variant, r.size, r.metric): r.median for r in rows}
     for D in tiny.sizes.group_sizes:
         for name in ("value", "gradient alone"):
@@ -107,7 +106,7 @@ def test_noise_is_a_data_set_with_so_many_images_of_each_class(tmp_path):
 
 
 def test_a_method_is_held_against_fine_tuning_unless_it_trains_on_all_tasks_together(tiny):
-    result = methods.measure(replace(tiny, repeats=1))
+    result = methods.measure(resized(tiny))
     found = {(r.variant, r.metric): r.median for r in result.rows}
     assert {variant for variant, _ in found} == {"naive", "ewc-separate", "radial-vcl"}
     assert [note.partition(":")[0] for note in result.notes[1:]] == ["joint"]
@@ -122,19 +121,19 @@ def test_a_method_is_held_against_fine_tuning_unless_it_trains_on_all_tasks_toge
 
 def test_methods_whose_package_is_missing_are_told_of(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "ivon", None)
-    sizes = replace(tiny.sizes, methods=("naive", "ivon"))
-    result = methods.measure(replace(tiny, repeats=1, sizes=sizes))
+    result = methods.measure(resized(tiny, methods=("naive", "ivon")))
     assert {r.variant for r in result.rows} == {"naive"}
     assert "pip install" in result.notes[-1]
 
 
 @pytest.mark.parametrize("method", ["ewc-separate", "replay"])
 def test_a_memory_that_grows_with_the_tasks_is_that_of_two_in_every_round(tiny, method):
-    task = methods.SecondTask(methods._training(method, tiny.images, tiny))
+    training = methods.second_task(method, tiny.images, tiny)
+    measure = methods.from_the_same_state(training)
     sizes = []
     for _ in range(3):
-        task.train()
-        sizes.append(len(pickled(task.training.strategy.state_dict())))
+        measure()
+        sizes.append(len(pickled(training.strategy.state_dict())))
     assert sizes[0] == sizes[1] == sizes[2]
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.speed import growth, kl, many_runs, memory, profile
+from benchmarks.speed import growth, kl, lanes, memory, profile
 from benchmarks.speed.__main__ import main
-from benchmarks.speed.measuring import read
-from benchmarks.speed.sections import sections
+from benchmarks.speed.measuring import MEASURES, read
 from vcl_radial.runs.runner import perform
 
 
@@ -34,7 +33,7 @@ def probes_here(monkeypatch):
 def jobs_here(monkeypatch):
     """Runs are carried out in this process, for the same reason."""
     monkeypatch.setattr(
-        many_runs, "perform", lambda runs, place, jobs, lanes: perform(runs, place, 1, lanes)
+        lanes, "perform", lambda runs, place, jobs, lanes: perform(runs, place, 1, lanes)
     )
 
 
@@ -56,16 +55,16 @@ def test_a_quick_look_at_everything_writes_table_page_and_figures(
     out = capsys.readouterr().out
     with (to / "speed.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [*dict.fromkeys(r["section"] for r in rows)] == list(sections())
+    assert [*dict.fromkeys(r["section"] for r in rows)] == list(MEASURES)
     assert all(float(r["low"]) <= float(r["median"]) <= float(r["high"]) for r in rows)
     text = (to / "README.md").read_text()
-    assert f"`python -m benchmarks.speed {' '.join(sections())} --quick`" in text
+    assert f"`python -m benchmarks.speed {' '.join(MEASURES)} --quick`" in text
     assert "random 28x28 images of 10 classes" in text
     assert "random 28x28 images of 10 classes" in out
-    for name, measures in sections().items():
+    for name, measures in MEASURES.items():
         assert f"## {name}: {measures}" in text
         assert f"\n{name}: {measures}\n" in out
-    for picture in {*sections(), "lanes-jobs"} - {"command"}:
+    for picture in {*MEASURES, "lanes-jobs"} - {"command"}:
         assert f"]({picture}.png)" in text
         assert all((to / f"{picture}.{kind}").is_file() for kind in ("png", "svg"))
 
@@ -119,13 +118,13 @@ def test_an_unknown_section_is_one_line_that_names_the_known_ones(capsys):
         main(["steps"])
     assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"'steps' is none of {', '.join(sorted(sections()))}" in line
+    assert f"'steps' is none of {', '.join(MEASURES)}" in line
 
 
 def test_what_each_section_measures_is_listed(capsys):
     assert main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"{name:14}{measures}" for name, measures in sections().items()]
+    assert lines == [f"{name:14}{measures}" for name, measures in MEASURES.items()]
 
 
 def test_a_section_joins_those_that_were_measured_before(tiny, capsys):

@@ -2,7 +2,14 @@ from itertools import count
 
 import pytest
 
-from benchmarks.speed.timing import interleaved, ratios, rounds, spread, times_to_fill
+from benchmarks.speed.timing import (
+    interleaved,
+    measure_in_turn,
+    ratios,
+    spread,
+    timed,
+    timed_calls,
+)
 
 
 class FakeMachine:
@@ -29,11 +36,7 @@ def forever(seconds):
     return (seconds for _ in count())
 
 
-def test_the_order_is_reversed_every_other_round():
-    assert "".join(rounds("abc", 3)) == "abccbaabc"
-
-
-def test_variants_are_timed_in_that_order_after_a_warm_up():
+def test_variants_take_turns_after_a_warm_up_in_reversed_order_every_other_round():
     machine = FakeMachine()
     variants = {name: machine.work(name, forever(1.0)) for name in "abc"}
     interleaved(variants, 3, machine.clock)
@@ -80,8 +83,25 @@ def test_the_spread_is_median_lowest_highest_and_how_many():
     assert spread([5, 1, 4, 2]) == (3.0, 1, 5, 4)
 
 
-def test_a_unit_is_filled_with_as_many_calls_as_it_takes():
+def test_what_a_unit_measures_is_kept_by_metric_and_variant():
+    values = iter(range(8))
+    variants = {name: lambda: {"first": next(values), "second": 9.0} for name in "ab"}
+    assert measure_in_turn(variants, 2, warm_up=1) == {
+        "first": {"a": [2, 5], "b": [3, 4]},
+        "second": {"a": [9, 9], "b": [9, 9]},
+    }
+
+
+def test_a_unit_of_many_steps_gives_the_seconds_of_one():
     machine = FakeMachine()
-    assert times_to_fill(1.0, machine.work("a", forever(0.3)), machine.clock) == 4
-    assert times_to_fill(1.0, machine.work("a", forever(5.0)), machine.clock) == 1
-    assert times_to_fill(1.0, machine.work("a", forever(0.0)), machine.clock) == 1
+    measure = timed(machine.work("a", [6.0]), machine.clock, "seconds per step", units=4)
+    assert measure() == {"seconds per step": 1.5}
+
+
+@pytest.mark.parametrize("seconds", [0.3, 5.0])
+def test_one_call_is_measured_by_as_many_as_fill_a_unit(seconds):
+    machine = FakeMachine()
+    work = machine.work("a", forever(seconds))
+    measured = timed_calls(work, machine.clock, "seconds", least_seconds=1.0)()
+    assert measured == {"seconds": pytest.approx(seconds)}
+    assert machine.now >= 1.0

@@ -1,13 +1,17 @@
 from functools import partial
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 import torch
 from avalanche.core import SupervisedPlugin
 
-from benchmarks.speed.plain_layers import PlainBayesianLinear, PlainVCL
+from benchmarks.speed.plain_avalanche import PlainBayesianLinear, PlainVCL, second_task
 from benchmarks.speed.setting import Setting
-from benchmarks.speed.stock_avalanche import StockTraining
 from benchmarks.speed.training import (
+    EPOCH,
+    FIXED,
+    STEP,
     Training,
     epochs_to_fill,
     floor,
@@ -29,17 +33,23 @@ class Batches(SupervisedPlugin):
 
 def training(method: str, tiny: Setting, **keys) -> Training:
     keys = {"epochs": 2, **tiny.sizes.recipe, **keys}
-    return Training(method, keys, tiny.images, "cpu", tiny.clock)
+    return Training(method, keys, tiny.images, tiny)
+
+
+def with_clock(setting: Setting) -> SimpleNamespace:
+    """The setting, with a clock that goes on by a second each time that it is read."""
+    now = count(1.0)
+    return SimpleNamespace(**{**vars(setting), "clock": lambda: next(now)})
 
 
 def distinct(images: torch.Tensor) -> set[bytes]:
     return {image.mul(1e3).round().short().numpy().tobytes() for image in images}
 
 
-def batches_of_one_epoch(variant) -> list[torch.Tensor]:
+def batches_of_one_epoch(strategy, train) -> list[torch.Tensor]:
     batches = Batches()
-    variant.strategy.plugins.append(batches)
-    variant.train()
+    strategy.plugins.append(batches)
+    train()
     return batches.seen[: len(batches.seen) // 2]
 
 
@@ -59,7 +69,7 @@ def test_the_floor_has_as_many_weights_as_our_networks(tiny, hidden):
 def test_the_floor_is_trained_on_the_batches_that_ours_is_trained_on(tiny):
     ours = training("gaussian-vcl", tiny)
     theirs = [x for x, _ in floor(ours).batches()]
-    seen = batches_of_one_epoch(ours)
+    seen = batches_of_one_epoch(ours.strategy, ours.train)
     assert [len(x) for x in seen] == [len(x) for x in theirs] == [16] * 4
     assert ours.steps == 4
     task = distinct(floor(ours).x)
@@ -70,7 +80,14 @@ def test_the_floor_is_trained_on_the_batches_that_ours_is_trained_on(tiny):
 def test_stock_avalanche_is_trained_on_the_same_images_in_batches_of_the_same_sizes(tiny):
     ours = training("gaussian-vcl", tiny)
     layer = partial(PlainBayesianLinear, rho=-6.0)
-    seen = batches_of_one_epoch(StockTraining(PlainVCL, layer, ours, tiny.images, "cpu"))
+    strategies = []
+
+    def make(**settings):
+        strategies.append(PlainVCL(**settings))
+        return strategies[0]
+
+    train = second_task(make, layer, ours, tiny.images, "cpu")
+    seen = batches_of_one_epoch(strategies[0], train)
     assert [len(x) for x in seen] == [16] * 4
     nearest = torch.cdist(torch.cat(seen), floor(ours).x).min(1).values
     assert nearest.max() < 0.5  # two noise images are some 40 apart
@@ -92,17 +109,9 @@ def test_it_is_the_second_task_that_is_trained_against_a_carried_prior(tiny):
 
 
 def test_epochs_and_fixed_costs_add_up_to_a_call(tiny):
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 1.0
-        return now[0]
-
-    ours = Training("naive", {**tiny.sizes.recipe, "epochs": 5}, tiny.images, "cpu", clock)
-    ours.train()
+    ours = training("naive", with_clock(tiny), epochs=5)
     # The clock is read before, after each of five epochs, and at the end: 6 ticks in all.
-    assert ours.epoch_seconds == [1.0]
-    assert ours.fixed_seconds == [6.0 - 5 * 1.0]
+    assert ours.train() == {STEP: 1.0 / ours.steps, EPOCH: 1.0, FIXED: 6.0 - 5 * 1.0}
 
 
 def test_the_floor_learns(tiny):
@@ -124,28 +133,19 @@ def test_the_floor_computes_what_ours_does(tiny):
 
 
 @pytest.mark.parametrize(("rows", "epochs", "steps"), [(16, 2, 4), (24, 5, 3)])
-def test_a_step_of_the_floor_is_its_share_of_a_call(tiny, monkeypatch, rows, epochs, steps):
+def test_a_call_of_the_floor_makes_its_steps(tiny, monkeypatch, rows, epochs, steps):
     loop = floor(training("naive", tiny, batch_size=rows))
     loop.epochs, made = epochs, []
     monkeypatch.setattr(loop.optimizer, "step", lambda: made.append(1))
     loop.train()
-    assert len(made) == epochs * steps
-    assert loop.seconds_per_step([6.0, 3.0]) == pytest.approx([6 / len(made), 3 / len(made)])
+    assert len(made) == loop.steps == epochs * steps
 
 
 def test_a_step_is_its_share_of_an_epoch_without_what_a_task_costs_once(tiny):
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 1.0
-        return now[0]
-
-    ours = Training("naive", {**tiny.sizes.recipe, "epochs": 2}, tiny.images, "cpu", clock)
+    ours = training("naive", with_clock(tiny))
     ours.fill(3.0)  # an epoch lasts a second, from its end to the next one's
-    ours.train()
-    ours.train()
     assert ours.strategy.train_epochs == 3
-    assert ours.seconds_per_step([99.0, 99.0]) == [1 / ours.steps] * 2
+    assert ours.train()[STEP] == 1 / ours.steps
 
 
 @pytest.mark.parametrize(("epoch", "epochs"), [(0.3, 4), (1.0, 2), (5.0, 2), (0.001, 1000)])
