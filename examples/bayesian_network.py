@@ -9,9 +9,9 @@ from torch.nn.functional import cross_entropy
 from torch.optim import Adam
 
 from vcl_radial.data.streams import build_stream
+from vcl_radial.likelihoods.predict import log_predictive
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.convert import to_bayesian
-from vcl_radial.predict import log_predictive
 
 torch.manual_seed(0)
 stream = build_stream({"kind": "split", "dataset": "digits", "heads": "single", "tasks": 1})

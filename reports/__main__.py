@@ -8,8 +8,8 @@ from importlib import import_module
 
 from vcl_radial.cli import run_guarded
 from vcl_radial.cli.arguments import Parser
-from vcl_radial.outside import consent
-from vcl_radial.quiet import quiet
+from vcl_radial.config.outside import consent
+from vcl_radial.system.quiet import quiet
 
 PROGRAM = "python -m reports"
 

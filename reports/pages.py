@@ -19,11 +19,11 @@ from typing import Any
 
 from reports.family import Family
 from vcl_radial.errors import DataError, UserError, VclRadialError
+from vcl_radial.files.reading import read_json, read_text
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.heaps import share_between_heaps
 from vcl_radial.metrics.printed_likelihood import log_likelihood_over_points
 from vcl_radial.metrics.seeds import sign_test
-from vcl_radial.reading import read_json, read_text
 from vcl_radial.reporting.rows import Difference, Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 

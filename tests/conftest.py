@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from vcl_radial import outside
-from vcl_radial.data_files import DATA_VARIABLE
+from vcl_radial.config import outside
+from vcl_radial.data.data_files import DATA_VARIABLE
 
 # Examples are the same in every run, and a slow machine is no fault of theirs.
 settings.register_profile("suite", deadline=None, derandomize=True)

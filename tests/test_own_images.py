@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vcl_radial.data.data_files import IDX_NAMES
 from vcl_radial.data.streams import datasets
-from vcl_radial.data_files import IDX_NAMES
 from vcl_radial.reporting import files
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.specification import Run

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from benchmarks.speed.setting import Images
-from vcl_radial.cache import cache_root
-from vcl_radial.data_files import IDX_NAMES, user_files, user_root
+from vcl_radial.data.data_files import IDX_NAMES, user_files, user_root
 from vcl_radial.errors import DataError
+from vcl_radial.files.cache import cache_root
 
 
 def fashion_or_noise(data_dir: Path | None, folder: Path, train: int, test: int) -> Images:

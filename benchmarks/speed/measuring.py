@@ -29,12 +29,12 @@ from benchmarks.speed import (
 from benchmarks.speed.data import fashion_or_noise
 from benchmarks.speed.pictures import Picture
 from benchmarks.speed.setting import Record, Setting
-from vcl_radial import processor
-from vcl_radial.quiet import quiet
 from vcl_radial.reporting import record
 from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
+from vcl_radial.system import processor
+from vcl_radial.system.quiet import quiet
 
 PROGRAM = "python -m benchmarks.speed"
 

@@ -17,10 +17,10 @@ from benchmarks.speed.pictures import Ratios
 from benchmarks.speed.setting import Result, Setting, rows_of
 from benchmarks.speed.timing import Measurement, measure_in_turn, ratios, timed
 from vcl_radial import native
+from vcl_radial.likelihoods.noise_precision import NoisePrecision
 from vcl_radial.nn import MLP, PosteriorSettings
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, fit
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.errors import Diverged
+from vcl_radial.likelihoods.objectives import categorical_nll
 from vcl_radial.nn import ClosedFormGradients, PosteriorBlock, posterior_blocks
-from vcl_radial.objectives import categorical_nll
 
 
 @dataclass(frozen=True)

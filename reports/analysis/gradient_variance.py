@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from reports.analysis.gradient_noise import gradient_variance
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
+from vcl_radial.likelihoods.objectives import categorical_nll
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.nn import (
     PointConv2d,
     PointLinear,
@@ -29,8 +31,6 @@ from vcl_radial.nn import (
 )
 from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.weights import inverse_softplus
-from vcl_radial.objectives import categorical_nll
-from vcl_radial.predict import own_randomness
 from vcl_radial.reporting.figures.drawing import (
     DASHED,
     GAUSSIAN,

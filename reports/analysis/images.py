@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from reports.papers.analysis import Setting
+from vcl_radial.data.data_files import user_root
 from vcl_radial.data.fundus.splits import Rows
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import standardised
-from vcl_radial.data_files import user_root
 from vcl_radial.tracks.retinopathy.prepare import prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 

@@ -25,11 +25,11 @@ from reports.analysis.fitting import Recipe, fit
 from reports.analysis.images import Images, load_images
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
+from vcl_radial.likelihoods.predict import log_predictive, own_randomness
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import of_family, together
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.posteriors import Gaussian
-from vcl_radial.predict import log_predictive, own_randomness
 from vcl_radial.reporting.figures.drawing import DOTTED, Curve, find, key_line, sheet
 from vcl_radial.reporting.figures.style import QUIET_INK
 

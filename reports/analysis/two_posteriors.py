@@ -19,11 +19,11 @@ from reports.analysis.gradient_noise import gradient_variance
 from reports.analysis.images import Images, load_eyes
 from reports.papers.analysis import Setting
 from reports.papers.texts import Undecided, of_one_run
+from vcl_radial.likelihoods.objectives import categorical_nll
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
-from vcl_radial.objectives import categorical_nll
-from vcl_radial.predict import own_randomness
 from vcl_radial.reporting.figures.drawing import Curve
 
 MFVI, RADIAL, FAST_RADIAL = "MFVI", "radial", "radial, ρ learning 100 × as fast"

@@ -37,14 +37,15 @@ from cells import PAPERS, Block, Cell, Done, Name, Row, blocks_of, cells_of
 
 from reports.papers.analysis import Setting
 from reports.papers.compute import compute
-from vcl_radial import atomic, processor
-from vcl_radial.cache import cache_root, one_at_a_time
-from vcl_radial.data_files import DATA_VARIABLE, user_root
+from vcl_radial.data.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import VclRadialError
+from vcl_radial.files import atomic
+from vcl_radial.files.cache import cache_root, one_at_a_time
 from vcl_radial.runs import catalogue, environment, planning, runner
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import AnyTrack
+from vcl_radial.system import processor
 
 HERE = Path(__file__).parent
 NAMED = "block", "benchmark", "method", "settings", "evaluate_on", "seed"

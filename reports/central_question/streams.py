@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import avg_pool2d
 
-from vcl_radial.cache import cache_root, one_at_a_time
 from vcl_radial.data.streams import ImageData
 from vcl_radial.data.streams.image_folder import load_image_folder
 from vcl_radial.errors import DataError
+from vcl_radial.files.cache import cache_root, one_at_a_time
 
 ALPHABETS, CHARACTERS, DRAWINGS, TESTED = 10, 20, 20, 6
 """So many alphabets, characters of each, drawings of each character, and of these test images."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from reports.seeds.pruning.track import runs_of
 from vcl_radial.errors import UserError
-from vcl_radial.quiet import quiet
+from vcl_radial.system.quiet import quiet
 
 PAGES = {
     "badam": "reports.seeds.badam",

@@ -22,7 +22,7 @@ from vcl_radial.cli.arguments import (
     settings_of,
     usable_device,
 )
-from vcl_radial.command_lines import command_line
+from vcl_radial.config.command_lines import command_line
 from vcl_radial.errors import UserError
 
 

@@ -11,15 +11,15 @@ import torch
 from reports.papers import page
 from reports.papers.analysis import Analysis, Record, Setting
 from reports.papers.catalogue import figures
-from vcl_radial import processor
-from vcl_radial.atomic import gzipped
-from vcl_radial.predict import own_randomness
-from vcl_radial.quiet import quiet
+from vcl_radial.files.atomic import gzipped
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.reporting import record
 from vcl_radial.reporting.figures import save
 from vcl_radial.reporting.figures.drawing import to_csv
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, not_written, write_atomically
+from vcl_radial.system import processor
+from vcl_radial.system.quiet import quiet
 
 
 def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None:

@@ -17,8 +17,6 @@ from reports.price.measure import COLUMNS, measure
 from reports.price.page import FIGURE, draw, page
 from reports.price.sequences import BENCHMARKS, plan
 from reports.price.streams import FEATURES, name_of, stream_of
-from vcl_radial import processor
-from vcl_radial.atomic import gzipped
 from vcl_radial.cli.arguments import (
     DONE,
     Parser,
@@ -28,12 +26,14 @@ from vcl_radial.cli.arguments import (
     folder,
     settings_of,
 )
-from vcl_radial.command_lines import command_line, settings_in_words
+from vcl_radial.config.command_lines import command_line, settings_in_words
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.reading import open_text
+from vcl_radial.files.atomic import gzipped
+from vcl_radial.files.reading import open_text
 from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
+from vcl_radial.system import processor
 
 RESULTS = "results.csv.gz"
 """The table of a folder, `COLUMNS` and where every line comes from."""

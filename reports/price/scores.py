@@ -9,8 +9,8 @@ from torch import Tensor
 
 from reports.price.tasks import Points
 from vcl_radial import metrics
-from vcl_radial.calibration import Sharpness
 from vcl_radial.data.fundus.table import REFERABLE_FROM
+from vcl_radial.likelihoods.calibration import Sharpness
 from vcl_radial.metrics.referral import auc
 
 
@@ -63,7 +63,7 @@ def certainty(
 ) -> list[Tensor]:
     """Log-probabilities of classes, log softmax(beta mean / spread), `[n, C]` for every prediction.
 
-    beta is what `vcl_radial.calibration` learns from the outputs.
+    beta is what `vcl_radial.likelihoods.calibration` learns from the outputs.
 
     Args:
         outputs: of learned points, predicted as if they had not been learned.

@@ -12,8 +12,8 @@ from torch import Tensor
 from reports.price.sequences import check_one_head, one_task
 from reports.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 from vcl_radial.likelihoods import Gaussian
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.bayes_linear import Sums
-from vcl_radial.predict import own_randomness
 from vcl_radial.runs import planning
 from vcl_radial.tracks.methods import make_method
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from vcl_radial.objectives import gaussian_nll
+from vcl_radial.likelihoods.objectives import gaussian_nll
 from vcl_radial.tracks.bandits.likelihood import ChosenReward
 
 

@@ -13,7 +13,7 @@ import sys
 
 import torch
 from broken_methods import Good
-from vcl_radial.ranges import Share as Part
+from vcl_radial.config.ranges import Share as Part
 from vcl_radial.strategies import ContinualStrategy
 
 

@@ -11,7 +11,7 @@ from vcl_radial.conformance.accumulation import accumulates
 from vcl_radial.conformance.streams import NORMS, ONE_HEAD, SEVERAL_HEADS
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.verdict import Fault
-from vcl_radial.seeds import isolated_rng
+from vcl_radial.system.seeds import isolated_rng
 
 FAULTS = {
     "Raises": (

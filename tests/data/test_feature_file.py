@@ -10,9 +10,9 @@ from failing import data_fails
 from PIL import Image
 
 from vcl_radial.cli import main
+from vcl_radial.data.named_files import check_feature_file
 from vcl_radial.data.streams import build_stream, load_dataset
 from vcl_radial.data.streams.known import rows_of
-from vcl_radial.named_files import check_feature_file
 from vcl_radial.runs.planning import plan
 
 RUN = ["run", "split-digits-multi-head", "--method", "naive", "--set", "epochs=1", "hidden=[8]"]

@@ -11,8 +11,8 @@ import torch
 from failing import data_fails, fails
 
 from vcl_radial.data import tables
+from vcl_radial.data.named_files import check_table, file_path
 from vcl_radial.data.tables import FEWEST_ROWS, load_table, random_splits
-from vcl_radial.named_files import check_table, file_path
 
 ROWS = 30
 COLOURS = ["red", "green", "blue"]
@@ -283,7 +283,7 @@ def test_a_table_is_sought_beside_its_benchmark_and_then_in_the_current_folder(
 def test_the_header_is_checked_before_anything_heavy_is_imported(table):
     check_table(table, "price")
     program = (
-        "import sys; from pathlib import Path; from vcl_radial.named_files import check_table;"
+        "import sys; from pathlib import Path; from vcl_radial.data.named_files import check_table;"
         "check_table(Path(sys.argv[1]), 'price');"
         "assert not {'torch', 'pandas', 'numpy'} & set(sys.modules)"
     )

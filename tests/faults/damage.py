@@ -151,7 +151,7 @@ def sweep_files(setting: Setting) -> Iterator[str | None]:
 
 def data_files(setting: Setting) -> Iterator[str | None]:
     """Data files whose checksums are not the published ones: named, and nothing is begun."""
-    from vcl_radial.data_files import IDX_NAMES
+    from vcl_radial.data.data_files import IDX_NAMES
 
     data = setting.place() / "data"
     data.mkdir()

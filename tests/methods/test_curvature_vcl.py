@@ -12,7 +12,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.curvature_vcl import CurvatureVCL, HeldNoise
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.weights import at_means
-from vcl_radial.schedules import SCHEDULES
+from vcl_radial.optimizers.schedules import SCHEDULES
 
 D = CorrelatedRows.columns
 

@@ -13,8 +13,8 @@ from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import BayesianLinear, ClosedFormGradients, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.low_rank import LowRankBlock
 from vcl_radial.nn.weights import held_scales
+from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.posteriors import Posterior
-from vcl_radial.schedules import SCHEDULES
 
 D = CorrelatedRows.columns
 FAMILIES = pytest.mark.parametrize("family", ["low-rank", "radial-low-rank"])

@@ -12,10 +12,10 @@ from reports.analysis.sample_distance import ratio_at_equal_sigma
 from reports.analysis.two_posteriors import Histories, Stage, measure
 from reports.papers.analysis import Setting
 from vcl_radial.errors import Diverged
+from vcl_radial.likelihoods.objectives import categorical_nll
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
-from vcl_radial.objectives import categorical_nll
 from vcl_radial.posteriors import Gaussian, Radial
 
 

@@ -7,11 +7,11 @@ import torch
 from regression_helpers import generators, lane_data, mlp, network
 
 from vcl_radial import native
+from vcl_radial.likelihoods.noise_precision import NoisePrecision
 from vcl_radial.nn.compiled_lanes import CompiledLanes
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.fit import FitSettings, fit
 
 pytestmark = pytest.mark.skipif(native.unavailable() is not None, reason=str(native.unavailable()))

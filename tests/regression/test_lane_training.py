@@ -6,10 +6,10 @@ import torch
 from regression_helpers import generators, lane_data, mlp, network, toy
 
 from vcl_radial import native
+from vcl_radial.likelihoods.noise_precision import NoisePrecision
 from vcl_radial.nn import PosteriorSettings, kl_divergence, variational_weights
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.noise_precision import NoisePrecision
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression import lanes

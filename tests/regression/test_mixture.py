@@ -6,8 +6,8 @@ from regression_helpers import lane_data
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from vcl_radial.mixture import Mixture
-from vcl_radial.noise_precision import NoisePrecision
+from vcl_radial.likelihoods.mixture import Mixture
+from vcl_radial.likelihoods.noise_precision import NoisePrecision
 from vcl_radial.tracks.regression.scores import score
 
 

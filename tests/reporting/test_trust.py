@@ -10,8 +10,8 @@ from tiny_runs import finished, tiny_run
 
 from reports.seeds.pruning.lenet.spec import LeNetPruning
 from reports.seeds.pruning.mlp.spec import MLPPruning
-from vcl_radial import outside
 from vcl_radial.cli import main
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.reporting import evidence
 from vcl_radial.reporting.gather import gather

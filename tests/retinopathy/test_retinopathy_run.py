@@ -70,7 +70,7 @@ def test_a_step_that_does_not_fit_into_memory_names_the_batch_size(tmp_path, pre
     def forward(*_):
         torch.empty(2**62, dtype=torch.uint8)  # what PyTorch's allocator says on this device
 
-    monkeypatch.setattr("vcl_radial.likelihoods.Categorical.nll", forward)
+    monkeypatch.setattr("vcl_radial.likelihoods.base.Categorical.nll", forward)
     folder = RunFolder(tmp_path, run_of(epochs=1))
     with pytest.raises(UserError, match="batch_size = 8: a step does not fit into memory; choose"):
         execute(folder, [prepared])

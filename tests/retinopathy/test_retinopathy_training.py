@@ -14,7 +14,7 @@ from torch.optim import SGD, Adam
 from vcl_radial import native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn import ClosedFormGradients, kl_divergence, variational_weights
-from vcl_radial.schedules import one_cycle
+from vcl_radial.optimizers.schedules import one_cycle
 from vcl_radial.tracks.retinopathy.networks import (
     make_network,
     make_optimizer,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vcl_radial.ranges import Count, Positive
+from vcl_radial.config.ranges import Count, Positive
 from vcl_radial.runs import tracks
 from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import UNNAMED_TABLE

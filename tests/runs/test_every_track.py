@@ -12,9 +12,9 @@ import pytest
 from small_data import small_mushrooms
 
 import vcl_radial as vr
-from vcl_radial import atomic
 from vcl_radial.cli import main
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.files import atomic
 from vcl_radial.reporting.gather import gather
 from vcl_radial.runs import planning, runner, tracks
 from vcl_radial.runs.execute import execute

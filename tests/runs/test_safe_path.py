@@ -65,7 +65,7 @@ def test_warnings_that_are_errors_end_no_worker(command, how, monkeypatch):
 
 
 def test_a_file_that_hides_behind_another_of_its_name_is_named(tmp_path, monkeypatch):
-    from vcl_radial import outside
+    from vcl_radial.config import outside
     from vcl_radial.errors import UserError
 
     monkeypatch.chdir(tmp_path)

@@ -7,8 +7,8 @@ from typing import ClassVar
 import pandas as pd
 import torch
 
+from vcl_radial.config.ranges import Count, Positive
 from vcl_radial.errors import Diverged
-from vcl_radial.ranges import Count, Positive
 from vcl_radial.runs.sections import Section, Table
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec

@@ -1,6 +1,6 @@
 import pytest
 
-from vcl_radial.installed import GROUP
+from vcl_radial.config.installed import GROUP
 
 
 @pytest.fixture

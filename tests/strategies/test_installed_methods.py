@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from vcl_radial.config.installed import offer, offers
 from vcl_radial.errors import UserError
-from vcl_radial.installed import offer, offers
 from vcl_radial.methods.registry import find_method
 from vcl_radial.runs import catalogue
 

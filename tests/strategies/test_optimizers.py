@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import StepLR
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.weights import PosteriorBlock
-from vcl_radial.schedules import SCHEDULES, constant, cosine
+from vcl_radial.optimizers.schedules import SCHEDULES, constant, cosine
 
 
 def stock(name, net, kind=Adam, lr=1e-3, **settings):

@@ -10,11 +10,11 @@ from avalanche.training.templates import SupervisedTemplate
 from learners import strategy_class
 from scenarios import digits, network, posterior_for
 
+from vcl_radial.config.ranges import Count, NotNegative, Positive, Share
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import check_options, common_keys, options_of
 from vcl_radial.methods.registry import built_in, built_in_class, find_method
-from vcl_radial.ranges import Count, NotNegative, Positive, Share
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF
 from vcl_radial.tracks.continual.settings import Recipe

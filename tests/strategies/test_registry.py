@@ -4,7 +4,7 @@ import sys
 import pytest
 from learners import strategy_class
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.registry import built_in, built_in_class, find_method, installed, names

@@ -21,7 +21,7 @@ from vcl_radial.cli import (
 )
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError, visible
-from vcl_radial.output import open_closed_streams, unfailing_output
+from vcl_radial.system.output import open_closed_streams, unfailing_output
 
 COMMANDS = (
     run,

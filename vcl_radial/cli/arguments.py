@@ -109,7 +109,7 @@ def folder(text: str) -> Path:
 
 def data_folder(text: str) -> Path:
     """The path of a folder that is there."""
-    from vcl_radial.data_files import expanded
+    from vcl_radial.data.data_files import expanded
 
     path = folder(text)
     if not expanded(path).is_dir():

@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from vcl_radial.quiet import quiet
+    from vcl_radial.system.quiet import quiet
 
     settings = settings_of(options)
     with quiet():  # Avalanche's imports warn

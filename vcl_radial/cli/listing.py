@@ -10,7 +10,7 @@ from vcl_radial.cli.arguments import DONE
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
-    from vcl_radial.installed import Offer
+    from vcl_radial.config.installed import Offer
 
 
 def add(commands: Commands) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from vcl_radial.config.outside import is_named
 from vcl_radial.conformance.accumulation import accumulates
 from vcl_radial.conformance.family import LOOKS
 from vcl_radial.conformance.memory import consolidates, frozen, heads
@@ -30,10 +31,9 @@ from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.verdict import Fault, NotApplicable, Verdict, description
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior, family
-from vcl_radial.quiet import quiet
-from vcl_radial.seeds import isolated_rng
+from vcl_radial.system.quiet import quiet
+from vcl_radial.system.seeds import isolated_rng
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.recipe import check_recipe
 

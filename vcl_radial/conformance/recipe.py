@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.methods import registry
 from vcl_radial.runs import catalogue

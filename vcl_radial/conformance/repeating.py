@@ -147,8 +147,8 @@ def _evaluate_and_compare(trial: Trial) -> None:
         if not same_states({name: state}, generators):
             raise Fault(
                 f"evaluating altered the state of {name}'s random numbers, on which training goes "
-                "on: draw inside `with vcl_radial.predict.own_randomness(seed, device):`, or from "
-                "a generator of your own"
+                "on: draw inside `with vcl_radial.likelihoods.predict.own_randomness(seed, "
+                "device):`, or from a generator of your own"
             )
 
 

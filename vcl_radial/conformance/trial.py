@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vcl_radial.methods.base import Method
 from vcl_radial.nn import MultiHead
-from vcl_radial.seeds import seed_of
+from vcl_radial.system.seeds import seed_of
 
 TASKS = 3
 """A past of one task, of two, and a head that is not trained yet after each of them."""

@@ -7,8 +7,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from vcl_radial.config.outside import in_words
 from vcl_radial.errors import VclRadialError
-from vcl_radial.outside import in_words
 
 Outcome = Literal["ok", "fault", "skipped"]
 

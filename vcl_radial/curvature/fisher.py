@@ -29,8 +29,8 @@ from torch.nn.functional import unfold
 
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
+from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.nn.calls import recorded_calls
-from vcl_radial.predict import in_mode
 
 Points: TypeAlias = Iterable[tuple[tuple[Any, ...], Tensor]]
 """Batches: the network's arguments, inputs `[B, ...]` first, and labels `[B]`."""

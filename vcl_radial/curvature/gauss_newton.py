@@ -29,9 +29,9 @@ from torch import Tensor, nn
 from vcl_radial.curvature.fisher import LARGEST_CHUNK, Points, is_plain_convolution, patches
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
+from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.nn import BayesianConv2d, BayesianLinear
 from vcl_radial.nn.calls import recorded_calls
-from vcl_radial.predict import in_mode
 
 HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
 """Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from vcl_radial.output import terminal
-from vcl_radial.reading import read_bytes
+from vcl_radial.files.reading import read_bytes
+from vcl_radial.system.output import terminal
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcl_radial.errors import DataError
-from vcl_radial.rows import read_rows
+from vcl_radial.files.rows import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,10 +26,10 @@ from vcl_radial.data.cells import (
     words_around_numbers,
 )
 from vcl_radial.data.frames import read_frame
+from vcl_radial.data.named_files import check_table
 from vcl_radial.data.streams.choices import check_count
 from vcl_radial.data.streams.tensors import tensors_checksum
 from vcl_radial.errors import DataError, bad_value
-from vcl_radial.named_files import check_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.features.base import Features
+from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.nn import BayesianLinear, SingleHead, VariationalWeights
 from vcl_radial.nn.heads import first_head
 from vcl_radial.nn.weights import at_means
-from vcl_radial.predict import in_mode
 
 _LINEAR = nn.Linear | BayesianLinear
 

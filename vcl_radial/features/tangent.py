@@ -28,8 +28,8 @@ from vcl_radial.curvature.gauss_newton import layers_in_full
 from vcl_radial.errors import UserError
 from vcl_radial.features.base import InputsOf
 from vcl_radial.features.body import Body
+from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.nn.calls import recorded_calls
-from vcl_radial.predict import in_mode
 
 
 class Tangent(Body):

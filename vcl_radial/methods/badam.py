@@ -35,12 +35,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
+from vcl_radial.config.ranges import Positive, ShareBelowOne
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.optimizers import effective_sample_size
-from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class BAdam(Method):

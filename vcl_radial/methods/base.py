@@ -28,9 +28,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from vcl_radial import ranges
+from vcl_radial.config import ranges
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
+from vcl_radial.likelihoods.objectives import per_point
+from vcl_radial.likelihoods.predict import draws, in_mode
 from vcl_radial.methods.modes import evaluating
 from vcl_radial.methods.serves import check_network
 from vcl_radial.methods.tasks import Batch, Task, check_batch, check_inputs
@@ -38,8 +40,6 @@ from vcl_radial.nn import MultiHead, parameters_in_use
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.shared_inputs import shared_inputs
 from vcl_radial.nn.weights import held_scales
-from vcl_radial.objectives import per_point
-from vcl_radial.predict import draws, in_mode
 
 if TYPE_CHECKING:
     from vcl_radial.nn.lane_step import LaneStep
@@ -80,7 +80,7 @@ class Method:
 
     Raises:
         UserError: the method does not serve the likelihood or the posterior, or a setting is out of
-            the range that its constructor is annotated with (`vcl_radial.ranges`).
+            the range that its constructor is annotated with (`vcl_radial.config.ranges`).
     """
 
     likelihoods: ClassVar[frozenset[str]] = frozenset(

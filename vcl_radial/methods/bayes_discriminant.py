@@ -14,11 +14,11 @@ and a new point of class c is Student-t, of nu - D + 1 degrees of freedom. By Ba
 
     p(c | x) = softmax(beta [log p(c) + log St(phi(x); c)])_c
 
-with beta what `vcl_radial.calibration` learns from every point's prediction by all others: features
-are no Gaussians, and at beta = 1 such a model is far too certain. The mean m_0 is that of the first
-task's features, and its lambda, from e^-12 to e^16, is the one that makes them most likely. As
-streaming discriminant analysis (Hayes and Kanan 2020), but for the prior, and for the test points'
-unknown means.
+with beta what `vcl_radial.likelihoods.calibration` learns from every point's prediction by all
+others: features are no Gaussians, and at beta = 1 such a model is far too certain. The mean m_0 is
+that of the first task's features, and its lambda, from e^-12 to e^16, is the one that makes them
+most likely. This is streaming discriminant analysis (Hayes and Kanan 2020) but for the prior, and
+for the test points' unknown means.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ Student-t, with weights and noise integrated out. Those of classes are
     p(c | x) = softmax(beta m(x) / s(x))_c,   m = mean' phi,   s = 1 + phi' precision^-1 phi
 
 with s the spread of the Student-t predictive in units of the noise, and beta what
-`vcl_radial.calibration` learns from every task's points as it comes. A point is predicted by the
-posterior without it: m / s is m - y h there, h = phi' precision^-1 phi.
+`vcl_radial.likelihoods.calibration` learns from every task's points as it comes. A point is
+predicted by the posterior without it: m / s is m - y h there, h = phi' precision^-1 phi.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from torch import Tensor, nn
 from torch.distributions import Gamma
 from torch.nn.functional import one_hot
 
+from vcl_radial.config.ranges import Positive
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
-from vcl_radial.mixture import Mixture
-from vcl_radial.ranges import Positive
 
 Points = Callable[[], Iterable[tuple[Tensor, Tensor]]]
 """Gives features `[n, D]` and targets `[n, C]`, some at a time, whenever it is called."""

@@ -27,16 +27,16 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from vcl_radial.config.ranges import Count, CountOrZero, Positive
 from vcl_radial.data.streams import TensorBatches
 from vcl_radial.data.streams.coreset import coreset
+from vcl_radial.likelihoods.objectives import per_point
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.base import MakeOptimizer
 from vcl_radial.methods.ml_init_vcl import MLInitVCL
 from vcl_radial.methods.tasks import Batch, Task, check_inputs
 from vcl_radial.nn import VariationalWeights, consolidate, kl_divergence
-from vcl_radial.objectives import per_point
-from vcl_radial.predict import own_randomness
-from vcl_radial.ranges import Count, CountOrZero, Positive
-from vcl_radial.schedules import set_rates
+from vcl_radial.optimizers.schedules import set_rates
 
 
 class CoresetVCL(MLInitVCL):

@@ -29,6 +29,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import Positive
 from vcl_radial.curvature import kronecker_factors
 from vcl_radial.curvature.fisher import is_plain_convolution
 from vcl_radial.curvature.gauss_newton import point_layer
@@ -42,7 +43,6 @@ from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.low_rank import LowRankBlock
 from vcl_radial.nn.weights import VariationalWeights, at_means
 from vcl_radial.posteriors import LowRank, Posterior
-from vcl_radial.ranges import Positive
 
 
 class CurvatureVCL(VCL):

@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import Count
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import VariationalWeights
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.restart import restarted
-from vcl_radial.ranges import Count
 
 
 class DeepEnsemble(VCL):

@@ -24,10 +24,10 @@ from typing import Any, Literal
 
 from torch import nn
 
+from vcl_radial.config.ranges import Share
 from vcl_radial.curvature import diagonal_fisher
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.tasks import Task
-from vcl_radial.ranges import Share
 
 
 class EWC(QuadraticMethod):

@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.calibration import Sharpness
+from vcl_radial.likelihoods.calibration import Sharpness
 
 Posterior = TypeVar("Posterior", bound=Any)
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from vcl_radial.calibration import POINTS
+from vcl_radial.config.ranges import Count
 from vcl_radial.errors import UserError
 from vcl_radial.features import (
     Body,
@@ -28,12 +28,12 @@ from vcl_radial.features import (
     Tangent,
 )
 from vcl_radial.likelihoods import Gaussian
+from vcl_radial.likelihoods.calibration import POINTS
 from vcl_radial.methods.base import MakeOptimizer, Method, WarmUp
 from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.tasks import Batch, Task, check_batch, check_inputs
 from vcl_radial.nn import MultiHead, SingleHead, WithHeads
 from vcl_radial.nn.heads import first_head
-from vcl_radial.ranges import Count
 
 ROWS = 2_048
 """Points whose features are joined at a time, at least a batch."""

@@ -30,11 +30,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import NotNegative
 from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
-from vcl_radial.ranges import NotNegative
 
 
 class GVCL(VCL):

@@ -37,11 +37,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from vcl_radial.config.ranges import Positive, ShareBelowOne
 from vcl_radial.errors import UserError
 from vcl_radial.methods.natural_gradient import NaturalGradientMethod
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import WeightPosterior
-from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class IVON(NaturalGradientMethod):

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import NotNegative
 from vcl_radial.methods.quadratic import QuadraticMethod
-from vcl_radial.ranges import NotNegative
 
 
 class LaplaceMethod(QuadraticMethod):

@@ -28,6 +28,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import Positive
 from vcl_radial.curvature import (
     DenseQuadratic,
     diagonal_fisher,
@@ -42,7 +43,6 @@ from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import parameters_in_use
 from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linearised import linearised
-from vcl_radial.ranges import Positive
 
 LARGEST = 5_000
 """The most weights whose whole matrix is held: 200 MB."""

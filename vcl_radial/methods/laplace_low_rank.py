@@ -24,11 +24,11 @@ from typing import Any
 
 from torch import nn
 
+from vcl_radial.config.ranges import Count
 from vcl_radial.curvature import LowRankQuadratic, diagonal_fisher, gauss_newton_product
 from vcl_radial.curvature.gauss_newton import layers_in_full, other_weights
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.methods.tasks import Task
-from vcl_radial.ranges import Count
 
 
 class LaplaceLowRank(LaplaceMethod):

@@ -12,7 +12,7 @@ from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
 from vcl_radial.methods.tasks import Batch, Task, check_inputs
-from vcl_radial.schedules import set_rates
+from vcl_radial.optimizers.schedules import set_rates
 
 
 def selected(method: Method, points: Batch) -> Batch:

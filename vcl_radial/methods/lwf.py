@@ -23,10 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from vcl_radial.config.ranges import NotNegative, Positive
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MultiHead
-from vcl_radial.ranges import NotNegative, Positive
 
 
 class LwF(Method):

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import Positive, ShareBelowOne
 from vcl_radial.methods.base import Method
 from vcl_radial.nn import MultiHead, SingleHead
-from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class MCDropout(Method):

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from vcl_radial.config.ranges import CountOrZero
 from vcl_radial.methods.base import WarmUp
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights
 from vcl_radial.nn.weights import PosteriorBlock, drawn_by
-from vcl_radial.ranges import CountOrZero
 
 _NO_NOISE = -30.0
 """A rho whose scale, 1e-13, is lost in the rounding of any mean that matters."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from vcl_radial.predict import in_mode
+from vcl_radial.likelihoods.predict import in_mode
 
 EVALUATES = ("begin_task", "end_task", "select", "settle", "predict", "draws", "fitted")
 """What of a method runs with its network in evaluation mode."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from vcl_radial.config.ranges import Positive, ShareBelowOne
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import GaussianNetwork, WeightPosterior
@@ -15,7 +16,6 @@ from vcl_radial.optimizers.natural_gradient import (
     decay_within,
     effective_sample_size,
 )
-from vcl_radial.ranges import Positive, ShareBelowOne
 
 
 class NaturalGradientMethod(Method):

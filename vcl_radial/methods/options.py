@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from vcl_radial import outside, ranges
+from vcl_radial.config import outside, ranges
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 

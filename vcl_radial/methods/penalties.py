@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.base import Method
 from vcl_radial.nn import variational_weights
-from vcl_radial.predict import own_randomness
 
 
 class PenaltyUpkeep:

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import vcl_radial.methods
-from vcl_radial import outside
+from vcl_radial.config import outside
+from vcl_radial.config.installed import offer, offers
 from vcl_radial.errors import UserError
-from vcl_radial.installed import offer, offers
 
 if TYPE_CHECKING:
     from vcl_radial.methods.base import Method

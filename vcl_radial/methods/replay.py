@@ -22,10 +22,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import Count
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task, columns
-from vcl_radial.ranges import Count
 
 BUFFER_SIZE = 200
 """Points kept where nothing else is asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.config.ranges import Count, Positive
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import PosteriorBlock, consolidate
 from vcl_radial.nn.linearised import Moments, output_moments, require_linear
 from vcl_radial.nn.movement import movement
 from vcl_radial.posteriors import Gaussian
-from vcl_radial.ranges import Count, Positive
 
 
 class SFSVI(VCL):

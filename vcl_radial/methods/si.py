@@ -32,9 +32,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from vcl_radial.config.ranges import Positive
 from vcl_radial.methods.quadratic import QuadraticMethod
 from vcl_radial.methods.tasks import Task
-from vcl_radial.ranges import Positive
 
 
 class SI(QuadraticMethod):

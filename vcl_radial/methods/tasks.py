@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.schedules import Schedule, constant
+from vcl_radial.optimizers.schedules import Schedule, constant
 
 
 class Batch(NamedTuple):

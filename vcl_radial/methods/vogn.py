@@ -18,10 +18,10 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
+from vcl_radial.config.ranges import NotNegative
 from vcl_radial.methods.natural_gradient import NaturalGradientMethod
 from vcl_radial.nn import WeightPosterior
 from vcl_radial.optimizers import vogn
-from vcl_radial.ranges import NotNegative
 
 
 class VOGN(NaturalGradientMethod):

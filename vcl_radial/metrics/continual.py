@@ -257,8 +257,8 @@ def average_sampling(tidy: pd.DataFrame) -> float | None:
         1/T Σ_j S[T, j]
 
     where S is the metric `sampling`: the mean over the points of the standard deviation, over the
-    draws, of the probability of the predicted class (`vcl_radial.predict.sampling`). 0 of a point
-    estimate.
+    draws, of the probability of the predicted class (`vcl_radial.likelihoods.predict.sampling`). It
+    is 0 for a point estimate.
 
     Args:
         tidy: The tidy table of one run.

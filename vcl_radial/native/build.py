@@ -18,9 +18,9 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from vcl_radial import atomic
-from vcl_radial.cache import cache_root
-from vcl_radial.reading import checksum
+from vcl_radial.files import atomic
+from vcl_radial.files.cache import cache_root
+from vcl_radial.files.reading import checksum
 
 SWITCH = "VCL_RADIAL_NATIVE"
 """Environment variable; with "0" nothing is compiled, and PyTorch does everything."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial import native
+from vcl_radial.likelihoods.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.native import network as c
 from vcl_radial.native.rdp import Factor
 from vcl_radial.native.step import Adam
@@ -25,7 +26,6 @@ from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
 from vcl_radial.nn.rdp import RDPWeights
 from vcl_radial.nn.weights import VariationalWeights, softplus
-from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
 
 _LONG = 8
 

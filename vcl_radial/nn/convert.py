@@ -11,13 +11,13 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
+from vcl_radial.config.outside import is_named
 from vcl_radial.errors import UserError, bad_value
 from vcl_radial.nn.conv import BayesianConv, BayesianConv2d
 from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.linear import BayesianLinear
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
-from vcl_radial.outside import is_named
 from vcl_radial.posteriors import Posterior
 from vcl_radial.posteriors.families import all_families, family
 from vcl_radial.posteriors.rdp import RDP

@@ -18,7 +18,7 @@ from vcl_radial import native
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
-from vcl_radial.transforms import transformed
+from vcl_radial.posteriors.transforms import transformed
 
 _NATIVE: dict[tuple[type[Posterior], type[Posterior]], native.Divergence] = {
     (Gaussian, Gaussian): native.Divergence.GAUSSIAN,

@@ -17,7 +17,7 @@ from vcl_radial.nn.states import OfAKind
 from vcl_radial.posteriors import Gaussian, Posterior, family
 from vcl_radial.posteriors.correlated import Correlated
 from vcl_radial.posteriors.families import name_of
-from vcl_radial.transforms import transformed
+from vcl_radial.posteriors.transforms import transformed
 
 
 @dataclass(frozen=True)

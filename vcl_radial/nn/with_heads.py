@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from vcl_radial.config.outside import in_words
 from vcl_radial.errors import UserError
+from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.nn.convert import layer_settings, to_bayesian
 from vcl_radial.nn.heads import make_heads
 from vcl_radial.nn.precision import features_in
 from vcl_radial.nn.weights import LayerSettings
-from vcl_radial.outside import in_words
 from vcl_radial.posteriors import Posterior
-from vcl_radial.predict import in_mode
 
 
 class WithHeads(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import UserError
-from vcl_radial.transforms import transformed
+from vcl_radial.posteriors.transforms import transformed
 
 Scale = TypeVar("Scale", float, Tensor)
 

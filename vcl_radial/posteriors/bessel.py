@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vcl_radial.posteriors.quadrature import gauss_legendre
-from vcl_radial.transforms import apply
+from vcl_radial.posteriors.transforms import apply
 
 # Gauss-Legendre on the scale of `_excess`: 13 digits for 0 <= a, b <= 10^6.
 _NODES = 32

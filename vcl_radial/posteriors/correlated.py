@@ -34,7 +34,7 @@ from torch.linalg import solve_triangular
 
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.base import Posterior
-from vcl_radial.transforms import transformed
+from vcl_radial.posteriors.transforms import transformed
 
 
 class Correlated(Posterior):

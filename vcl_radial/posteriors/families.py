@@ -10,7 +10,7 @@ from functools import cache
 from typing import TypeVar
 
 import vcl_radial.posteriors
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.base import Family, Posterior
 

@@ -27,7 +27,7 @@ from vcl_radial.posteriors.correlated import (
     no_factor,
 )
 from vcl_radial.posteriors.gaussian import Gaussian
-from vcl_radial.transforms import apply
+from vcl_radial.posteriors.transforms import apply
 
 
 class LowRank(Correlated):

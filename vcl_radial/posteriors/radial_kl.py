@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from vcl_radial.posteriors.log_radius import log_radius_gain, radius_moments
-from vcl_radial.transforms import apply
+from vcl_radial.posteriors.transforms import apply
 
 
 class GroupStatistics(NamedTuple):

@@ -41,7 +41,7 @@ from vcl_radial.posteriors.gaussian import Gaussian
 from vcl_radial.posteriors.log_radius import log_radius_gain, mills_ratio
 from vcl_radial.posteriors.low_rank import LowRank, low_rank_kl_and_excess, of_rank
 from vcl_radial.posteriors.radial import Radial, log_normaliser, radial_noise, unit_entropy
-from vcl_radial.transforms import apply
+from vcl_radial.posteriors.transforms import apply
 
 
 class RadialLowRank(Correlated):

@@ -12,9 +12,9 @@ from torch import Tensor
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.base import Family
 from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.transforms import refuse, transformed
 from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_length
-from vcl_radial.transforms import refuse, transformed
 
 Generators: TypeAlias = torch.Generator | Sequence[torch.Generator] | None
 """One, or one for each entry of the first axis, whose draws do not depend on the others."""

@@ -23,7 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from vcl_radial.posteriors.bessel import ratio_over_x
 from vcl_radial.posteriors.quadrature import gauss_legendre
-from vcl_radial.transforms import apply
+from vcl_radial.posteriors.transforms import apply
 
 # The integrand of `angle_slope` falls at least as fast as a normal density from where it starts; it
 # is followed for so many standard deviations. With these nodes that is right to 1e-7.

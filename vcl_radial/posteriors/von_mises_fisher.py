@@ -17,8 +17,8 @@ from vcl_radial.posteriors.bessel import (
     ratio_excess,
     ratio_over_x,
 )
+from vcl_radial.posteriors.transforms import apply
 from vcl_radial.posteriors.vmf_angle import draw_angle, with_gradient
-from vcl_radial.transforms import apply
 
 _NEWTON_STEPS = 12
 

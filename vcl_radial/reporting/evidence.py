@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import tomli_w
 
 from vcl_radial.errors import DataError
-from vcl_radial.reading import SMALL, open_text, read_json
+from vcl_radial.files.reading import SMALL, open_text, read_json
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import ENVIRONMENT, SPEC, write_atomically
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import DataError, UserError, visible
-from vcl_radial.reading import read_json
+from vcl_radial.files.reading import read_json
 from vcl_radial.reporting import evidence
 from vcl_radial.reporting.labels import Settings, flat, labels, shipped_classes
 from vcl_radial.runs import tracks

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vcl_radial.reading import checksum as checksum_of
-from vcl_radial.reading import read_bytes
+from vcl_radial.files.reading import checksum as checksum_of
+from vcl_radial.files.reading import read_bytes
 from vcl_radial.runs.folder import write_atomically
 
 FILE = "manifest.json"

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vcl_radial.reading import read_bytes
+from vcl_radial.files.reading import read_bytes
 from vcl_radial.runs.folder import write_atomically
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from vcl_radial.data_files import checked_folder
+from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError, nearest
 from vcl_radial.reporting.gather import gather
 from vcl_radial.reporting.html import table_html

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.errors import DataError
+from vcl_radial.files.reading import open_text
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.estimates import Estimate, of_splits
 from vcl_radial.metrics.seeds import FEWEST_SEEDS, mean_and_standard_error, sign_flip_test
-from vcl_radial.reading import open_text
 from vcl_radial.runs.sections import with_spread
 
 

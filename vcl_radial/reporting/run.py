@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcl_radial.data_files import checked_folder
+from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError
 from vcl_radial.reporting.gather import read_runs
 from vcl_radial.reporting.results import Results
 from vcl_radial.runs.command import perform_command
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.seeds import isolated_rng
+from vcl_radial.system.seeds import isolated_rng
 
 if TYPE_CHECKING:
     from vcl_radial.runs.planning import NamedMethod

@@ -8,15 +8,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+from vcl_radial.config.outside import in_words
 from vcl_radial.errors import Diverged, UserError, VclRadialError, is_out_of_memory, visible_lines
-from vcl_radial.outside import in_words
-from vcl_radial.quiet import quiet
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import ANEW, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AtWork, held
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack, Step
+from vcl_radial.system.quiet import quiet
 
 Report: TypeAlias = Callable[[Any, Step], None]
 """Called with a run and how far it has come."""

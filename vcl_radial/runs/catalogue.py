@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcl_radial import outside
+from vcl_radial.config import outside
+from vcl_radial.config.installed import Offer, offer, offers
 from vcl_radial.errors import UserError, nearest
-from vcl_radial.installed import Offer, offer, offers
-from vcl_radial.reading import read_toml
+from vcl_radial.files.reading import read_toml
 from vcl_radial.runs import tracks
 from vcl_radial.runs.keys import declared
 from vcl_radial.runs.kinds import Kind, check_kind, kind_of

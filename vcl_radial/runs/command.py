@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.command_lines import command_line, settings_in_words
+from vcl_radial.config.command_lines import command_line, settings_in_words
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.attempt import Ended

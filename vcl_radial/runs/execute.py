@@ -117,7 +117,7 @@ def execute_together(
 
 
 def _prepare(place: Place) -> None:
-    from vcl_radial import processor
+    from vcl_radial.system import processor
 
     environment.loaded()  # the commit, before anybody makes another
     processor.prepare(place.threads)

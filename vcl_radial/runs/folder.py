@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 import tomli_w
 
-from vcl_radial import atomic, reading
 from vcl_radial.errors import UserError, visible
+from vcl_radial.files import atomic, reading
 from vcl_radial.runs.environment import Engine, loaded
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.states import difference, nan_in, structure

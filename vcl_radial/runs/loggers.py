@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.reading import read_bytes
+from vcl_radial.files.reading import read_bytes
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Step
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.reading import LARGE, read_bytes
+from vcl_radial.files.reading import LARGE, read_bytes
 from vcl_radial.runs.attempt import Ended, Job, Report, attempt
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.place import Place

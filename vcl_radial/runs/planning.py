@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
-from vcl_radial.reading import parse_toml
+from vcl_radial.files.reading import parse_toml
 from vcl_radial.runs.catalogue import (
     Entry,
     check_keys,

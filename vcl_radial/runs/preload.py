@@ -9,8 +9,8 @@ import os
 import signal
 from contextlib import suppress
 
-from vcl_radial.quiet import quiet
 from vcl_radial.runs.environment import loaded
+from vcl_radial.system.quiet import quiet
 
 _PR_SET_PDEATHSIG = 1
 

@@ -20,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
-from vcl_radial.output import terminal, unfailing_output
+from vcl_radial.system.output import terminal, unfailing_output
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -20,10 +20,10 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 
 from vcl_radial.errors import visible
-from vcl_radial.output import Visible, terminal
 from vcl_radial.runs.attempt import How
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
+from vcl_radial.system.output import Visible, terminal
 
 
 class Lines:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.quiet import quiet
 from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Ended, Job
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor, carry_out
@@ -21,6 +20,7 @@ from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_s
 from vcl_radial.runs.progress import Progress
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
+from vcl_radial.system.quiet import quiet
 
 LANES_ON_GPU = 64
 """So many runs fill a large GPU."""

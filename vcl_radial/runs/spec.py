@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_serializer, model_validator
 from pydantic import SerializerFunctionWrapHandler as Serialise
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.runs.keys import at_default
 from vcl_radial.runs.settings import UNNAMED_TABLE, Settings, digest_of

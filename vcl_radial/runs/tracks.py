@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError, nearest
 from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.track import AnyTrack, Track

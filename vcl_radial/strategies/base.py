@@ -21,13 +21,13 @@ from torch.optim import Optimizer
 from vcl_radial.data.streams import TensorLoading, TensorStream
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.likelihoods import Categorical
+from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.options import method_keywords
 from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
-from vcl_radial.predict import in_mode
-from vcl_radial.schedules import Schedule, constant, set_rates
+from vcl_radial.optimizers.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
 from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
 from vcl_radial.strategies.task_model import TaskModel

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from vcl_radial.command_lines import command_line
-from vcl_radial.data_files import checked_folder
+from vcl_radial.config.command_lines import command_line
+from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError
 from vcl_radial.runs.command import check_device
 from vcl_radial.runs.devices import device_of

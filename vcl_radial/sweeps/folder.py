@@ -20,9 +20,9 @@ from typing import Any
 
 import tomli_w
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
-from vcl_radial.reading import parse_toml, read_json, read_text
+from vcl_radial.files.reading import parse_toml, read_json, read_text
 from vcl_radial.runs import tracks
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.spec import RunSpec

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.command_lines import command_line
-from vcl_radial.data_files import checked_folder
+from vcl_radial.config.command_lines import command_line
+from vcl_radial.config.outside import consent
+from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError
-from vcl_radial.outside import consent
 from vcl_radial.reporting.write import MAIN_METHODS, write_report
 from vcl_radial.sweeps.report import write_sweep_report
 

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import tomli_w
 
-from vcl_radial.command_lines import command_line, settings_in_words
+from vcl_radial.config.command_lines import command_line, settings_in_words
 from vcl_radial.errors import UserError
 from vcl_radial.reporting import manifest
 from vcl_radial.reporting.files import write_files, write_page

@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
+from vcl_radial.files.reading import read_json, read_text
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.reading import read_json, read_text
 from vcl_radial.runs import tracks
 from vcl_radial.runs.environment import seconds
 from vcl_radial.runs.folder import read_spec

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
+from vcl_radial.config.ranges import Finite
 from vcl_radial.errors import UserError
-from vcl_radial.ranges import Finite
 from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:

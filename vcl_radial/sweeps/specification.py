@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from vcl_radial.config.ranges import Count, Positive
 from vcl_radial.errors import UserError, nearest
-from vcl_radial.ranges import Count, Positive
 from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.settings import Settings, validated
 from vcl_radial.runs.spec import DEFAULT_TRACK, RunSpec

@@ -11,11 +11,11 @@ from torch import nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, options_of, require_base
 from vcl_radial.methods.penalties import check_kl
 from vcl_radial.methods.registry import find_method
-from vcl_radial.predict import own_randomness
 from vcl_radial.tracks.networks import initial_noise
 from vcl_radial.tracks.recipe import MethodRecipe, check_class
 

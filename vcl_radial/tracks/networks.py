@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
 from vcl_radial.nn.convnet import ConvNet

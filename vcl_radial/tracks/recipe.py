@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from vcl_radial import outside
+from vcl_radial.config import outside
+from vcl_radial.config.installed import offer
+from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
 from vcl_radial.errors import UserError, raise_together
-from vcl_radial.installed import offer
-from vcl_radial.ranges import Count, NotNegative, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 

@@ -22,15 +22,15 @@ from torch import Tensor
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed, of_one_run
 from vcl_radial.errors import Diverged
-from vcl_radial.mixture import Mixture
+from vcl_radial.likelihoods.mixture import Mixture
+from vcl_radial.likelihoods.noise_precision import BATCH_STEP
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.nn.dropout import MCDropout
-from vcl_radial.noise_precision import BATCH_STEP
+from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.optimizers.vadam import Vadam
-from vcl_radial.predict import own_randomness
 from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
 from vcl_radial.reporting.figures.style import INK, QUIET_INK
-from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network

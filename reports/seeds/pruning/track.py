@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.reading import read_json
+from vcl_radial.files.reading import read_json
 from vcl_radial.runs import catalogue, environment, planning
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.place import Place

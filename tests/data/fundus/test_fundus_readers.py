@@ -11,6 +11,7 @@ from failing import data_fails, fails
 from fundus_helpers import noise_picture
 from PIL import Image
 
+from vcl_radial.data.data_files import DATA_VARIABLE
 from vcl_radial.data.fundus import (
     FUNDUS_DATASETS,
     LAYOUTS,
@@ -18,7 +19,6 @@ from vcl_radial.data.fundus import (
     read_folder,
 )
 from vcl_radial.data.fundus.labels import read_labels
-from vcl_radial.data_files import DATA_VARIABLE
 from vcl_radial.errors import DataError
 
 read_kaggle = partial(read_folder, layouts=LAYOUTS["kaggle-eyepacs"][0])

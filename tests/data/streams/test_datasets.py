@@ -7,8 +7,8 @@ import torch
 from failing import data_fails
 from idx_files import write_idx
 
+from vcl_radial.data.data_files import IDX_NAMES
 from vcl_radial.data.streams import ImageData, checksum, known, load_dataset
-from vcl_radial.data_files import IDX_NAMES
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from urllib.error import URLError
 import pytest
 from failing import data_fails, fails
 
-from vcl_radial.cache import cache_root
+from vcl_radial.data.data_files import IDX_NAMES, user_files, user_root
 from vcl_radial.data.streams import DATA_VARIABLE, load_dataset
-from vcl_radial.data_files import IDX_NAMES, user_files, user_root
+from vcl_radial.files.cache import cache_root
 
 
 def test_importing_streams_loads_neither_avalanche_nor_torchvision() -> None:

@@ -8,8 +8,8 @@ import torch
 from failing import data_fails
 from idx_files import idx_bytes, write_idx
 
+from vcl_radial.data.data_files import find_idx
 from vcl_radial.data.streams.idx import read_idx
-from vcl_radial.data_files import find_idx
 
 IMAGES = torch.arange(2 * 3 * 5, dtype=torch.uint8).reshape(2, 3, 5)
 

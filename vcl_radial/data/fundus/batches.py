@@ -13,7 +13,7 @@ from torch import Tensor
 from vcl_radial.data.fundus.augment import Augmentation, changed
 from vcl_radial.data.fundus.data import FundusData, Places
 from vcl_radial.errors import UserError, bad_value
-from vcl_radial.seeds import seed_of
+from vcl_radial.system.seeds import seed_of
 
 _CHUNK = 256
 

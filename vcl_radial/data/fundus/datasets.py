@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vcl_radial.data.data_files import DATA_VARIABLE, user_root
 from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
 from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, OTHER, located
 from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
-from vcl_radial.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import DataError, bad_value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
-from vcl_radial.class_folders import entries, is_image
+from vcl_radial.data.class_folders import entries, is_image
 from vcl_radial.data.decoding import Unreadable, read_picture
 from vcl_radial.data.fundus.table import Photograph
 from vcl_radial.errors import DataError

@@ -25,16 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vcl_radial import atomic
-from vcl_radial.cache import cache_root, one_at_a_time
 from vcl_radial.data import decoding
 from vcl_radial.data.decoding import Tell, Unreadable, decoded
 from vcl_radial.data.fundus import files, local_normalisation, prepare
 from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photograph, Photographs, Reader
 from vcl_radial.errors import UserError
-from vcl_radial.quiet import quiet
-from vcl_radial.reading import open_file, read_json
+from vcl_radial.files import atomic
+from vcl_radial.files.cache import cache_root, one_at_a_time
+from vcl_radial.files.reading import open_file, read_json
+from vcl_radial.system.quiet import quiet
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vcl_radial.data_files import DATA_VARIABLE
+from vcl_radial.data.data_files import DATA_VARIABLE
 
 if TYPE_CHECKING:
     from vcl_radial.data.streams.batches import TensorBatches, TensorLoading

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcl_radial import outside
+from vcl_radial.config import outside
+from vcl_radial.data.data_files import STREAM_KEYS
 from vcl_radial.data.streams.choices import check_first_tasks, check_keys, checked_order
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.permuted import permuted_stream
 from vcl_radial.data.streams.split import split_stream
 from vcl_radial.data.streams.tensors import TensorStream
-from vcl_radial.data_files import STREAM_KEYS
 from vcl_radial.errors import DataError, UserError, bad_value
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}

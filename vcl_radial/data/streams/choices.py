@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vcl_radial import outside
-from vcl_radial.data_files import STREAM_KEYS
+from vcl_radial.config import outside
+from vcl_radial.data.data_files import STREAM_KEYS
 from vcl_radial.errors import UserError, bad_value
 
 _COMMON = (

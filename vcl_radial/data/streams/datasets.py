@@ -10,14 +10,8 @@ from typing import Any
 
 import torch
 
-from vcl_radial import outside
-from vcl_radial.data.streams.choices import check_choice
-from vcl_radial.data.streams.feature_file import with_features
-from vcl_radial.data.streams.folders import cached_files
-from vcl_radial.data.streams.idx import read_idx
-from vcl_radial.data.streams.image_data import ImageData
-from vcl_radial.data.streams.image_folder import load_image_folder
-from vcl_radial.data_files import (
+from vcl_radial.config import outside
+from vcl_radial.data.data_files import (
     FOLDER_DATASETS,
     IDX_NAMES,
     PUBLISHED_FOLDERS,
@@ -27,6 +21,12 @@ from vcl_radial.data_files import (
     user_files,
     user_root,
 )
+from vcl_radial.data.streams.choices import check_choice
+from vcl_radial.data.streams.feature_file import with_features
+from vcl_radial.data.streams.folders import cached_files
+from vcl_radial.data.streams.idx import read_idx
+from vcl_radial.data.streams.image_data import ImageData
+from vcl_radial.data.streams.image_folder import load_image_folder
 from vcl_radial.errors import DataError, bad_value, visible
 
 _TEST_EVERY = 5

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from vcl_radial.data.named_files import check_feature_file
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.errors import DataError
-from vcl_radial.named_files import check_feature_file
-from vcl_radial.reading import open_file
+from vcl_radial.files.reading import open_file
 
 
 def with_features(data: ImageData, path: Path) -> ImageData:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from vcl_radial.cache import cache_root, one_at_a_time
-from vcl_radial.data_files import DATA_VARIABLE, IDX_NAMES, idx_files
+from vcl_radial.data.data_files import DATA_VARIABLE, IDX_NAMES, idx_files
 from vcl_radial.errors import UserError
+from vcl_radial.files.cache import cache_root, one_at_a_time
 
 
 def cached_files(folder: str) -> dict[str, Path]:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import DataError
-from vcl_radial.reading import open_data
+from vcl_radial.files.reading import open_data
 
 _UNSIGNED_BYTE = 0x08
 _PIECE = 1 << 20

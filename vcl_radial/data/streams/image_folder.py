@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vcl_radial import atomic
-from vcl_radial.cache import cache_root
+from vcl_radial.data.data_files import TEST_SHARE, image_files
 from vcl_radial.data.decoding import Unreadable, decoded, processors, read_picture, tell_user
 from vcl_radial.data.streams.image_data import ImageData
-from vcl_radial.data_files import TEST_SHARE, image_files
 from vcl_radial.errors import DataError, UserError, visible
-from vcl_radial.memory import check_memory
-from vcl_radial.quiet import quiet
-from vcl_radial.reading import open_file
+from vcl_radial.files import atomic
+from vcl_radial.files.cache import cache_root
+from vcl_radial.files.reading import open_file
+from vcl_radial.system.memory import check_memory
+from vcl_radial.system.quiet import quiet
 
 _FORMAT: Final = 2
 """Of a file in the cache: another number where other pixels come from the same files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcl_radial import outside
+from vcl_radial.config import outside
 from vcl_radial.data.streams.choices import (
     check_first_tasks,
     check_keys,

@@ -16,7 +16,7 @@ from matplotlib.colors import Colormap, ListedColormap, to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from vcl_radial import atomic
+from vcl_radial.files import atomic
 
 INK = "#1a1a1a"
 QUIET_INK = "#5c5c5c"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vcl_radial.data_files import DATA_VARIABLE, files_checksum, user_root
+from vcl_radial.data.data_files import DATA_VARIABLE, files_checksum, user_root
 from vcl_radial.errors import UserError
 from vcl_radial.tracks.bandits.settings import FILES
 

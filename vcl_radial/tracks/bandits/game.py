@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from vcl_radial.predict import own_randomness
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.runs.track import Step
 from vcl_radial.runs.training import InOnePiece
 from vcl_radial.tracks.bandits.agents import make_agent

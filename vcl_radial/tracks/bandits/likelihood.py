@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.likelihoods import Likelihood
-from vcl_radial.objectives import gaussian_nll
+from vcl_radial.likelihoods.objectives import gaussian_nll
 
 
 class ChosenReward(Likelihood):

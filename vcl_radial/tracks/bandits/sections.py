@@ -16,9 +16,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from vcl_radial.errors import DataError
+from vcl_radial.files.reading import read_text
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import of_family
-from vcl_radial.reading import read_text
 from vcl_radial.reporting.figures.drawing import (
     DASHED,
     DOTTED,

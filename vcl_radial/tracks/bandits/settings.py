@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from vcl_radial.ranges import Count, NotNegative, Positive, ShareBelowOne
+from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec

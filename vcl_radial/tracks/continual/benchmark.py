@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from vcl_radial.data.data_files import checked_folder
 from vcl_radial.data.streams.tensors import TensorStream
-from vcl_radial.data_files import checked_folder
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.tracks.continual.networks import stream_for

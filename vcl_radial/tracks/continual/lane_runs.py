@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import Diverged
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.naive import Naive
@@ -26,9 +27,8 @@ from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, Loss, categorical_loss
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.movement import LayerMovement, layer_starts, movement
-from vcl_radial.predict import own_randomness
+from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.runs.keys import declared
-from vcl_radial.schedules import SCHEDULES
 from vcl_radial.strategies.scores import scores_of
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.tracks.continual.cuda_graph import Replayed

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from vcl_radial import data_files, outside
+from vcl_radial.config import outside
+from vcl_radial.data import data_files
 from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError, raise_together
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from vcl_radial.data_files import IMAGE_KEYS, TEST_SHARE
+from vcl_radial.config.ranges import Count, CountOrZero, Positive, ShareBelowOne
+from vcl_radial.data.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
-from vcl_radial.ranges import Count, CountOrZero, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.recipe import EpochRecipe, RecipeSettings, one_of
@@ -130,7 +130,9 @@ class Recipe(EpochRecipe, RecipeSettings):
         None, "another step for rho, and for the factor of a low rank", lanes="may differ"
     )
     schedule: Literal["constant", "cosine", "one-cycle"] = Key(
-        "constant", "the learning rate within a task (`vcl_radial.schedules`)", lanes="may differ"
+        "constant",
+        "the learning rate within a task (`vcl_radial.optimizers.schedules`)",
+        lanes="may differ",
     )
     epochs: Count = Key(20, "epochs of each task", lanes="may differ")
     first_task_epochs: Count | None = Key(

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from vcl_radial import outside
+from vcl_radial.config import outside
+from vcl_radial.data.data_files import (
+    FOLDER_DATASETS,
+    check_data,
+    folder_name,
+    user_images,
+)
+from vcl_radial.data.named_files import check_feature_file
 from vcl_radial.data.streams.choices import (
     check_first_tasks,
     checked_order,
@@ -18,16 +25,9 @@ from vcl_radial.data.streams.choices import (
     default_tasks,
 )
 from vcl_radial.data.streams.known import rows_of
-from vcl_radial.data_files import (
-    FOLDER_DATASETS,
-    check_data,
-    folder_name,
-    user_images,
-)
 from vcl_radial.errors import UserError
-from vcl_radial.memory import check_memory
-from vcl_radial.named_files import check_feature_file
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.system.memory import check_memory
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
 from vcl_radial.tracks.recipe import parts_from_outside
 

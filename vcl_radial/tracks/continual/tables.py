@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vcl_radial.config.ranges import CountOrZero
 from vcl_radial.errors import DataError
-from vcl_radial.ranges import CountOrZero
-from vcl_radial.reading import read_text
+from vcl_radial.files.reading import read_text
 from vcl_radial.reporting.gather import checked
 from vcl_radial.runs.finished import FinishedRun, Seconds, Written
 

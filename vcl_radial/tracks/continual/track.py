@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.data_files import image_files, required_root
-from vcl_radial.named_files import file_path
-from vcl_radial.quiet import quiet
-from vcl_radial.reading import read_text
+from vcl_radial.data.data_files import image_files, required_root
+from vcl_radial.data.named_files import file_path
+from vcl_radial.files.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Lanes, Training
+from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual import WORKER_MODULES
 from vcl_radial.tracks.continual.preflight import check_data, check_runs
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER

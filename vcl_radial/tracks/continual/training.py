@@ -30,12 +30,12 @@ from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.methods.registry import find_method
 from vcl_radial.nn import variational_weights
 from vcl_radial.nn.movement import LayerMovement, layer_starts
-from vcl_radial.schedules import SCHEDULES
-from vcl_radial.seeds import seed_of
+from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.strategies.base import ContinualStrategy, Strategy
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.upkeep import Upkeep
+from vcl_radial.system.seeds import seed_of
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.methods import draws, settings_of

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vcl_radial.data.tables import RegressionData, Split, load_table, random_splits
 from vcl_radial.errors import DataError
-from vcl_radial.reading import open_text
+from vcl_radial.files.reading import open_text
 from vcl_radial.tracks.regression.files import DIABETES, PUBLISHED_SPLITS, set_folder
 from vcl_radial.tracks.regression.settings import DataSettings
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vcl_radial.data_files import DATA_VARIABLE, files_checksum, user_root
+from vcl_radial.data.data_files import DATA_VARIABLE, files_checksum, user_root
+from vcl_radial.data.named_files import check_table
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.named_files import check_table
 from vcl_radial.tracks.regression.settings import DataSettings
 
 FOLDERS = {

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vcl_radial.likelihoods.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.nn.compiled_lanes import CompiledLanes
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
-from vcl_radial.schedules import linear_tail
+from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 
 FINAL_DRAWS = 50

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vcl_radial.likelihoods.mixture import Mixture
+from vcl_radial.likelihoods.noise_precision import NoisePrecision
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.carried import carried_bytes, contents
-from vcl_radial.mixture import Mixture
 from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.mlp import MLP
-from vcl_radial.noise_precision import NoisePrecision
-from vcl_radial.predict import own_randomness
-from vcl_radial.seeds import seed_of
+from vcl_radial.system.seeds import seed_of
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.fit import FitSettings, OnStep, fit
 from vcl_radial.tracks.regression.settings import Recipe

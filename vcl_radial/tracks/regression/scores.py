@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vcl_radial.mixture import Mixture
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.tracks.regression.batches import LaneData
 
 

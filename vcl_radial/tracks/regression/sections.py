@@ -12,7 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from vcl_radial.errors import DataError
-from vcl_radial.reading import read_text
+from vcl_radial.files.reading import read_text
 from vcl_radial.reporting.labels import flat
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Block, Figure, Section, Table, Text

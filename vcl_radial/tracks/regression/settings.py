@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from vcl_radial.ranges import Count, Positive, ShareBelowOne
+from vcl_radial.config.ranges import Count, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec

@@ -16,14 +16,14 @@ from torch.optim import Adam
 
 from vcl_radial.data.tables import RegressionData
 from vcl_radial.likelihoods import Gaussian
+from vcl_radial.likelihoods.mixture import Mixture
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.tasks import Batch, Task
-from vcl_radial.mixture import Mixture
-from vcl_radial.predict import own_randomness
+from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.runs.track import Step
-from vcl_radial.schedules import linear_tail
 from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression.batches import LaneBatches

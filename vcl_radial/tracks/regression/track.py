@@ -8,9 +8,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vcl_radial.data.named_files import file_path
 from vcl_radial.errors import UserError
-from vcl_radial.named_files import file_path
-from vcl_radial.reading import read_text
+from vcl_radial.files.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track

@@ -10,9 +10,9 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
+from vcl_radial.data.data_files import user_root
 from vcl_radial.data.fundus import load_photographs
 from vcl_radial.data.fundus.faults import OnFault
-from vcl_radial.data_files import user_root
 from vcl_radial.tracks.retinopathy.settings import Run
 
 

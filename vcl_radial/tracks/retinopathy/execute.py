@@ -14,10 +14,10 @@ import torch
 
 from vcl_radial.data.fundus import FundusData, Split
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
+from vcl_radial.files.reading import read_text
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.registry import find_method
 from vcl_radial.nn.movement import layer_starts
-from vcl_radial.reading import read_text
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.runs.track import Step

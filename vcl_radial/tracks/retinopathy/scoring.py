@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from vcl_radial.data.fundus import Photographs
+from vcl_radial.files.reading import LARGE, read_text
+from vcl_radial.likelihoods.predict import sampling
 from vcl_radial.metrics import expected_calibration_error
 from vcl_radial.metrics.referral import (
     Floats,
@@ -41,8 +43,6 @@ from vcl_radial.metrics.retention import (
     retained,
     retention_areas,
 )
-from vcl_radial.predict import sampling
-from vcl_radial.reading import LARGE, read_text
 from vcl_radial.tracks.retinopathy.prediction import probability
 from vcl_radial.tracks.retinopathy.settings import VALIDATION
 
@@ -107,9 +107,9 @@ def prediction_table(
         The columns of `PREDICTIONS`. `label` is 1 for what an expert should see, 0 for what not,
         and -1 where no level is known: such a photograph is out of distribution. `probability` is
         that of label 1; log-odds, entropy and mutual information are in nats. Of a single draw the
-        mutual information is 0. `sampling` is `vcl_radial.predict.sampling`, in per cent. The
-        log-odds say what a probability next to 0 or 1 cannot: it is 1
-        from log-odds of 37 on.
+        mutual information is 0. `sampling` is `vcl_radial.likelihoods.predict.sampling`, in per
+        cent. The log-odds say what a probability next to 0 or 1 cannot: it is 1 from log-odds of
+        37 on.
     """
     mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
     table = photographs.frame().rename(columns={"grade": "level"})

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.errors import DataError
-from vcl_radial.reading import LARGE, read_text
+from vcl_radial.files.reading import LARGE, read_text
 from vcl_radial.reporting import figures
 from vcl_radial.reporting.figures.differences import corrected, difference_table
 from vcl_radial.reporting.labels import file_name

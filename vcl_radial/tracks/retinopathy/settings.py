@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from vcl_radial.config.ranges import Count, CountOrZero, Positive, Share, ShareBelowOne
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
-from vcl_radial.ranges import Count, CountOrZero, Positive, Share, ShareBelowOne
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec

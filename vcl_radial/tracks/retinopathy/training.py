@@ -21,17 +21,17 @@ from torch import Tensor
 
 from vcl_radial.data.fundus import Augmentation, FundusData, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.likelihoods.objectives import per_point
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
 from vcl_radial.metrics.referral import auc
-from vcl_radial.objectives import per_point
-from vcl_radial.predict import own_randomness
+from vcl_radial.optimizers.schedules import SCHEDULES, set_rates
 from vcl_radial.runs.peers import ALONE, Peers
-from vcl_radial.schedules import SCHEDULES, set_rates
-from vcl_radial.seeds import seed_of
+from vcl_radial.system.seeds import seed_of
 from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.retinopathy.networks import make_network, make_optimizer, truncated
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability

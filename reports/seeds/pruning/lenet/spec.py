@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from reports.seeds.pruning.track import Pruning, PruningSpec
-from vcl_radial.ranges import Count, NotNegative, Positive
+from vcl_radial.config.ranges import Count, NotNegative, Positive
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.track import Step

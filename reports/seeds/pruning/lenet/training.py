@@ -23,10 +23,10 @@ from reports.seeds.pruning.track import numbers_file
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import hold_out, standardised
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.likelihoods.objectives import categorical_nll, per_point
+from vcl_radial.likelihoods.predict import log_predictive, own_randomness
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.rdp import RDPBlock
-from vcl_radial.objectives import categorical_nll, per_point
-from vcl_radial.predict import log_predictive, own_randomness
 from vcl_radial.runs.track import Step
 
 SIDE = 28

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout, linear, relu
 
+from vcl_radial.likelihoods.predict import log_predictive
 from vcl_radial.metrics import accuracy
-from vcl_radial.predict import log_predictive
 
 Layer: TypeAlias = tuple[Tensor, Tensor]
 """Of a fully connected layer: what belongs to its weights `[out, in]` and its biases `[out]`."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from reports.seeds.pruning.track import Pruning, PruningSpec
-from vcl_radial.ranges import CountOrZero, ShareBelowOne
+from vcl_radial.config.ranges import CountOrZero, ShareBelowOne
 from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.track import Step

@@ -20,11 +20,11 @@ from reports.seeds.pruning.mlp.pruning import Layer, Trained, accuracies
 from reports.seeds.pruning.mlp.spec import MLPRecipe, MLPSpec
 from reports.seeds.pruning.track import numbers_file
 from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
+from vcl_radial.likelihoods.predict import own_randomness
 from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings, variational_weights
-from vcl_radial.predict import own_randomness
-from vcl_radial.quiet import quiet
 from vcl_radial.runs.track import Step
 from vcl_radial.runs.training import InOnePiece
+from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual.training import make_strategy
 
 

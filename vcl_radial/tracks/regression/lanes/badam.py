@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 
 from vcl_radial.curvature.dense import flat
-from vcl_radial.mixture import Mixture
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.nn.lane_adam import per_lane
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
 from vcl_radial.tracks.regression.job import Job

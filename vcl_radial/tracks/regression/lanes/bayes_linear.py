@@ -8,9 +8,9 @@ from dataclasses import asdict
 import torch
 from torch import Tensor
 
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.methods.bayes_linear import NormalGamma
 from vcl_radial.methods.carried import carried_bytes, contents
-from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.batches import LaneData
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane

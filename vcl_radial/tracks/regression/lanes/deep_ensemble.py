@@ -6,7 +6,7 @@ input (theirs does), and without adversarial examples. The prediction is their m
 
 from __future__ import annotations
 
-from vcl_radial.mixture import Mixture
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane
 

@@ -13,8 +13,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.methods.laplace_linearised import maximise_evidence
-from vcl_radial.mixture import Mixture
 from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_network
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane

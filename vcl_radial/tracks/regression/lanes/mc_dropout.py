@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vcl_radial.mixture import Mixture
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.tracks.regression.job import Job
 from vcl_radial.tracks.regression.lanes import Lane

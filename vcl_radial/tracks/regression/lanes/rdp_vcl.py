@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vcl_radial.mixture import Mixture
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.weights import PosteriorSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vcl_radial.mixture import Mixture
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.tracks.networks import posterior_of
 from vcl_radial.tracks.regression.batches import LaneData

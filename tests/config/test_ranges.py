@@ -7,10 +7,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from torch import nn
 
-from vcl_radial import ranges
+from vcl_radial.config import ranges
+from vcl_radial.config.ranges import Count, Share
 from vcl_radial.errors import UserError
 from vcl_radial.methods.naive import Naive
-from vcl_radial.ranges import Count, Share
 
 INSIDE = {
     "Positive": (5e-324, 1, 1e300),

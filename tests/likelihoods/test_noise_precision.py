@@ -2,7 +2,7 @@ import numpy as np
 import torch
 from scipy import optimize, special
 
-from vcl_radial.noise_precision import NoisePrecision
+from vcl_radial.likelihoods.noise_precision import NoisePrecision
 
 
 def test_known_noise_is_found():

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from vcl_radial.errors import DataError, UserError, VclRadialError
-from vcl_radial.quiet import quiet
-from vcl_radial.reading import read_bytes
+from vcl_radial.files.reading import read_bytes
+from vcl_radial.system.quiet import quiet
 
 _settings_folders: list[str] = []
 

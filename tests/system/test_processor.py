@@ -8,7 +8,7 @@ import pytest
 _MEASURED = """
 import ctypes
 import torch
-from vcl_radial import processor
+from vcl_radial.system import processor
 
 class Info(ctypes.Structure):
     _fields_ = [

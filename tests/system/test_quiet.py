@@ -6,8 +6,8 @@ from contextlib import nullcontext
 import avalanche
 import pytest
 
-from vcl_radial import quiet
-from vcl_radial.outside import find
+from vcl_radial.config.outside import find
+from vcl_radial.system import quiet
 
 WARNS = """
 import sys

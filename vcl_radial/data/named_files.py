@@ -11,10 +11,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from vcl_radial.data_files import expanded
+from vcl_radial.data.data_files import expanded
 from vcl_radial.errors import DataError, nearest, visible
-from vcl_radial.reading import LARGE, open_file
-from vcl_radial.rows import read_rows
+from vcl_radial.files.reading import LARGE, open_file
+from vcl_radial.files.rows import read_rows
 
 _SHOWN: Final = 20
 """Columns that a message lists."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vcl_radial.noise_precision import NoisePrecision
+from vcl_radial.likelihoods.noise_precision import NoisePrecision
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from failing import data_fails
 
-from vcl_radial.class_folders import part_of
-from vcl_radial.data_files import ImageFiles, image_files
+from vcl_radial.data.class_folders import part_of
+from vcl_radial.data.data_files import ImageFiles, image_files
 from vcl_radial.errors import DataError
 
 CLASSES = ("ant", "bee", "fly")

@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
 
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.mixture import Mixture
-from vcl_radial.noise_precision import BATCH_STEP, NoisePrecision
-from vcl_radial.objectives import categorical_nll
-from vcl_radial.predict import sampling
+from vcl_radial.likelihoods.mixture import Mixture
+from vcl_radial.likelihoods.noise_precision import BATCH_STEP, NoisePrecision
+from vcl_radial.likelihoods.objectives import categorical_nll
+from vcl_radial.likelihoods.predict import sampling
 
 
 class Likelihood(ABC):

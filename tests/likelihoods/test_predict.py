@@ -3,9 +3,9 @@ import math
 import pytest
 import torch
 
+from vcl_radial.likelihoods.predict import draws, log_predictive, sampling
 from vcl_radial.nn import MLP
 from vcl_radial.nn.weights import PosteriorSettings
-from vcl_radial.predict import draws, log_predictive, sampling
 
 
 def network(posterior="radial"):

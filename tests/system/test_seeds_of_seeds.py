@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from vcl_radial.seeds import seed_of
+from vcl_radial.system.seeds import seed_of
 
 
 def test_every_sequence_of_numbers_has_a_seed_that_generators_take():

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from vcl_radial import reading
+from vcl_radial.files import reading
 
 
 def fifo(path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from failing import data_fails, fails
 
-from vcl_radial.data_files import (
+from vcl_radial.data.data_files import (
     DATA_VARIABLE,
     IDX_NAMES,
     check_data,
@@ -66,7 +66,7 @@ def test_a_checksum_is_of_regular_files(tmp_path, make, words):
 
 def test_data_are_checked_without_pytorch():
     program = (
-        "import sys; from vcl_radial.data_files import check_data; check_data('digits', None);"
+        "import sys; from vcl_radial.data.data_files import check_data; check_data('digits', None);"
         "print([m for m in ('torch', 'torchvision', 'numpy', 'PIL') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

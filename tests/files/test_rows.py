@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from failing import data_fails
 
-from vcl_radial import rows as reader
 from vcl_radial.data.frames import read_frame
-from vcl_radial.rows import read_rows
+from vcl_radial.files import rows as reader
+from vcl_radial.files.rows import read_rows
 
 
 def table(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
@@ -166,10 +166,10 @@ def test_a_small_file_that_is_a_huge_line_takes_little_memory(tmp_path):
         for _ in range(600):
             file.write(b"0" * (1 << 20))
     program = (
-        "import sys; from pathlib import Path; from vcl_radial.rows import read_rows\n"
+        "import sys; from pathlib import Path; from vcl_radial.files.rows import read_rows\n"
         "try: list(read_rows(Path(sys.argv[1])))\n"
         "except Exception as error: print(type(error).__name__, error)\n"
-        "from vcl_radial.data_files import files_checksum; files_checksum([Path(sys.argv[1])])"
+        "from vcl_radial.data.data_files import files_checksum; files_checksum([Path(sys.argv[1])])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(path)],

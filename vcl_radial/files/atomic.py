@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from vcl_radial.reading import open_file
+from vcl_radial.files.reading import open_file
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock

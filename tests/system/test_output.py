@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vcl_radial.cli import main
-from vcl_radial.output import terminal, unfailing_output
+from vcl_radial.system.output import terminal, unfailing_output
 
 FULL = Path("/dev/full")
 

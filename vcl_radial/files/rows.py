@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from vcl_radial.errors import DataError
-from vcl_radial.reading import open_text
+from vcl_radial.files.reading import open_text
 
 LONGEST_LINE: Final = 1 << 24
 """Characters of a line at most."""

@@ -17,9 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from vcl_radial.class_folders import PARTS, find_classes, find_files, find_parts
+from vcl_radial.data.class_folders import PARTS, find_classes, find_files, find_parts
 from vcl_radial.errors import DataError, UserError, bad_value, visible
-from vcl_radial.reading import open_data, open_file
+from vcl_radial.files.reading import open_data, open_file
 
 DATA_VARIABLE = "VCL_RADIAL_DATA"
 IDX_NAMES = (

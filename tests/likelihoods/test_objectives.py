@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.distributions import Categorical, Normal
 
+from vcl_radial.likelihoods.objectives import categorical_nll, gaussian_nll, per_point
 from vcl_radial.nn import PosteriorSettings, VariationalWeights
-from vcl_radial.objectives import categorical_nll, gaussian_nll, per_point
 
 
 def test_categorical_nll_is_minus_the_mean_log_probability():
