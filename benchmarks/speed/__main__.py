@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.speed.measuring import MEASURES, PROGRAM, measure_all
 from vcl_radial.cli import run_guarded
 from vcl_radial.cli.arguments import (
     DONE,
@@ -18,6 +17,10 @@ from vcl_radial.cli.arguments import (
     folder,
     usable_device,
 )
+from vcl_radial.quiet import quiet
+
+with quiet():  # about the packages that it imports
+    from benchmarks.speed.measuring import MEASURES, PROGRAM, measure_all
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
