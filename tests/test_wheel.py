@@ -18,7 +18,6 @@ DATA = (
     *("vcl_radial/reporting/page/page.*", "vcl_radial/tracks/*/published.csv"),
     *("vcl_radial/tracks/retinopathy/report/published.csv", "vcl_radial-*.dist-info/*"),
     "vcl_radial-*.dist-info/licenses/LICENSE",
-    *("vcl_radial/papers/pruning/*", "vcl_radial/papers/pruning/methods/*"),
 )
 """What is neither Python nor a TOML of benchmarks/ and baselines/."""
 
