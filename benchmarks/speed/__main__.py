@@ -17,7 +17,7 @@ from vcl_radial.cli.arguments import (
     folder,
     usable_device,
 )
-from vcl_radial.quiet import quiet
+from vcl_radial.system.quiet import quiet
 
 with quiet():  # about the packages that it imports
     from benchmarks.speed.measuring import MEASURES, PROGRAM, measure_all
