@@ -21,7 +21,7 @@ from reports.family import Family
 from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.files.reading import read_json, read_text
 from vcl_radial.metrics import verdicts
-from vcl_radial.metrics.heaps import share_between_heaps
+from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.printed_likelihood import log_likelihood_over_points
 from vcl_radial.metrics.seeds import sign_test
 from vcl_radial.reporting.rows import Difference, Rows, p_value
@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, Any] = {
     "of_statement": verdicts.of_statement,
     "p_value": p_value,
     "side": verdicts.side,
-    "share_between_heaps": share_between_heaps,
+    "bimodality_gap_fraction": bimodality_gap_fraction,
     "together": verdicts.together,
 }
 

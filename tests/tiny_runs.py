@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.planning import plan
 from vcl_radial.runs.track import Step
 from vcl_radial.tracks.continual.specification import Run
@@ -53,7 +53,7 @@ def carried_out(run: Run, out: Path, interrupt_at: tuple[str, int] | None = None
             raise KeyboardInterrupt
 
     try:
-        execute(Continual(), run, Place(out), report)
+        execute(Continual(), run, RunContext(out), report)
     except KeyboardInterrupt:
         assert interrupt_at is not None
     return events

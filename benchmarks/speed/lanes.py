@@ -32,7 +32,7 @@ from benchmarks.speed.training import (
     runs_of,
 )
 from vcl_radial.errors import VclRadialError
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.runner import available_cores, perform
 from vcl_radial.tracks.continual.specification import Run
 
@@ -125,7 +125,7 @@ def _carry_out(
     runs: Sequence[Run], images: Images, setting: Setting, jobs: int, lanes: int
 ) -> None:
     with TemporaryDirectory(dir=setting.scratch) as out, redirect_stdout(io.StringIO()):
-        ends = perform(runs, Place(Path(out), images.folder), jobs, lanes)
+        ends = perform(runs, RunContext(Path(out), images.folder), jobs, lanes)
     for end in ends:
         if end.fault is not None:
             raise VclRadialError(end.fault)

@@ -21,7 +21,7 @@ from reports.analysis.gradient_noise import gradient_variance
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
 from vcl_radial.likelihoods.objectives import categorical_nll
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import (
     PointConv2d,
     PointLinear,
@@ -130,7 +130,7 @@ def _measure(
     channels: int, family: str, scales: Sequence[Scale], setting: Setting
 ) -> list[tuple[float, float]]:
     # The same network, batch and draws for every family and scale.
-    with own_randomness(setting.seed, torch.device("cpu")):
+    with seeded_rng(setting.seed, torch.device("cpu")):
         network = convolutional(channels, PosteriorSettings(family))
         x = torch.randn(IMAGES, channels, SIDE, SIDE).relu()
         y = torch.randint(CLASSES, (IMAGES,))

@@ -25,7 +25,7 @@ from reports.analysis.fitting import Recipe, fit
 from reports.analysis.images import Images, load_images
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
-from vcl_radial.likelihoods.predict import log_predictive, own_randomness
+from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import of_family, together
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
@@ -126,7 +126,7 @@ def train_and_score(
     images: Images, threshold: float, samples: int, seed: int
 ) -> tuple[Score, Score]:
     """Train with truncated noise; score with it, and with the whole posterior."""
-    with own_randomness(seed, torch.device("cpu")):
+    with seeded_rng(seed, torch.device("cpu")):
         network = MLP(
             images.train_x.shape[1],
             images.classes,

@@ -20,7 +20,7 @@ from reports.analysis.images import Images, load_eyes
 from reports.papers.analysis import Setting
 from reports.papers.texts import Undecided, of_one_run
 from vcl_radial.likelihoods.objectives import categorical_nll
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import PosteriorSettings, posterior_blocks
 from vcl_radial.nn.vgg import VGG
@@ -139,7 +139,7 @@ def train_both(setting: Setting) -> Histories:
     weights = radii = 0
     for name, (family, own) in recipes.items():
         # One start and one order of images for all, whatever was drawn before.
-        with own_randomness(setting.seed, torch.device("cpu")):
+        with seeded_rng(setting.seed, torch.device("cpu")):
             network = VGG(
                 channels,
                 images.classes,
@@ -186,7 +186,7 @@ def measure(network: nn.Module, images: Images, batch_size: int, epoch: int, see
         loss = categorical_nll(network(x[:batch_size]), y[:batch_size])
         return torch.autograd.grad(loss, means)
 
-    with own_randomness(seed, x.device):
+    with seeded_rng(seed, x.device):
         variance, _ = gradient_variance(gradient, _PAIRS)
         with torch.no_grad():
             logits = torch.stack([network(x) for _ in range(_DRAWS)])

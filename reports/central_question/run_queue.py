@@ -42,8 +42,8 @@ from vcl_radial.errors import VclRadialError
 from vcl_radial.files import atomic
 from vcl_radial.files.cache import cache_root, one_at_a_time
 from vcl_radial.runs import catalogue, environment, planning, runner
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import AnyTrack
 from vcl_radial.system import processor
 
@@ -129,14 +129,14 @@ def _runs(cells: Sequence[Cell], layers: bool) -> list[list[Number]]:
     runs = [track.on_data(run, None) for run in runs]
     results = []
     with tempfile.TemporaryDirectory() as scratch:
-        place = Place(Path(scratch))
+        place = RunContext(Path(scratch))
         ends = {end.run.seed: end for end in runner.perform(runs, place, 1, len(runs))}
         for run in runs:
             end = ends[run.seed]
-            if end.how not in ("finished", "diverged"):
+            if end.status not in ("finished", "diverged"):
                 raise VclRadialError(f"{run.label}: {end.fault}")
             numbers: list[Number] = [("", "", "diverged", 1.0)]
-            if end.how == "finished":
+            if end.status == "finished":
                 folder = RunFolder(place.out, run)
                 photographs = track.name == "retinopathy"
                 kept = _photographs(track, folder) if photographs else _tasks(folder.path, layers)

@@ -12,7 +12,7 @@ from reports.papers import page
 from reports.papers.analysis import Analysis, Record, Setting
 from reports.papers.catalogue import figures
 from vcl_radial.files.atomic import gzipped
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.reporting import record
 from vcl_radial.reporting.figures import save
 from vcl_radial.reporting.figures.drawing import to_csv
@@ -63,7 +63,7 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
 
 def compute(name: str, setting: Setting) -> Analysis:
     """One figure, on randomness of its own: the same whatever came before it."""
-    with quiet(), own_randomness(setting.seed, torch.device("cpu")):
+    with quiet(), seeded_rng(setting.seed, torch.device("cpu")):
         done: Analysis = figures()[name].modules[name].analyse(setting)
     return done
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from reports.price.sequences import check_one_head, one_task
 from reports.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 from vcl_radial.likelihoods import Gaussian
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.bayes_linear import Sums
 from vcl_radial.runs import planning
 from vcl_radial.tracks.methods import make_method
@@ -55,7 +55,7 @@ def _images(spec: Any, data_dir: Path | None) -> LinearStream:
 
     stream = stream_for(spec.stream, spec.recipe, data_dir, spec.seed)
     check_one_head(spec, stream.multi_head)
-    with own_randomness(spec.seed, _CPU):
+    with seeded_rng(spec.seed, _CPU):
         model: Any = make_method(spec.recipe, make_network(stream, spec.recipe)).network
 
     def part(task: int, split: Any) -> Rows:
@@ -86,7 +86,7 @@ def _table(spec: Any, data_dir: Path | None) -> LinearStream:
     lanes = LaneSplits(data, [spec.seed])
     x, y = lanes.train.x[0], lanes.train.y[0]
     recipe = spec.recipe
-    with own_randomness(spec.seed, _CPU):
+    with seeded_rng(spec.seed, _CPU):
         network = network_of_rows(recipe, x.shape[1], 1, hidden=recipe.hidden or [data.hidden])
         model: Any = make_method(recipe, network, likelihood=Gaussian()).network
         in_order = [rows[torch.randperm(len(rows))] for rows in slices(x, spec.data.slices or 1)]

@@ -9,10 +9,10 @@ import pytest
 
 from vcl_radial.cli import main
 from vcl_radial.errors import DataError, UserError
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.finished import FinishedRun, Spec
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.bandits.game import bandit_of
 from vcl_radial.tracks.bandits.sections import (
@@ -34,7 +34,7 @@ def run_of(table="mushroom", method="badam", seed=0, **settings):
 
 
 def played(run, out: Path, data_dir: Path) -> pd.DataFrame:
-    execute(Bandits(), run, Place(out, data_dir))
+    execute(Bandits(), run, RunContext(out, data_dir))
     return read(RunFolder(out, run).path)["rewards"]
 
 

@@ -101,7 +101,7 @@ def test_each_task_alone_has_a_noise_of_its_own():
         y = scale * torch.randn(50, generator=torch.Generator().manual_seed(0))
         task = Task(number, 50, lambda y=y: [Batch(x, y)])
         method.begin_task(task)
-        method.likelihood.settle([(torch.zeros(1, 50, 1), y)])
+        method.likelihood.fit([(torch.zeros(1, 50, 1), y)])
         method.end_task(task)
         noise.append(float(method.likelihood.noise.mean))
     alone = [method.predict(x, number=number).scale.item() ** -2 for number in range(2)]

@@ -8,9 +8,9 @@ from tiny_runs import accuracy_bytes, tiny_run
 
 from vcl_radial.data.streams import build_stream, load_dataset, to_avalanche
 from vcl_radial.errors import UserError
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
 from vcl_radial.tracks.continual.settings import StreamSettings
@@ -82,10 +82,10 @@ def test_runs_of_other_seeds_are_no_lanes_of_one_stream() -> None:
 
 def test_runs_of_a_seed_have_its_tasks_alone_and_as_lanes(tmp_path) -> None:
     runs = [tiny_run("radial-vcl", seed=2, learning_rate=r, **SEED | FIRST) for r in (1e-3, 2e-3)]
-    assert [end.fault for end in perform(runs, Place(tmp_path / "lanes"), jobs=1, lanes=2)] == [
-        None
-    ] * 2
-    execute(Continual(), runs[0], Place(tmp_path / "alone"))
+    assert [
+        end.fault for end in perform(runs, RunContext(tmp_path / "lanes"), jobs=1, lanes=2)
+    ] == [None] * 2
+    execute(Continual(), runs[0], RunContext(tmp_path / "alone"))
     for out in ("lanes", "alone"):
         environment = RunFolder(tmp_path / out, runs[0]).path / "environment.json"
         assert tuple(json.loads(environment.read_text())["tasks"]) == names(2)
@@ -94,7 +94,7 @@ def test_runs_of_a_seed_have_its_tasks_alone_and_as_lanes(tmp_path) -> None:
 def test_statistics_of_the_first_task_give_other_numbers(tmp_path) -> None:
     runs = tiny_run("naive"), tiny_run("naive", **FIRST)
     for run in runs:
-        execute(Continual(), run, Place(tmp_path))
+        execute(Continual(), run, RunContext(tmp_path))
     first, second = (accuracy_bytes(run, tmp_path) for run in runs)
     assert first != second
 
@@ -111,7 +111,7 @@ def test_an_image_folder_takes_the_order_of_a_seed(tmp_path) -> None:
     runs = [tiny_run("naive", seed=seed, batch_size=4, **keys) for seed in (0, 1)]
     runs = [run.on_data(tmp_path / "images") for run in runs]
     assert runs[0].digest() == runs[1].digest()
-    ends = perform(runs, Place(tmp_path / "runs", tmp_path / "images"), jobs=1, lanes=2)
+    ends = perform(runs, RunContext(tmp_path / "runs", tmp_path / "images"), jobs=1, lanes=2)
     assert [end.fault for end in ends] == [None, None]
     tasks = [
         json.loads((RunFolder(tmp_path / "runs", run).path / "environment.json").read_text())[

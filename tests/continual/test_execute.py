@@ -12,9 +12,9 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny
 from vcl_radial import __version__, native
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.metrics import summary
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.track import Continual
@@ -116,7 +116,7 @@ def test_a_run_that_another_commit_went_on_with_names_both(tmp_path: Path, monke
     carried_out(run, tmp_path, interrupt_at=("task", 2))
     monkeypatch.undo()
     monkeypatch.setattr("vcl_radial.runs.environment.loaded", lambda: "6543210")
-    execute(Continual(), run, Place(tmp_path))
+    execute(Continual(), run, RunContext(tmp_path))
     where = json.loads((RunFolder(tmp_path, run).path / "environment.json").read_text())
     assert where["commit"] == "0123456, 6543210"
     assert where["compiled"] is (native.unavailable() is None)
@@ -134,9 +134,9 @@ def test_a_run_that_goes_on_without_the_compiled_library_says_so(
     assert capsys.readouterr().out == ""
     monkeypatch.setattr(native, "unavailable", lambda: "switched off")
     if as_lanes:
-        execute_together(Continual(), [run], Place(tmp_path))
+        execute_together(Continual(), [run], RunContext(tmp_path))
     else:
-        execute(Continual(), run, Place(tmp_path))
+        execute(Continual(), run, RunContext(tmp_path))
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(
         f"{folder.checkpoint}: was computed on cpu with the compiled library; now on cpu without "
@@ -242,11 +242,11 @@ def test_what_fails_after_a_checkpoint_was_taken_over_names_it(tmp_path: Path):
     assert state is not None
     state["strategy"]["levels"] = state["strategy"]["levels"][:1]
     folder.save_checkpoint(state)
-    (end,) = perform([run], Place(tmp_path), jobs=1)
-    assert end.how == "failed"
+    (end,) = perform([run], RunContext(tmp_path), jobs=1)
+    assert end.status == "failed"
     assert f"it went on from {folder.checkpoint}: delete it to run this seed" in str(end.fault)
     folder.checkpoint.unlink()
-    assert [end.how for end in perform([run], Place(tmp_path), jobs=1)] == ["finished"]
+    assert [end.status for end in perform([run], RunContext(tmp_path), jobs=1)] == ["finished"]
 
 
 def test_ended_runs_do_not_pile_up_in_memory(tmp_path: Path):

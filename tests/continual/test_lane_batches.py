@@ -6,9 +6,9 @@ import pytest
 from tiny_runs import MULTI_HEAD, Event, carried_out, event_of, tiny_run
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.tracks.continual.track import Continual
 
@@ -41,7 +41,7 @@ def assert_same_scores(run, out, other):
 def alone(tmp_path_factory):
     out = tmp_path_factory.mktemp("alone")
     for run in seeds(3):
-        execute(Continual(), run, Place(out, command="the command"))
+        execute(Continual(), run, RunContext(out, command="the command"))
     return out
 
 
@@ -57,7 +57,7 @@ def test_runs_go_together_where_stream_and_shape_allow():
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.processes)])
 def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path, jobs):
     runs = seeds(3)
-    outcomes = perform(runs, Place(tmp_path, command="the command"), jobs=jobs, lanes=2)
+    outcomes = perform(runs, RunContext(tmp_path, command="the command"), jobs=jobs, lanes=2)
     assert [(o.run, o.fault) for o in sorted(outcomes, key=lambda o: o.run.seed)] == [
         (run, None) for run in runs
     ]
@@ -78,10 +78,10 @@ def test_an_interrupted_batch_is_resumed_and_its_runs_may_part(alone, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        execute_together(Continual(), runs, Place(tmp_path), stop)
+        execute_together(Continual(), runs, RunContext(tmp_path), stop)
     assert RunFolder(tmp_path, runs[0]).load_checkpoint()["tasks_done"] == 3
     carried_out(runs[0], tmp_path)
-    perform(runs[1:], Place(tmp_path), jobs=1, lanes=2)
+    perform(runs[1:], RunContext(tmp_path), jobs=1, lanes=2)
     for run in runs:
         assert_same_scores(run, tmp_path, alone)
 
@@ -91,7 +91,7 @@ def test_a_run_with_a_damaged_checkpoint_starts_anew_beside_the_others(alone, tm
     damaged = RunFolder(tmp_path, runs[1])
     damaged.start()
     damaged.checkpoint.write_bytes(b"0" * 100)
-    outcomes = perform(runs, Place(tmp_path), jobs=1, lanes=3)
+    outcomes = perform(runs, RunContext(tmp_path), jobs=1, lanes=3)
     assert [outcome.fault for outcome in outcomes] == [None] * 3
     assert f"{damaged.checkpoint}: damaged" in capsys.readouterr().out
     for run in runs:
@@ -105,7 +105,7 @@ def test_a_foreign_checkpoint_stops_its_own_run_only(alone, tmp_path):
     refused = RunFolder(tmp_path, runs[1])
     refused.start()
     foreign.checkpoint.rename(refused.checkpoint)
-    outcomes = {o.run.seed: o.fault for o in perform(runs, Place(tmp_path), jobs=1, lanes=3)}
+    outcomes = {o.run.seed: o.fault for o in perform(runs, RunContext(tmp_path), jobs=1, lanes=3)}
     assert outcomes[0] is outcomes[2] is None
     assert "delete it" in outcomes[1]
     assert_same_scores(runs[2], tmp_path, alone)
@@ -116,7 +116,7 @@ def test_what_an_attempt_ended_with_is_kept_in_the_folders_of_the_runs_it_concer
     good, wild = (RunFolder(tmp_path, run).path / "failed.txt" for run in runs)
     good.parent.mkdir(parents=True)
     good.write_text("an earlier attempt's\n")
-    faults = [outcome.fault for outcome in perform(runs, Place(tmp_path), jobs=1, lanes=2)]
+    faults = [outcome.fault for outcome in perform(runs, RunContext(tmp_path), jobs=1, lanes=2)]
     assert faults[0] is None
     assert "the loss became" in faults[1] or "not numbers" in faults[1]
     assert RunFolder(tmp_path, runs[1]).fault() == "not finished"
@@ -127,10 +127,10 @@ def test_what_an_attempt_ended_with_is_kept_in_the_folders_of_the_runs_it_concer
 def test_a_fault_that_concerns_all_is_one_line_before_any_run_trains(tmp_path):
     runs = seeds(2, batch_size=100_000)
     with pytest.raises(UserError, match="batch_size"):
-        execute_together(Continual(), runs, Place(tmp_path))
+        execute_together(Continual(), runs, RunContext(tmp_path))
     assert not (tmp_path / MULTI_HEAD).exists()
     with pytest.raises(UserError, match=r"^radial-vcl: batch_size"):
-        perform(runs, Place(tmp_path), jobs=1, lanes=2)
+        perform(runs, RunContext(tmp_path), jobs=1, lanes=2)
 
 
 def test_events_count_as_those_of_a_run_alone(tmp_path):
@@ -143,6 +143,6 @@ def test_events_count_as_those_of_a_run_alone(tmp_path):
         if of_run == run:
             of_lane.append(event_of(step, first=not of_lane))
 
-    execute_together(Continual(), [other, run], Place(tmp_path / "lanes"), report)
+    execute_together(Continual(), [other, run], RunContext(tmp_path / "lanes"), report)
     strip = [(e.kind, e.task, e.epoch, e.total) for e in single]
     assert [(e.kind, e.task, e.epoch, e.total) for e in of_lane] == strip

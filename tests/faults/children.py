@@ -24,7 +24,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunOutcome:
     """How a child ended: `code` is negative where a signal killed it, `HUNG` where it had to be."""
 
     code: int
@@ -48,7 +48,7 @@ class Child:
         """Its exit code, or None as long as it is at work."""
         return self._poll()
 
-    def wait(self, seconds: float = PATIENCE) -> Ended:
+    def wait(self, seconds: float = PATIENCE) -> RunOutcome:
         """Wait for its end; one that takes too long is killed."""
         end, hung = time.monotonic() + seconds, False
         while (code := self.poll()) is None:
@@ -58,9 +58,9 @@ class Child:
             time.sleep(0.02)
         output, errors = (_text(self._files.with_suffix(kind)) for kind in (".out", ".err"))
         if hung:
-            return Ended(HUNG, output, f"{errors}still at work after {seconds:.0f} s\n")
+            return RunOutcome(HUNG, output, f"{errors}still at work after {seconds:.0f} s\n")
         # Python itself may end so after an interruption; a shell calls both 130.
-        return Ended(130 if code == -signal.SIGINT else code, output, errors)
+        return RunOutcome(130 if code == -signal.SIGINT else code, output, errors)
 
     def signal(self, number: int, process: int | None = None) -> None:
         """Send a signal to the command, or to one process of its session."""

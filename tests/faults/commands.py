@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from children import Child, Ended, fork
+from children import Child, RunOutcome, fork
 from kills import cpu_of
 from moments import Counter, Moment, struck
 from work import Setting, Work, one_line
@@ -45,7 +45,7 @@ def stopped(setting: Setting) -> Iterator[str | None]:
 
 def _struck(
     setting: Setting, work: Work, number: int, total: int
-) -> Iterator[tuple[str, Path, Ended]]:
+) -> Iterator[tuple[str, Path, RunOutcome]]:
     """The command stopped at moments of both kinds: when, its folder, and how it ended."""
     count = min(max(1, setting.moments // 15), total)
     for at in sorted(setting.rng.sample(range(1, total + 1), count)):
@@ -82,13 +82,13 @@ def _place(setting: Setting, work: Work) -> Path:
     return place
 
 
-def _ended(end: Ended, number: int) -> str | None:
+def _ended(end: RunOutcome, number: int) -> str | None:
     if number != signal.SIGKILL:
         return one_line(end, 130, "stopped")
     return None if end.code == -number else f"it was not killed: {end.words}"
 
 
-def _outcome(work: Work, out: Path, end: Ended) -> dict[str, object]:
+def _outcome(work: Work, out: Path, end: RunOutcome) -> dict[str, object]:
     """What must be the same each time: files by their names, without the times that they hold."""
     files = {str(path.relative_to(out)): path for path in out.glob("**/*") if path.is_file()}
     if work.words[0] == "benchmarks.speed":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from children import Ended, fork
+from children import RunOutcome, fork
 from isolation import isolated, mount, remount
 from moments import Moment, interrupt, moments_of, struck
 from work import BENCHMARK, METHODS, Setting, Work, ends_well, one_line, results, run, sweep, works
@@ -96,7 +96,7 @@ def out_deleted(setting: Setting) -> Iterator[str | None]:
         yield _gone(setting, long, place, child.wait(), "two at a time")
 
 
-def _gone(setting: Setting, work: Work, place: Path, end: Ended, when: str) -> str | None:
+def _gone(setting: Setting, work: Work, place: Path, end: RunOutcome, when: str) -> str | None:
     """What is wrong after all results were deleted, or None."""
     fault = one_line(end, 1, "was deleted", most=len(METHODS))
     for folder in (path.parent for path in (place / "out").glob("**/seed-*/*")):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from children import Ended, fork
+from children import RunOutcome, fork
 from work import Setting, Work
 
 PHASES = ("training", "evaluation", "writing")
@@ -67,7 +67,7 @@ def moments_of(setting: Setting, work: Work, phase: str) -> int:
 
 def struck(
     work: Work, place: Path, moment: Moment, act: Act, counter: Counter | None = None
-) -> Ended:
+) -> RunOutcome:
     """A forked command in which something is done at a moment."""
     out, counted = place / "out", counter or Counter()
     return fork(work.arguments(out), place / "said", lambda: _arm(moment, out, counted, act)).wait()

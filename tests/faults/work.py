@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from children import Ended, fork
+from children import RunOutcome, fork
 from small_data import small_mushrooms
 
 BENCHMARK = "split-digits-multi-head"
@@ -180,7 +180,7 @@ def ends_well(setting: Setting, work: Work, place: Path) -> str | None:
     return f"the same command does not get through: {end.words}"
 
 
-def one_line(end: Ended, code: int, *parts: str, most: int = 1) -> str | None:
+def one_line(end: RunOutcome, code: int, *parts: str, most: int = 1) -> str | None:
     """What is wrong with how a command refused: its code, or that it did not say why in a line.
 
     Args:

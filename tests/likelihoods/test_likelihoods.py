@@ -183,7 +183,7 @@ def test_a_settled_gaussian_is_at_the_optimum_of_its_precision():
     """Where E tau is 1 over the mean square, but for a weak prior, and further updates rest."""
     likelihood, y = gaussian(1000, noise_shape=1e-3, noise_rate=1e-3), torch.randn(1000)
     f = torch.zeros(3, 1000, 1)
-    likelihood.settle((f[:, at : at + 300], y[at : at + 300]) for at in range(0, 1000, 300))
+    likelihood.fit((f[:, at : at + 300], y[at : at + 300]) for at in range(0, 1000, 300))
     torch.testing.assert_close(likelihood.noise.mean, 1 / y.square().mean(), rtol=1e-4, atol=0)
     before = likelihood.noise.rate.clone()
     likelihood.observe(f, y)
@@ -193,10 +193,10 @@ def test_a_settled_gaussian_is_at_the_optimum_of_its_precision():
 def test_a_gaussians_tasks_in_sequence_are_all_points_at_once():
     y = torch.randn(90)
     whole, parts = gaussian(90), Gaussian()
-    whole.settle([(torch.zeros(1, 90, 1), y)])
+    whole.fit([(torch.zeros(1, 90, 1), y)])
     for part in y.split([20, 70]):
         parts.begin_task(len(part))
-        parts.settle([(torch.zeros(1, len(part), 1), part)])
+        parts.fit([(torch.zeros(1, len(part), 1), part)])
     torch.testing.assert_close(parts.noise.shape, whole.noise.shape)
     torch.testing.assert_close(parts.noise.rate, whole.noise.rate)
 

@@ -43,7 +43,7 @@ def learn(learner, x, y, *parts, batch=25):
         data = [Batch(*b) for b in zip(x[rows].split(batch), y[rows].split(batch), strict=True)]
         task = Task(number, len(y[rows]), lambda data=data: data)
         learner.begin_task(task)
-        learner.settle()
+        learner.fit_likelihood()
         learner.end_task(task)
     learner.network.eval()
     return learner

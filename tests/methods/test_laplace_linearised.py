@@ -61,7 +61,7 @@ def learn(method, x, y, number=0):
         return value
 
     optimizer.step(loss)
-    method.settle()
+    method.fit_likelihood()
     method.end_task(task)
     method.network.eval()
     return method
@@ -94,7 +94,7 @@ def test_the_evidence_sets_prior_and_noise_as_in_bayesian_ridge_regression():
     flat = {"noise_shape": 1e-6, "noise_rate": 1e-6}
     method = linear(ridge.coef_, bias=False, likelihood=Gaussian(**flat), evidence=True)
     task = begin(method, x, y)
-    method.settle()
+    method.fit_likelihood()
     method.end_task(task)
     assert float(method.likelihood.noise.mean) == pytest.approx(ridge.alpha_, rel=1e-3)
     (prior,) = method.past.precision.values()
@@ -160,7 +160,7 @@ def test_predictions_are_less_certain_where_no_data_were(structure):
     method = LaplaceLinearised(model, likelihood=Gaussian(), structure=structure)
     x, y = problem()
     task = begin(method, x, y)
-    method.settle()
+    method.fit_likelihood()
     method.end_task(task)
     model.eval()
     near, far = (method.draws(at, samples=500).var(0).median() for at in (x, 20 * x))

@@ -20,7 +20,15 @@ from vcl_radial.methods.vadam import VADAM
 from vcl_radial.nn import WithHeads
 from vcl_radial.strategies import ContinualStrategy, Strategy
 
-HOOKS = ("begin_task", "end_task", "select", "settle", "predict", "draws", "fitted")
+HOOKS = (
+    "begin_task",
+    "end_task",
+    "select",
+    "fit_likelihood",
+    "predict",
+    "draws",
+    "posterior_outputs",
+)
 
 
 def network(inputs=6, classes=2):
@@ -127,9 +135,9 @@ def test_steps_train_and_every_hook_evaluates_whatever_mode_the_user_sets(traini
     method = kind(network().train(training))
     method.select(points)
     plain_loop(method, lambda m: (m.network.train(training), m.predict(points().x)))
-    method.settle()
+    method.fit_likelihood()
     assert next(method.points())
-    method.fitted(points().x)
+    method.posterior_outputs(points().x)
     assert {name for name, _ in seen} == {*names}
     assert all(trains == (name == "outputs") for name, trains in seen)
 

@@ -16,9 +16,9 @@ from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP, ClosedFormGradients, PosteriorSettings
 from vcl_radial.posteriors import Gaussian, Radial, RadialEq44
 from vcl_radial.posteriors.radial_kl import radial_kl
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.preflight import check_runs
 from vcl_radial.tracks.continual.settings import StreamSettings
@@ -212,7 +212,7 @@ def test_the_group_lasso_is_the_cone_of_the_corrected_penalty():
 def test_every_method_of_the_page_runs_and_has_a_description(tmp_path, path):
     (run,) = plan("split-digits-multi-head", [str(path)], [0], TINY)
     check_runs([run])
-    execute(Continual(), run.on_data(None), Place(tmp_path))
+    execute(Continual(), run.on_data(None), RunContext(tmp_path))
     (done,) = tmp_path.rglob("accuracy.csv")
     assert len(pd.read_csv(done))
     assert RunFolder(tmp_path, run.on_data(None)).finished()

@@ -12,7 +12,7 @@ import pytest
 
 from reports.papers.catalogue import figures
 from vcl_radial.runs import catalogue, environment, planning, runner
-from vcl_radial.runs.attempt import Ended
+from vcl_radial.runs.attempt import RunOutcome
 
 PAGE = Path(__file__).parents[2] / "reports" / "central_question"
 TOY = """
@@ -234,7 +234,7 @@ def test_a_run_that_diverges_is_a_row(call, tmp_path):
 
 def test_a_run_that_fails_ends_the_queue_with_a_line(call, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(
-        runner, "perform", lambda runs, *_: [Ended(run, "failed", "no space") for run in runs]
+        runner, "perform", lambda runs, *_: [RunOutcome(run, "failed", "no space") for run in runs]
     )
     assert call("run") == 1
     assert capsys.readouterr().err == "run_queue: radial-vcl seed 1: no space\n"

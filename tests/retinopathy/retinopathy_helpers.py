@@ -19,9 +19,9 @@ from vcl_radial.data.fundus import (
     synthetic_photographs,
 )
 from vcl_radial.runs import execute as run_machine
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE
-from vcl_radial.runs.place import Place
 from vcl_radial.tracks.retinopathy.execute import EpochTraining
 from vcl_radial.tracks.retinopathy.prepare import Prepared
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
@@ -173,7 +173,7 @@ def execute(folder, sites, on_epoch=lambda step: None, peers=ALONE):
     run_machine.execute(
         _OnSites(sites),
         folder.run,
-        Place(out, threads=threads, peers=peers),
+        RunContext(out, threads=threads, peers=peers),
         lambda step: None if next(steps, False) else report(step),
     )
 

@@ -17,10 +17,10 @@ from vcl_radial.errors import Diverged, UserError
 from vcl_radial.files import atomic
 from vcl_radial.reporting.gather import gather
 from vcl_radial.runs import planning, runner, tracks
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.lock import held
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 
 TOY = Path(__file__).with_name("toy_track.py")
@@ -50,8 +50,8 @@ class Tiny:
             self.benchmark, [self.method], range(seeds), {**self.settings, **settings}
         )
 
-    def place(self, out: Path) -> Place:
-        return Place(out, None if self.data_dir is None else Path(self.data_dir))
+    def place(self, out: Path) -> RunContext:
+        return RunContext(out, None if self.data_dir is None else Path(self.data_dir))
 
     def command(self, out: Path, *more: str) -> list[str]:
         sets = [f"{key}={value!r}".replace("'", '"') for key, value in self.settings.items()]
@@ -193,7 +193,7 @@ def test_a_posterior_without_its_kl_is_refused_before_any_run(tiny, tmp_path):
 
 def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp_path, capsys):
     first, second = tiny.runs()
-    assert [end.how for end in perform([first], tiny.place(tmp_path), 1)] == ["finished"]
+    assert [end.status for end in perform([first], tiny.place(tmp_path), 1)] == ["finished"]
     ends = perform([first, second], tiny.place(tmp_path), 1)
     assert [end.run for end in ends] == [second]
     assert "1 run to do, 1 at a time, 1 kept from before" in capsys.readouterr().out
@@ -218,7 +218,7 @@ def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tiny, tmp_path, 
         pytest.skip("its runs train one by one")
     with held([RunFolder(tmp_path, busy).path]):
         one, other = perform([busy, free], tiny.place(tmp_path), 1, lanes=lanes)
-    assert (one.how, other.how) == ("elsewhere", "finished")
+    assert (one.status, other.status) == ("elsewhere", "finished")
     assert one.fault.startswith("another command is at work on this run")
     assert "left to another command" in capsys.readouterr().out
 
@@ -241,11 +241,11 @@ def test_a_diverged_run_is_recorded_and_the_others_go_on(tiny, tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(type(track), "open", open_one)
         one, other = perform([wild, tame], tiny.place(tmp_path), 1, lanes=1)
-    assert (one.how, other.how) == ("diverged", "finished")
+    assert (one.status, other.status) == ("diverged", "finished")
     left = RunFolder(tmp_path, wild).path / "failed.txt"
     assert left.read_text() == "the loss is nan: lower learning_rate\n"
     (end,) = perform([wild, tame], tiny.place(tmp_path), 1, lanes=1)
-    assert end.how == "finished"
+    assert end.status == "finished"
     assert not left.exists()
 
 
@@ -259,10 +259,10 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(tiny, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(atomic, "write", full)
         (end,) = perform([first, second], tiny.place(tmp_path), 1)
-    assert end.how == "blocked"
+    assert end.status == "blocked"
     assert "cannot be written: No space left on device; free space or choose" in end.fault
     assert len(end.fault.splitlines()) == 1
-    assert [end.how for end in perform([first, second], tiny.place(tmp_path), 1)] == ["finished"]
+    assert [end.status for end in perform([first, second], tiny.place(tmp_path), 1)] == ["finished"]
 
 
 def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, capsys):
@@ -270,7 +270,7 @@ def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, c
     folder = RunFolder(tmp_path, run)
     folder.save_checkpoint({})
     folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-1])
-    assert [end.how for end in perform([run], tiny.place(tmp_path), 1)] == ["finished"]
+    assert [end.status for end in perform([run], tiny.place(tmp_path), 1)] == ["finished"]
     assert (
         f"{folder.checkpoint}: damaged (its checksum is wrong); this run" in capsys.readouterr().out
     )
@@ -284,7 +284,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_others_go_on(tiny, tmp_p
     folder.start()
     foreign.checkpoint.rename(folder.checkpoint)
     one, two = perform([refused, other], tiny.place(tmp_path), 1, lanes=1)
-    assert (one.how, two.how) == ("failed", "finished")
+    assert (one.status, two.status) == ("failed", "finished")
     assert one.fault == (
         f"{folder.checkpoint}: belongs to another spec; delete it to run this seed from its start"
     )
@@ -298,23 +298,23 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
     from vcl_radial.runs import processes
 
     runs, killed = tiny.runs(), []
-    hear = processes.WorkerProcess.hear
+    receive = processes.WorkerProcess.receive
     on_interrupt = signal.getsignal(signal.SIGINT)
 
     def hear_and_kill(self):
-        message = hear(self)
+        message = receive(self)
         if not killed and self.alive:
             killed.append(self._process.pid)
             os.kill(self._process.pid, signal.SIGKILL)
         return message
 
     with monkeypatch.context() as patch:
-        patch.setattr(processes.WorkerProcess, "hear", hear_and_kill)
+        patch.setattr(processes.WorkerProcess, "receive", hear_and_kill)
         patch.setattr("vcl_radial.runs.runner._check_in_worker", lambda *_: None)
         ends = perform(runs, tiny.place(tmp_path / "killed"), 2, lanes=1)
     assert killed
     assert signal.getsignal(signal.SIGINT) is on_interrupt
-    assert {end.how for end in ends} == {"finished"}
+    assert {end.status for end in ends} == {"finished"}
     assert "its process died (SIGKILL" in capsys.readouterr().out
     perform(runs, tiny.place(tmp_path / "alone"), 1, lanes=1)
     for run in runs:
@@ -328,7 +328,7 @@ def test_curves_are_logged_and_change_no_number(tiny, tmp_path):
     (run,) = tiny.runs(seeds=1)
     track = tracks.find(run.TRACK)
     execute(track, run, tiny.place(tmp_path / "without"))
-    place = Place(tmp_path / "with", tiny.place(tmp_path).data_dir, log=("tensorboard",))
+    place = RunContext(tmp_path / "with", tiny.place(tmp_path).data_dir, log=("tensorboard",))
     execute(track, run, place)
     assert results(run, tmp_path / "with") == results(run, tmp_path / "without")
     events = EventAccumulator(str(RunFolder(place.out, run).path / "tensorboard"))

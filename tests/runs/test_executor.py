@@ -5,8 +5,8 @@ import toy_track
 
 from vcl_radial.runs import processes
 from vcl_radial.runs.attempt import Job
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.executor import LocalExecutor, carry_out
-from vcl_radial.runs.place import Place
 
 TOY = """
 import os
@@ -33,7 +33,7 @@ def ends(chosen, out, workers, track=None, reports=None):
         if reports is not None:
             reports.append((run.seed, step.done))
 
-    executor = LocalExecutor(track or toy_track.Toy(), Place(out), on_step, workers)
+    executor = LocalExecutor(track or toy_track.Toy(), RunContext(out), on_step, workers)
     return {end.run.seed: end for end in carry_out(executor, [Job((run,)) for run in chosen])}
 
 
@@ -41,7 +41,7 @@ def ends(chosen, out, workers, track=None, reports=None):
 def test_every_job_is_done_once_and_reported_on(tmp_path, workers):
     reports = []
     ended = ends(runs(3, 4, 5), tmp_path, workers, reports=reports)
-    assert {seed: end.how for seed, end in ended.items()} == dict.fromkeys((3, 4, 5), "finished")
+    assert {seed: end.status for seed, end in ended.items()} == dict.fromkeys((3, 4, 5), "finished")
     assert sorted(reports) == [(seed, done) for seed in (3, 4, 5) for done in (0, 1, 2)]
 
 
@@ -50,7 +50,7 @@ def test_a_job_whose_workers_die_twice_is_lost_alone(tmp_path, user_module, caps
     user_module("deadly", TOY)
     deadly = importlib.import_module("deadly").Deadly()
     ended = ends(runs(9, 1, 2, 3), tmp_path, 2, deadly)
-    assert {seed: end.how for seed, end in ended.items()} == {
+    assert {seed: end.status for seed, end in ended.items()} == {
         9: "lost",
         **dict.fromkeys((1, 2, 3), "finished"),
     }
@@ -66,5 +66,5 @@ def test_a_worker_prints_what_its_output_has_no_code_for(tmp_path, user_module, 
     user_module("deadly", TOY)
     deadly = importlib.import_module("deadly").Deadly()
     chosen = [*runs(0, method="→"), *runs(1, method="x")]
-    assert {end.how for end in ends(chosen, tmp_path, 2, deadly).values()} == {"finished"}
+    assert {end.status for end in ends(chosen, tmp_path, 2, deadly).values()} == {"finished"}
     assert r"\u2192" in capfd.readouterr().out

@@ -12,10 +12,10 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, event_of, tiny_ru
 from vcl_radial.cli import main
 from vcl_radial.cli.run import LOGGERS as OFFERED
 from vcl_radial.errors import UserError
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.loggers import LOGGERS
-from vcl_radial.runs.place import Place
 from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun, _EpochMeans
 
@@ -25,7 +25,7 @@ def _offline(monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
 
 
-def perform(run, place: Place, stop_at: tuple[str, int, int] | None = None) -> None:
+def perform(run, place: RunContext, stop_at: tuple[str, int, int] | None = None) -> None:
     """Execute a run, up to Ctrl-C at an event (kind, task, epoch)."""
 
     steps = []
@@ -57,8 +57,8 @@ def curves(run, out: Path) -> dict[str, list[tuple[int, float]]]:
 @pytest.mark.parametrize("method", ["radial-vcl", "naive", "joint", "replay"])
 def test_logging_changes_no_byte_of_the_results(tmp_path: Path, method):
     run = tiny_run(method, benchmark=SINGLE_HEAD, epochs=2)
-    perform(run, Place(tmp_path / "without"))
-    perform(run, Place(tmp_path / "with", log=("tensorboard",)))
+    perform(run, RunContext(tmp_path / "without"))
+    perform(run, RunContext(tmp_path / "with", log=("tensorboard",)))
     assert accuracy_bytes(run, tmp_path / "with") == accuracy_bytes(run, tmp_path / "without")
     names = [
         {path.name for path in RunFolder(tmp_path / kind, run).path.iterdir()}
@@ -69,7 +69,7 @@ def test_logging_changes_no_byte_of_the_results(tmp_path: Path, method):
 
 def test_the_curves_are_the_scores_at_the_number_of_steps_made(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=2)
-    perform(run, Place(tmp_path, log=("tensorboard",)))
+    perform(run, RunContext(tmp_path, log=("tensorboard",)))
     drawn = curves(run, tmp_path)
     tidy = pd.read_csv(RunFolder(tmp_path, run).path / "accuracy.csv")
     averages = []
@@ -104,7 +104,7 @@ def test_what_comes_before_the_epochs_of_a_task_is_in_no_mean_of_theirs(monkeypa
 
 def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=2)
-    whole = Place(tmp_path / "whole", log=("tensorboard",))
+    whole = RunContext(tmp_path / "whole", log=("tensorboard",))
     perform(run, whole)
     place = replace(whole, out=tmp_path / "stopped")
     perform(run, place, stop_at=("epoch", 1, 1))  # before there is a checkpoint
@@ -117,8 +117,8 @@ def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
 @pytest.mark.slow
 def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=1)
-    perform(run, Place(tmp_path / "without"))
-    place = Place(tmp_path / "with", log=("wandb",))
+    perform(run, RunContext(tmp_path / "without"))
+    place = RunContext(tmp_path / "with", log=("wandb",))
     perform(run, place, stop_at=("epoch", 2, 2))
     perform(run, place)
     assert accuracy_bytes(run, place.out) == accuracy_bytes(run, tmp_path / "without")
@@ -136,13 +136,13 @@ def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
 def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(UserError, match="--log wandb: the package is missing; pip install wandb"):
-        perform(tiny_run(), Place(tmp_path, log=("wandb",)))
+        perform(tiny_run(), RunContext(tmp_path, log=("wandb",)))
 
 
 def test_a_variable_that_wandb_refuses_is_named(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "bogus")
     with pytest.raises(UserError, match=r"--log wandb: \$WANDB_MODE: Input should be 'online'"):
-        perform(tiny_run(), Place(tmp_path, log=("wandb",)))
+        perform(tiny_run(), RunContext(tmp_path, log=("wandb",)))
 
 
 def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path):
@@ -151,7 +151,7 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path):
     folder.mkdir(parents=True)
     (folder / "tensorboard").write_text("in the way")
     with pytest.raises(UserError, match="tensorboard: cannot be written: File exists"):
-        perform(run, Place(tmp_path, log=("tensorboard",)))
+        perform(run, RunContext(tmp_path, log=("tensorboard",)))
 
 
 def test_the_command_line_offers_the_loggers_there_are_and_none_for_lanes(tmp_path: Path, capsys):

@@ -9,8 +9,8 @@ from rich.console import Console
 from tiny_runs import tiny_run
 
 from vcl_radial.runs import progress
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.progress import Progress
 from vcl_radial.runs.runner import perform
 from vcl_radial.runs.track import Step
@@ -57,7 +57,7 @@ def go_through(runs, shown: Progress) -> None:
 
 def test_what_a_posterior_starts_with_is_shown_once_for_each_method(tmp_path, capsys):
     runs = [tiny_run(method, seed=seed) for method in ("radial-vcl", "naive") for seed in (0, 1)]
-    perform(runs, Place(tmp_path), jobs=1, lanes=2)
+    perform(runs, RunContext(tmp_path), jobs=1, lanes=2)
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "sigma" in line] == [
         "radial-vcl  body.0: sigma = 0.00248, D = 520, noise of a weight = 0.000109",

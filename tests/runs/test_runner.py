@@ -7,8 +7,8 @@ from tiny_runs import finished, tiny_run
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import folder as folder_module
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.planning import plan
 from vcl_radial.runs.runner import available_cores, perform
 
@@ -17,14 +17,14 @@ def test_runs_that_were_finished_without_a_logger_are_counted(tmp_path: Path, ca
     runs = [tiny_run(seed=seed) for seed in (0, 1)]
     for run in runs:
         finished(tmp_path, run)
-    perform(runs, Place(tmp_path, log=("tensorboard",)), 1)
+    perform(runs, RunContext(tmp_path, log=("tensorboard",)), 1)
     assert "--log tensorboard: 2 runs were finished before without it" in capsys.readouterr().out
 
 
 def test_a_run_that_fails_does_not_keep_the_others_from_finishing(tmp_path: Path, capsys):
     diverging = tiny_run("naive", seed=0, learning_rate=1e30, optimizer="sgd")
     runs = [diverging, tiny_run(seed=1)]
-    first, second = perform(runs, Place(tmp_path), 1)
+    first, second = perform(runs, RunContext(tmp_path), 1)
     assert first.fault is not None
     assert "nan in epoch 1 of task 1" in first.fault
     assert len(first.fault.splitlines()) == 1
@@ -57,7 +57,7 @@ def test_a_strategy_that_cannot_be_used_is_named(
         "number = 3\nclass Stranger: pass\nclass Mine(ContinualStrategy): pass\n",
     )
     with pytest.raises(UserError, match=f"^naive: .*{re.escape(words)}") as refusal:
-        perform([tiny_run(strategy=strategy, **options)], Place(tmp_path), 1)
+        perform([tiny_run(strategy=strategy, **options)], RunContext(tmp_path), 1)
     assert len(str(refusal.value).splitlines()) == 1
 
 
@@ -69,21 +69,21 @@ def test_a_fault_inside_a_users_strategy_shows_where_it_is(tmp_path: Path, user_
         "    def consolidate(self, experience):\n"
         "        raise ZeroDivisionError('mine')\n",
     )
-    (outcome,) = perform([tiny_run(strategy="mine_faulty:Mine")], Place(tmp_path), 1)
+    (outcome,) = perform([tiny_run(strategy="mine_faulty:Mine")], RunContext(tmp_path), 1)
     assert outcome.fault is not None
     assert "mine_faulty.py" in outcome.fault
     assert "ZeroDivisionError: mine" in outcome.fault
 
 
 def test_a_network_that_does_not_fit_into_memory_is_named_with_the_mend(tmp_path: Path):
-    (outcome,) = perform([tiny_run(hidden=[10**12])], Place(tmp_path), 1)
+    (outcome,) = perform([tiny_run(hidden=[10**12])], RunContext(tmp_path), 1)
     assert "needs more memory than there is: choose a smaller network" in outcome.fault
 
 
 def test_batches_larger_than_a_task_are_refused_where_the_last_is_dropped(tmp_path: Path):
     with pytest.raises(UserError, match=r"^naive: batch_size = 5000 is more than the"):
-        perform([tiny_run(batch_size=5000)], Place(tmp_path), 1)
-    (fine,) = perform([tiny_run(batch_size=5000, drop_last=False)], Place(tmp_path), 1)
+        perform([tiny_run(batch_size=5000)], RunContext(tmp_path), 1)
+    (fine,) = perform([tiny_run(batch_size=5000, drop_last=False)], RunContext(tmp_path), 1)
     assert fine.fault is None
 
 
@@ -106,7 +106,7 @@ def test_a_value_that_a_method_refuses_on_a_table_is_named_before_any_run_trains
     )
     runs = plan("diabetes", ["naive", str(tmp_path / "bad.toml")], [0, 1])
     with pytest.raises(UserError, match=f"^bad: {re.escape(message)}"):
-        perform(runs, Place(tmp_path / "out"), 1)
+        perform(runs, RunContext(tmp_path / "out"), 1)
     assert not (tmp_path / "out" / "diabetes").exists()
 
 
@@ -116,10 +116,10 @@ def test_an_output_folder_that_cannot_be_used_is_named_before_any_run_starts(
     (tmp_path / "file").touch()
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(UserError, match=f"{out}: cannot be made: .*--out"):
-            perform([tiny_run()], Place(out), 1)
+            perform([tiny_run()], RunContext(out), 1)
     monkeypatch.setattr(folder_module.os, "access", lambda *_: False)
     with pytest.raises(UserError, match=r"is not writable; choose another folder with --out"):
-        perform([tiny_run()], Place(tmp_path), 1)
+        perform([tiny_run()], RunContext(tmp_path), 1)
 
 
 def test_the_cores_counted_are_those_that_may_be_used():

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tiny_runs import MULTI_HEAD, tiny_run
 
-from vcl_radial.runs.attempt import Ended
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.attempt import RunOutcome
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.runner import perform
 
 pytestmark = pytest.mark.processes
@@ -43,7 +43,7 @@ class Deadly:
 
     def wait(self):
         (run,) = self.jobs.pop().runs
-        return [Ended(run, *(("finished",) if run.seed else ("lost", "its process died")))]
+        return [RunOutcome(run, *(("finished",) if run.seed else ("lost", "its process died")))]
 
     def close(self):
         self.closed = True
@@ -56,8 +56,8 @@ def test_a_run_whose_workers_die_twice_is_lost_alone(tmp_path: Path, capsys):
         made.append(Deadly(*arguments, **settings))
         return made[0]
 
-    lost, other = perform(runs, Place(tmp_path), executor=make)
-    assert (lost.run, lost.how, other.how) == (runs[0], "lost", "finished")
+    lost, other = perform(runs, RunContext(tmp_path), executor=make)
+    assert (lost.run, lost.status, other.status) == (runs[0], "lost", "finished")
     assert lost.fault == (
         "its process died; run the same command again to go on from its last finished task"
     )

@@ -77,7 +77,7 @@ class Toy(Track[Run]):
     def open(self, run, place, report):
         return Learning(run)
 
-    def so_far(self, folder):
+    def scores_so_far(self, folder):
         state = folder.load_checkpoint() or {"scores": []}
         scores = self.read(folder.path, {})["scores"]["score"] if folder.finished() else None
         return dict(enumerate(state["scores"] if scores is None else scores, start=1))

@@ -9,7 +9,7 @@ from benchmarks.speed.setting import Setting
 from benchmarks.speed.training import EPOCH, LANE_METHOD, LaneTraining, Training, runs_of
 from vcl_radial.errors import Diverged, VclRadialError
 from vcl_radial.nn.lane_step import LaneStep
-from vcl_radial.runs.attempt import Ended
+from vcl_radial.runs.attempt import RunOutcome
 
 
 def keys(tiny: Setting, **others):
@@ -140,7 +140,7 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
         assert not any(place.out.iterdir())
         out.add(place.out)
         now[0] += seconds[jobs, lanes]
-        return [Ended(run, "finished") for run in runs]
+        return [RunOutcome(run, "finished") for run in runs]
 
     monkeypatch.setattr(lanes, "perform", perform)
     monkeypatch.setattr(lanes, "time", SimpleNamespace(perf_counter=lambda: now[0]))

@@ -121,7 +121,7 @@ def test_a_file_may_be_named_by_its_path_from_the_folder_at_work_or_the_settings
     monkeypatch.chdir(tmp_path)
     assert find_method("a/by_folder.py:Own").__module__ == "by_folder"
     monkeypatch.chdir(tmp_path.parent)
-    outside.seek_beside(tmp_path / "a" / "own.toml")
+    outside.add_search_path(tmp_path / "a" / "own.toml")
     assert find_method("by_path.py:Own").__module__ == "by_path"
     with pytest.raises(UserError, match="has no 'Owm'"):
         find_method("by_path.py:Owm")
@@ -133,7 +133,7 @@ def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
     )
     with pytest.raises(UserError, match="put its file beside the"):
         find_method("beside_settings:Own")
-    outside.seek_beside(tmp_path / "own.toml")
+    outside.add_search_path(tmp_path / "own.toml")
     assert find_method("beside_settings:Own").__module__ == "beside_settings"
     with pytest.raises(UserError, match="has no 'Owm'; did you mean 'Own'"):
         find_method("beside_settings:Owm")
@@ -143,6 +143,6 @@ def test_two_modules_of_one_name_beside_two_settings_are_refused(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "of_one_name.py").write_text("")
-        outside.seek_beside(tmp_path / folder / "own.toml")
+        outside.add_search_path(tmp_path / folder / "own.toml")
     with pytest.raises(UserError, match=r"of_one_name\.py is in .*a and in .*b: rename one"):
         find_method("of_one_name:Own")

@@ -11,9 +11,9 @@ from tiny_runs import ENVIRONMENT
 from tiny_sweeps import plans_of
 
 from vcl_radial.metrics import summary
-from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.attempt import Job, RunOutcome
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.specification import Run
@@ -42,7 +42,11 @@ class MadeUp:
     """Ends one of the jobs under way, chosen at random, with each call of `wait`."""
 
     def __init__(
-        self, place: Place, jobs: int = 1, seed: int = 0, accuracy: Accuracy = from_its_settings
+        self,
+        place: RunContext,
+        jobs: int = 1,
+        seed: int = 0,
+        accuracy: Accuracy = from_its_settings,
     ) -> None:
         self.place, self.jobs, self.accuracy = place, jobs, accuracy
         self.chance = random.Random(seed)
@@ -55,18 +59,18 @@ class MadeUp:
     def submit(self, job: Job) -> None:
         self.under_way.append(job)
 
-    def wait(self) -> list[Ended]:
+    def wait(self) -> list[RunOutcome]:
         job = self.under_way.pop(self.chance.randrange(len(self.under_way)))
         return [self.end(run, job) for run in job.runs]
 
-    def end(self, run: Run, job: Job) -> Ended:
+    def end(self, run: Run, job: Job) -> RunOutcome:
         self.done.append(run)
         folder = RunFolder(self.place.out, run)
         folder.start()
-        for floor in job.floors:
-            if self.accuracy(run, floor.step) < floor.score:
-                folder.save_checkpoint({"rows": rows_of(run, self.accuracy, floor.step)})
-                return Ended(run, "pruned", f"after task {floor.step}: {floor.words}")
+        for threshold in job.thresholds:
+            if self.accuracy(run, threshold.step) < threshold.score:
+                folder.save_checkpoint({"rows": rows_of(run, self.accuracy, threshold.step)})
+                return RunOutcome(run, "pruned", f"after task {threshold.step}: {threshold.words}")
         tidy = pd.DataFrame(rows_of(run, self.accuracy), columns=COLUMNS)
         folder.finish(
             {
@@ -75,7 +79,7 @@ class MadeUp:
                 "environment.json": json.dumps(ENVIRONMENT | FACTS),
             }
         )
-        return Ended(run, "finished")
+        return RunOutcome(run, "finished")
 
     def close(self) -> None:
         self.under_way = []
@@ -98,4 +102,4 @@ def made_up(
         made.append(executor(place, jobs, order, accuracy))
         return made[0]
 
-    return perform_sweep(plans_of(name, **changes), Place(out), executor=make), made[0]
+    return perform_sweep(plans_of(name, **changes), RunContext(out), executor=make), made[0]

@@ -9,9 +9,9 @@ from patience import PATIENT, alive, until
 from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.on_ray import RayExecutor
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.tracks.continual.track import Continual
@@ -54,7 +54,7 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
                 until(lambda: not all(map(alive, workers)))
                 (gate / "open").touch()
             ends = super().wait()
-            lost.extend(end for end in ends if end.how == "lost")
+            lost.extend(end for end in ends if end.status == "lost")
             return ends
 
     changes = {
@@ -69,7 +69,7 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
     def make(track, place, on_step):
         return Disturbed(track, place, address=cluster.address)
 
-    perform_sweep(plans_of(**changes), Place(tmp_path / "ray"), executor=make)
+    perform_sweep(plans_of(**changes), RunContext(tmp_path / "ray"), executor=make)
     assert len(lost) == 1
     assert "was lost" in lost[0].fault
     swept(tmp_path / "here", **changes)
@@ -97,10 +97,10 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
     def make(track, place, on_step):
         return on_ray(track, place)
 
-    here, there = Place(tmp_path / "here"), Place(tmp_path / "there")
-    assert [end.how for end in perform(runs, here, jobs=1)] == ["finished"] * 2
+    here, there = RunContext(tmp_path / "here"), RunContext(tmp_path / "there")
+    assert [end.status for end in perform(runs, here, jobs=1)] == ["finished"] * 2
     ends = perform(runs, there, executor=make)
-    assert [end.how for end in ends] == ["finished"] * 2
+    assert [end.status for end in ends] == ["finished"] * 2
     for run in runs:
         one, other = (RunFolder(place.out, run) for place in (here, there))
         assert other.finished()
@@ -110,14 +110,14 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
 
 def test_without_a_cluster_at_the_address_one_line_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--address 127\.0\.0\.1:1: no Ray cluster answers"):
-        RayExecutor(Continual(), Place(tmp_path), address="127.0.0.1:1")
+        RayExecutor(Continual(), RunContext(tmp_path), address="127.0.0.1:1")
 
 
 def test_a_cluster_that_is_started_here_listens_on_the_loopback_alone(tmp_path, monkeypatch):
     import psutil
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    executor = RayExecutor(Continual(), Place(tmp_path), address="local")
+    executor = RayExecutor(Continual(), RunContext(tmp_path), address="local")
     try:
         listening = {
             connection.laddr.ip.removeprefix("::ffff:")

@@ -103,14 +103,14 @@ def test_of_a_benchmark_of_several_data_sets_each_seed_of_each_is_chosen_for(
     def variants(self, tables, benchmark=None):
         return [{**tables, "stream": {**tables["stream"], "split_seed": s}} for s in (5, 6)]
 
-    def chosen_key(self, tables):
+    def selection_unit(self, tables):
         return f"set-{tables['stream']['split_seed']}/{tables['seed']}"
 
     def accuracy(run, task: int) -> float:
         return 90.0 if (run.recipe.learning_rate == 0.1) == (run.stream.split_seed == 5) else 60.0
 
     monkeypatch.setattr(Continual, "variants", variants)
-    monkeypatch.setattr(Continual, "chosen_key", chosen_key)
+    monkeypatch.setattr(Continual, "selection_unit", selection_unit)
     made_up(tmp_path, accuracy=accuracy, **{**PER_SEED, "seeds": 2})
     write_sweep_report(tmp_path / "tiny", tmp_path / "report")
     runs = planned(tmp_path / "report" / DIGITS / "lwf.toml", 2)

@@ -14,10 +14,10 @@ from vcl_radial.cli import run as run_command
 from vcl_radial.data.fundus import FundusData
 from vcl_radial.errors import UserError
 from vcl_radial.runs import tracks
-from vcl_radial.runs.attempt import Floor, Job, attempt
+from vcl_radial.runs.attempt import Job, PruningThreshold, attempt
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.planning import parse_setting
 from vcl_radial.runs.planning import plan as planned
 from vcl_radial.sweeps.folder import SweepFolder
@@ -115,7 +115,7 @@ def test_neither_test_nor_shifted_photographs_are_ever_looked_at(
     assert set(seen) == set(range(80)) - untouched
     # A run that is scored on test data does look at them.
     run = plan.base.model_copy(update={"evaluate_on": "test"})
-    execute(Retinopathy(), run, Place(tmp_path))
+    execute(Retinopathy(), run, RunContext(tmp_path))
     assert set(seen) >= untouched
 
 
@@ -124,39 +124,39 @@ def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
 ) -> None:
     (plan,) = plans_of(**TINY)
     run, steps = plan.base, []
-    where = [Place(tmp_path / name) for name in ("given up", "whole")]
+    where = [RunContext(tmp_path / name) for name in ("given up", "whole")]
 
     def on_step(run, step) -> None:
         steps.append(step)
 
-    too_low = Job((run,), (Floor(1, 101.0, "too low"),))
+    too_low = Job((run,), (PruningThreshold(1, 101.0, "too low"),))
     for epochs in (1, 0):  # the second time it is known beforehand
         (end,) = attempt(too_low, on_step, Retinopathy(), where[0])
-        assert end.how == "pruned"
+        assert end.status == "pruned"
         assert end.fault.startswith("after epoch 1: ")
         assert [step.done for step in steps] == [0, 1][: 2 * epochs]
         steps.clear()
     for place in where:
         (end,) = attempt(Job((run,)), on_step, Retinopathy(), place)
-        assert end.how == "finished"
+        assert end.status == "finished"
     given_up, whole = (RunFolder(place.out, run) for place in where)
     assert [step.done for step in steps] == [1, 2, 0, 1, 2]
     assert {step.words for step in steps} == {"epoch 1 of 2", "epoch 2 of 2"}
     name = "predictions.csv"
     assert (given_up.path / name).read_bytes() == (whole.path / name).read_bytes()
     track = Retinopathy()
-    assert track.so_far(given_up) == track.so_far(whole)
-    assert list(track.so_far(whole).values()) == [step.score for step in steps[3:]]
+    assert track.scores_so_far(given_up) == track.scores_so_far(whole)
+    assert list(track.scores_so_far(whole).values()) == [step.score for step in steps[3:]]
     assert not (whole.path / "weights.pt").exists()
 
 
 def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> None:
     (plan,) = plans_of(**{**TINY, "fixed": {**TINY["fixed"], "epochs": 4}})
-    attempt(Job((plan.base,)), lambda run, step: None, Retinopathy(), Place(tmp_path))
+    attempt(Job((plan.base,)), lambda run, step: None, Retinopathy(), RunContext(tmp_path))
     folder = RunFolder(tmp_path, plan.base)
     history = pd.read_csv(folder.path / "history.csv")
     best = history["validation_auc"].cummax()
-    assert Retinopathy().so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
+    assert Retinopathy().scores_so_far(folder) == pytest.approx(dict(enumerate(best, start=1)))
     assert len(best) == 4
 
 
@@ -238,7 +238,7 @@ def test_networks_of_this_track_train_one_by_one(tmp_path: Path) -> None:
 
 def test_a_job_can_be_sent_to_another_process() -> None:
     (plan,) = plans_of(**TINY)
-    job = Job((plan.base,), (Floor(1, 50.0, "w"),))
+    job = Job((plan.base,), (PruningThreshold(1, 50.0, "w"),))
     sent = pickle.loads(pickle.dumps(job))
     assert sent == job
     assert isinstance(tracks.find(sent.runs[0].TRACK), Retinopathy)

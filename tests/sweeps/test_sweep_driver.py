@@ -7,7 +7,7 @@ from made_up import MadeUp, from_its_settings, made_up
 from tiny_sweeps import trials_bytes
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.attempt import Ended
+from vcl_radial.runs.attempt import RunOutcome
 from vcl_radial.runs.folder import DIVERGED, FAILED
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.folder import SweepFolder
@@ -54,7 +54,7 @@ class Diverging(MadeUp):
         folder.start()
         (folder.path / DIVERGED).touch()
         (folder.path / FAILED).write_text("the loss is nan\n")
-        return Ended(run, "diverged", "the loss is nan")
+        return RunOutcome(run, "diverged", "the loss is nan")
 
 
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
@@ -188,7 +188,7 @@ class Deadly(MadeUp):
     def end(self, run, job):
         if self.done.count(run) < self.times:
             self.done.append(run)
-            return Ended(run, "lost", "its process died")
+            return RunOutcome(run, "lost", "its process died")
         return super().end(run, job)
 
 
@@ -233,7 +233,7 @@ def test_the_lowest_seed_that_did_not_finish_says_why(tmp_path: Path) -> None:
     class DivergingSeeds(MadeUp):
         def end(self, run, job):
             if run.seed in (1, 2):
-                return Ended(run, "diverged", f"of seed {run.seed}")
+                return RunOutcome(run, "diverged", f"of seed {run.seed}")
             return super().end(run, job)
 
     for jobs in (1, 4):
@@ -285,7 +285,7 @@ def test_a_run_scored_on_test_data_is_never_taken(tmp_path: Path) -> None:
 def test_what_blocks_one_run_stops_the_sweep(tmp_path: Path) -> None:
     class Full(MadeUp):
         def end(self, run, job):
-            return Ended(run, "blocked", "no space left")
+            return RunOutcome(run, "blocked", "no space left")
 
     with pytest.raises(UserError, match="no space left"):
         made_up(tmp_path, Full)

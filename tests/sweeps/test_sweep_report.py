@@ -18,7 +18,7 @@ from vcl_radial.sweeps.folder import SweepFolder, read_described
 from vcl_radial.sweeps.importance import FEWEST, importances
 from vcl_radial.sweeps.levels import levels, shares
 from vcl_radial.sweeps.report import best_command, write_sweep_report
-from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results
+from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, read_results
 from vcl_radial.sweeps.space import Choices, Range
 from vcl_radial.tracks.continual.track import Continual
 
@@ -45,12 +45,12 @@ def swept(tmp_path_factory: pytest.TempPathFactory):
     return study, out / "tiny"
 
 
-def searched(scores: list[float | None], chance: float = 50.0) -> Searched:
+def searched(scores: list[float | None], chance: float = 50.0) -> SearchResult:
     trials = [
-        Tried(n, "diverged" if s is None else "finished", s, None, "", {}, 1.0)
+        TrialResult(n, "diverged" if s is None else "finished", s, None, "", {}, 1.0)
         for n, s in enumerate(scores)
     ]
-    return Searched({"benchmark": "b", "method": "m"}, trials, [], chance)
+    return SearchResult({"benchmark": "b", "method": "m"}, trials, [], chance)
 
 
 def test_what_is_read_is_what_was_tried(swept) -> None:
@@ -111,9 +111,9 @@ def test_a_grid_is_drawn_along_each_number_with_what_has_none_as_a_level():
         *({"options.learner": "vcl", "wide": True, "kl_weight": w} for w in (1.0, 100.0)),
         {"options.learner": "none", "kl_weight": 1.0},
     ]
-    tried = [Tried(n, "finished", 80.0 + n, 0.5, "", s, 1.0) for n, s in enumerate(settings)]
-    tried.append(Tried(9, "diverged", None, None, "", {"options.learner": "l2"}, None))
-    one = Searched({"benchmark": "b", "method": "m"}, tried, [], None)
+    tried = [TrialResult(n, "finished", 80.0 + n, 0.5, "", s, 1.0) for n, s in enumerate(settings)]
+    tried.append(TrialResult(9, "diverged", None, None, "", {"options.learner": "l2"}, None))
+    one = SearchResult({"benchmark": "b", "method": "m"}, tried, [], None)
     lines = numbers_of(one)
     assert {
         key: {label: [t.number for t in line] for label, line in of.items()}
@@ -204,7 +204,7 @@ def test_a_sweep_without_anything_learnt_has_levels_of_its_own() -> None:
 
 def test_a_diverged_configuration_has_learnt_nothing_and_one_given_up_does_not_count() -> None:
     one = searched([50.0, 70.0, 70.0, 90.0, None])
-    one.trials.append(Tried(5, "pruned", None, None, "", {}, None))
+    one.trials.append(TrialResult(5, "pruned", None, None, "", {}, None))
     level = levels([one])
     assert level is not None
     share = shares(one, level)
@@ -235,13 +235,13 @@ def test_the_one_key_that_decides_has_nearly_all_the_importance(tmp_path: Path) 
     for number in range(60):
         log = rng.uniform(-4.0, -1.0)
         parameters = {"learning_rate": 10**log, "batch_size": int(rng.choice([16, 32, 64]))}
-        one.trials.append(Tried(number, "finished", -10.0 * log, None, "", parameters, 1.0))
+        one.trials.append(TrialResult(number, "finished", -10.0 * log, None, "", parameters, 1.0))
     table = importances([one], keys, "maximize")
     assert list(table.key) == ["learning_rate", "batch_size"]
     assert table.fanova[0] > 0.9
     assert table.ped_anova[0] > 0.7
     assert table[["fanova", "ped_anova"]].sum().to_numpy() == pytest.approx([1.0, 1.0])
-    few = Searched(one.start, one.trials[: FEWEST - 1], [], None)
+    few = SearchResult(one.start, one.trials[: FEWEST - 1], [], None)
     assert importances([few], keys, "maximize").empty
 
 

@@ -9,9 +9,9 @@ from tiny_sweeps import plans_of, swept, trials_bytes
 
 from vcl_radial.data.streams import build_stream, datasets
 from vcl_radial.errors import UserError
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import read_spec
-from vcl_radial.runs.place import Place
 from vcl_radial.sweeps import driver
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.results import read_results
@@ -85,9 +85,9 @@ def test_nothing_of_a_sweep_depends_on_the_test_data(
     # A run on test data does see the difference.
     plan = plans_of(**changes)[0]
     run = plan.run({"learning_rate": 0.01}, 0).model_copy(update={"evaluate_on": "test"})
-    execute(Continual(), run, Place(tmp_path / "poisoned"))
+    execute(Continual(), run, RunContext(tmp_path / "poisoned"))
     monkeypatch.undo()
-    execute(Continual(), run, Place(tmp_path / "true"))
+    execute(Continual(), run, RunContext(tmp_path / "true"))
     assert files_of(tmp_path / "poisoned") != files_of(tmp_path / "true")
 
 

@@ -15,7 +15,7 @@ import pytest
 from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.context import RunContext
 from vcl_radial.sweeps.command import perform_sweep
 
 TPE = {"kind": "tpe", "trials": 4, "at_once": 2, "search__batch_size": [16, 32]}
@@ -106,9 +106,11 @@ def test_others_see_the_trials_and_the_table_is_that_without_a_database(
 
 def test_the_study_of_another_folder_is_left_alone(url: str, tmp_path: Path) -> None:
     changes = {"search__learning_rate": [0.5], "trials": 1}
-    perform_sweep(plans_of("mine", **changes), Place(tmp_path / "first"), jobs=1, storage=url)
+    perform_sweep(plans_of("mine", **changes), RunContext(tmp_path / "first"), jobs=1, storage=url)
     with pytest.raises(UserError, match="belongs to another folder"):
-        perform_sweep(plans_of("mine", **changes), Place(tmp_path / "second"), jobs=1, storage=url)
+        perform_sweep(
+            plans_of("mine", **changes), RunContext(tmp_path / "second"), jobs=1, storage=url
+        )
 
 
 @pytest.mark.parametrize("url", ["postgresql+psycopg://nobody@127.0.0.1:1/none", "nonsense"])

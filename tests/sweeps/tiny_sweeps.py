@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.context import RunContext
 from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.sweeps.specification import Plan, parsed, plans
 from vcl_radial.sweeps.study import Study
@@ -40,7 +40,7 @@ def plans_of(name: str = "tiny", **changes: Any) -> list[Plan]:
 def swept(
     out: Path, lanes: int | None = None, storage: str | None = None, **changes: Any
 ) -> list[Study]:
-    return perform_sweep(plans_of(**changes), Place(out), jobs=1, lanes=lanes, storage=storage)
+    return perform_sweep(plans_of(**changes), RunContext(out), jobs=1, lanes=lanes, storage=storage)
 
 
 def trials_bytes(out: Path, name: str = "tiny") -> bytes:

@@ -24,7 +24,7 @@ from vcl_radial.errors import visible
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
-    from vcl_radial.runs.attempt import Ended
+    from vcl_radial.runs.attempt import RunOutcome
 
 LOGGERS = ("tensorboard", "wandb")
 
@@ -108,7 +108,7 @@ def _prepare_report() -> None:
     prepare()
 
 
-def _print_faults(failures: Sequence[Ended]) -> None:
+def _print_faults(failures: Sequence[RunOutcome]) -> None:
     """Name the runs that have no result, those of one reason together."""
     faults: dict[str | None, list[Any]] = {}
     for end in failures:

@@ -77,7 +77,7 @@ def name_of(key: str, value: Callable[..., Any]) -> str:
     return f"{module}:{name}"
 
 
-def seek_beside(settings: Path) -> None:
+def add_search_path(settings: Path) -> None:
     """Seek the modules that a file of settings names in its own folder too, after all others."""
     folder = str(settings.parent.resolve())
     if folder not in _settings_folders and _Consent.file is None:
@@ -154,7 +154,7 @@ def _module_of(file: Path, key: str, name: str) -> str:
     if path is None:
         places = f" in {' or in '.join(_folders())}" if not file.is_absolute() else ""
         raise UserError(f"{key} = {name!r}: there is no file {file}{places}")
-    seek_beside(path)
+    add_search_path(path)
     return path.stem
 
 
@@ -192,7 +192,7 @@ def call(key: str, name: str, *args: Any, **kwargs: Any) -> Any:
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # a user's function may fail in any way
-        raise UserError(f"{key} = {name!r}: {in_words(error, function)}") from error
+        raise UserError(f"{key} = {name!r}: {format_error(error, function)}") from error
 
 
 def check_overrides(cls: type[Any]) -> None:
@@ -288,7 +288,7 @@ def _in_notebook(found: Sequence[Callable[..., Any]]) -> str:
     return "".join(lines)
 
 
-def in_words(error: BaseException, *found: Callable[..., Any]) -> str:
+def format_error(error: BaseException, *found: Callable[..., Any]) -> str:
     """An exception in one line; one that is not the suite's own with where it came from.
 
     Args:

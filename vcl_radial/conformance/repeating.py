@@ -147,7 +147,7 @@ def _evaluate_and_compare(trial: Trial) -> None:
         if not same_states({name: state}, generators):
             raise Fault(
                 f"evaluating altered the state of {name}'s random numbers, on which training goes "
-                "on: draw inside `with vcl_radial.likelihoods.predict.own_randomness(seed, "
+                "on: draw inside `with vcl_radial.likelihoods.predict.seeded_rng(seed, "
                 "device):`, or from a generator of your own"
             )
 

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vcl_radial.config.outside import in_words
+from vcl_radial.config.outside import format_error
 from vcl_radial.errors import VclRadialError
 
 Outcome = Literal["ok", "fault", "skipped"]
@@ -41,7 +41,7 @@ def description(error: BaseException, subject: type[Any]) -> str:
         error: what was raised.
         subject: the class under check.
     """
-    line = in_words(error, subject)
+    line = format_error(error, subject)
     modules = [sys.modules.get(cls.__module__) for cls in subject.__mro__]
     roots = ("vcl_radial", "avalanche", "torch")
     files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}

@@ -28,7 +28,7 @@ _BYTES: Final = 256 << 20
 _PIXELS: Final = 89_478_485
 """Pixels of a picture at most: those from which on Pillow warns of a bomb."""
 
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 """Takes a line for the user."""
 
 _PATIENCE = 2.0
@@ -119,7 +119,7 @@ def processors() -> int:
 
 
 def decoded(
-    function: Callable[[S], T], items: Sequence[S], jobs: int, words: str, tell: Tell
+    function: Callable[[S], T], items: Sequence[S], jobs: int, words: str, tell: ReportProgress
 ) -> Iterator[T]:
     """The function of each item, in order, with a bar on a terminal and now and then a line else.
 
@@ -156,7 +156,7 @@ def _in_order(
         yield from last.result()
 
 
-def _shown(items: Iterable[T], total: int, words: str, tell: Tell) -> Iterator[T]:
+def _shown(items: Iterable[T], total: int, words: str, tell: ReportProgress) -> Iterator[T]:
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import Progress

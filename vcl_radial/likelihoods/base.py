@@ -77,7 +77,7 @@ class Likelihood(ABC):
     def observe(self, outputs: Tensor, targets: Tensor) -> None:  # noqa: B027
         """Learn from the outputs of a step, after it; shapes as in `nll`."""
 
-    def settle(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:  # noqa: B027
+    def fit(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:  # noqa: B027
         """Take the optimum for the outputs of all points of a task, where training has ended.
 
         Args:
@@ -287,7 +287,7 @@ class Gaussian(Likelihood):
         self.noise.update(squares.to(self.noise.rate), BATCH_STEP)
 
     @torch.no_grad()
-    def settle(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:
+    def fit(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:
         """The optimum for E mean (y - f)^2 over all points."""
         total, points = torch.zeros(()), 0
         for outputs, targets in whole:

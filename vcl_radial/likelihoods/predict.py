@@ -36,7 +36,7 @@ def in_mode(network: nn.Module, *, training: bool) -> Iterator[None]:
 
 
 @contextmanager
-def own_randomness(seed: int, device: torch.device) -> Iterator[None]:
+def seeded_rng(seed: int, device: torch.device) -> Iterator[None]:
     """Draw from a generator of one's own inside; outside, the sequence goes on undisturbed."""
     on_gpu = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if on_gpu else []):
@@ -68,7 +68,7 @@ def draws(
     """
     wanted = differentiable and torch.is_grad_enabled()
     fixed = in_mode(network, training=False) if isinstance(network, nn.Module) else nullcontext()
-    with fixed, torch.set_grad_enabled(wanted), own_randomness(seed, x.device):
+    with fixed, torch.set_grad_enabled(wanted), seeded_rng(seed, x.device):
         return torch.stack([network(x) for _ in range(samples)])
 
 

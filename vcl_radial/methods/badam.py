@@ -128,7 +128,7 @@ class BAdam(Method):
         ]
         return torch.stack(terms).sum() / 2
 
-    def fitted(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+    def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
         """The outputs at the means, `[1, B, C]`: the precision is yet to be read."""
         with self.using(self.posterior.network):
             return self.draws(x, task, samples=1)

@@ -189,13 +189,15 @@ class Method:
     def end_task(self, task: Task) -> None:
         """Carry a finished task forward; nothing for a method without memory."""
 
-    def settle(self, **of_draws: Any) -> None:
+    def fit_likelihood(self, **of_draws: Any) -> None:
         """Let the likelihood take its optimum for what training has ended with, before the end.
 
         Args:
             of_draws: the number of `samples`, and their `seed`.
         """
-        self.likelihood.settle((self.fitted(*call, **of_draws), y) for call, y in self.points())
+        self.likelihood.fit(
+            (self.posterior_outputs(*call, **of_draws), y) for call, y in self.points()
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """All that is carried from task to task, as plain tensors; extend it for more than that.
@@ -394,7 +396,7 @@ class Method:
                 differentiable=differentiable,
             )
 
-    def fitted(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+    def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
         """Outputs `[S, B, C]` under the weights that training has ended with, as in `draws`."""
         return self.draws(x, task, **of_draws)
 

@@ -31,7 +31,7 @@ from vcl_radial.config.ranges import Count, CountOrZero, Positive
 from vcl_radial.data.streams import TensorBatches
 from vcl_radial.data.streams.coreset import coreset
 from vcl_radial.likelihoods.objectives import per_point
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import MakeOptimizer
 from vcl_radial.methods.ml_init_vcl import MLInitVCL
 from vcl_radial.methods.tasks import Batch, Task, check_inputs
@@ -146,7 +146,7 @@ class CoresetVCL(MLInitVCL):
         consolidate(network, heads)
         optimizer, task = self._optimizer_for(network), self.task
         epochs = task.epochs if self.coreset_epochs is None else self.coreset_epochs
-        with own_randomness(self.coreset_seed, self.device), self.using(network):
+        with seeded_rng(self.coreset_seed, self.device), self.using(network):
             for epoch in range(epochs):
                 set_rates(optimizer, task.schedule, epoch / epochs)
                 for batch in TensorBatches(x, y, tasks, task.batch_size, True):

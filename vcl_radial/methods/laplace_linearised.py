@@ -145,7 +145,7 @@ class LaplaceLinearised(LaplaceMethod):
         moves |= self.past.draw(weights)
         return linearised(self.network, moves, x, *([task] if self.with_task else []))
 
-    def fitted(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
+    def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
         """The outputs at the weights, `[1, B, C]`: the posterior is yet to be made."""
         with torch.no_grad():
             return super().output(x, task).unsqueeze(0)

@@ -137,7 +137,7 @@ class TaskLoop:
             draws: `samples` and `seed` of the outputs that it learns from, if not the method's.
         """
         self.method.network.eval()
-        self.method.settle(**draws)
+        self.method.fit_likelihood(**draws)
         self.method.end_task(self.task)
 
     def state_dict(self) -> dict[str, Any]:

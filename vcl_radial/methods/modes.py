@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 from vcl_radial.likelihoods.predict import in_mode
 
-EVALUATES = ("begin_task", "end_task", "select", "settle", "predict", "draws", "fitted")
+EVALUATES = (
+    "begin_task",
+    "end_task",
+    "select",
+    "fit_likelihood",
+    "predict",
+    "draws",
+    "posterior_outputs",
+)
 """What of a method runs with its network in evaluation mode."""
 
 C = TypeVar("C", bound=type)

@@ -200,7 +200,7 @@ def _constructor_error(cls: type[Any]) -> str | None:
 
 def not_made(name: str, cls: type[Any], options: Mapping[str, Any], error: Exception) -> UserError:
     """The error that a method's constructor has refused a recipe's options, with its message."""
-    message = outside.in_words(error, cls)
+    message = outside.format_error(error, cls)
     return UserError(f"strategy = {name!r} with options {dict(options)}: {message}")
 
 

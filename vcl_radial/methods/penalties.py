@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.nn import variational_weights
 
@@ -130,7 +130,7 @@ def _penalty_of(method: Method, otherwise: Any) -> Any:
     """What `penalty` gives with its value, or something else where it fails."""
     penalty = otherwise
     loss_value, method.loss_value = method.loss_value, True
-    with suppress(Exception), own_randomness(0, method.device):
+    with suppress(Exception), seeded_rng(0, method.device):
         penalty = method.penalty()
     method.loss_value = loss_value
     return penalty

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from vcl_radial.config.outside import in_words
+from vcl_radial.config.outside import format_error
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.nn.convert import layer_settings, to_bayesian
@@ -80,7 +80,7 @@ def _features(body: nn.Module, shape: Sequence[int]) -> Tensor:
             features = body(x)
     except Exception as error:  # a user's network may fail in any way
         raise UserError(
-            f"the network fails on one input {list(shape)}: {in_words(error)}"
+            f"the network fails on one input {list(shape)}: {format_error(error)}"
         ) from error
     found = list(features.shape) if isinstance(features, Tensor) else type(features).__name__
     if not isinstance(features, Tensor) or len(found) != 2 or not features.is_floating_point():

@@ -75,7 +75,7 @@ def run(
     folders = [RunFolder(done.place.out, one) for one in done.runs]
     finished = read_runs([folder.path for folder in folders if folder.finished()])
     failures = [
-        (end.run.benchmark, end.run.method, end.run.seed, end.how, end.fault or "")
+        (end.run.benchmark, end.run.method, end.run.seed, end.status, end.fault or "")
         for end in done.failures
     ]
     return Results(finished, failures, done.place.data_dir)

@@ -13,9 +13,9 @@ from vcl_radial.reporting import evidence, manifest, provenance
 from vcl_radial.reporting.gather import gather, notices
 from vcl_radial.reporting.html import MARK
 from vcl_radial.reporting.labels import file_name, unused
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import RunFolder, check_page
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.sections import Report
 from vcl_radial.runs.spec import RunSpec
 
@@ -42,7 +42,7 @@ def prepare() -> None:
 
 
 def report_of_command(
-    runs: Sequence[RunSpec], place: Place, failed: Sequence[RunSpec] = ()
+    runs: Sequence[RunSpec], place: RunContext, failed: Sequence[RunSpec] = ()
 ) -> bool:
     """Write the report of the benchmark of a command's runs, their methods first and in order.
 

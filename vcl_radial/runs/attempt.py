@@ -8,12 +8,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from vcl_radial.config.outside import in_words
+from vcl_radial.config.outside import format_error
 from vcl_radial.errors import Diverged, UserError, VclRadialError, is_out_of_memory, visible_lines
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import ANEW, TRACEBACK, RunFolder, write_atomically
-from vcl_radial.runs.lock import AtWork, held
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.lock import AlreadyRunning, held
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack, Step
 from vcl_radial.system.quiet import quiet
@@ -21,14 +21,14 @@ from vcl_radial.system.quiet import quiet
 Report: TypeAlias = Callable[[Any, Step], None]
 """Called with a run and how far it has come."""
 
-How = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked", "elsewhere"]
+Status = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked", "elsewhere"]
 """How a run ended. `failed`: a fault of its settings or of its method. `lost`: its process died.
 `blocked`: the machine would not let it (a full disk), nor any other. `elsewhere`: another command
 is at work on it."""
 
 
 @dataclass(frozen=True)
-class Floor:
+class PruningThreshold:
     """The least score, in per cent, with which a run goes on after a step."""
 
     step: int
@@ -38,47 +38,51 @@ class Floor:
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one worker carries out together; with floors it is one run.
+    """Runs that one worker carries out together; with thresholds it is one run.
 
     Attributes:
         runs: in the order in which they are reported.
-        floors: in the order of their steps.
+        thresholds: in the order of their steps.
         anew: whether a run begins anew where its checkpoint cannot be used, without a question.
     """
 
     runs: tuple[RunSpec, ...]
-    floors: tuple[Floor, ...] = ()
+    thresholds: tuple[PruningThreshold, ...] = ()
     anew: bool = False
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunOutcome:
     """How a run ended, and why in one line (None for a finished one)."""
 
     run: Any
-    how: How
+    status: Status
     fault: str | None = None
 
 
-class Hopeless(VclRadialError):
-    """A run fell below its floor."""
+class Pruned(VclRadialError):
+    """A run fell below its threshold."""
 
 
-def fallen_below(floors: Sequence[Floor], scores: Mapping[int, float], step: str) -> str | None:
-    """Where scores after steps first fell below a floor, in words; None where they did not.
+def fallen_below(
+    thresholds: Sequence[PruningThreshold], scores: Mapping[int, float], step: str
+) -> str | None:
+    """Where scores after steps first fell below a threshold, in words; None where they did not.
 
     Args:
-        floors: in the order of their steps.
+        thresholds: in the order of their steps.
         scores: by step, in per cent.
         step: what the track calls a step.
     """
-    for floor in floors:
-        if floor.step in scores and scores[floor.step] < floor.score:
-            return f"after {step} {floor.step}: {scores[floor.step]:.2f} %, {floor.words}"
+    for threshold in thresholds:
+        if threshold.step in scores and scores[threshold.step] < threshold.score:
+            return (
+                f"after {step} {threshold.step}: {scores[threshold.step]:.2f} %, {threshold.words}"
+            )
     return None
 
 
-def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
+def attempt(job: Job, report: Report, track: AnyTrack, place: RunContext) -> list[RunOutcome]:
     """Carry the runs of a job out, going on from their checkpoints; never raises for a run's fault.
 
     `report` is called with a run and how far it has come. Runs that another command has finished
@@ -92,13 +96,13 @@ def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[End
             try:
                 hold.enter_context(held([folder.path]))
                 done = folder.fault() is None
-            except AtWork as error:
-                ends.append(Ended(run, "elsewhere", str(error)))
+            except AlreadyRunning as error:
+                ends.append(RunOutcome(run, "elsewhere", str(error)))
             except UserError as error:
-                ends.append(Ended(run, "blocked", str(error)))
+                ends.append(RunOutcome(run, "blocked", str(error)))
             else:
                 if done:
-                    ends.append(Ended(run, "finished"))
+                    ends.append(RunOutcome(run, "finished"))
                 else:
                     undone.append(run)
         if undone:
@@ -106,7 +110,7 @@ def attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[End
     return ends
 
 
-def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[Ended]:
+def _attempt(job: Job, report: Report, track: AnyTrack, place: RunContext) -> list[RunOutcome]:
     folders = [RunFolder(place.out, run) for run in job.runs]
     if job.anew:
         for folder in folders:
@@ -119,43 +123,47 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: Place) -> list[En
             if len(job.runs) > 1:
                 ends = _together(job.runs, report, track, place)
             else:
-                ends = [_alone(job.runs[0], job.floors, report, track, place)]
+                ends = [_alone(job.runs[0], job.thresholds, report, track, place)]
     except BrokenPipeError:  # the parent is gone
         raise
     except (UserError, OSError) as error:
         # What stands behind a message about a file that could not be written.
         blocked = isinstance(error, OSError) or isinstance(error.__context__, OSError)
-        ends = [Ended(run, "blocked" if blocked else "failed", str(error)) for run in job.runs]
+        ends = [RunOutcome(run, "blocked" if blocked else "failed", str(error)) for run in job.runs]
     except (Exception, SystemExit) as error:  # a user's method may fail in any way
         ends = [
-            Ended(f.run, "failed", _unexpected(error, f, resumed=f.path in resumed))
+            RunOutcome(f.run, "failed", _unexpected(error, f, resumed=f.path in resumed))
             for f in folders
         ]
     for end in ends:
         folder = RunFolder(place.out, end.run)
         with suppress(UserError, OSError):  # a full disk has been reported, or will be
             # A run that has left nothing was not begun.
-            if end.how not in ("finished", "pruned") and any(folder.path.iterdir()):
-                folder.record_fault(end.fault, diverged=end.how == "diverged")
+            if end.status not in ("finished", "pruned") and any(folder.path.iterdir()):
+                folder.record_fault(end.fault, diverged=end.status == "diverged")
     return ends
 
 
 def _discard_unusable(folder: RunFolder[Any], track: AnyTrack) -> None:
     """Throw a checkpoint away that is damaged or another run's, and say so."""
     try:
-        track.so_far(folder)
+        track.scores_so_far(folder)
     except (UserError, LookupError, ValueError, TypeError) as error:
         print(f"{error}: this run starts anew", flush=True)
         folder.checkpoint.unlink(missing_ok=True)
 
 
 def _alone(
-    run: RunSpec, floors: Sequence[Floor], report: Report, track: AnyTrack, place: Place
-) -> Ended:
+    run: RunSpec,
+    thresholds: Sequence[PruningThreshold],
+    report: Report,
+    track: AnyTrack,
+    place: RunContext,
+) -> RunOutcome:
     def check(scores: Mapping[int, float]) -> None:
-        words = fallen_below(floors, scores, track.step)
+        words = fallen_below(thresholds, scores, track.step)
         if words is not None:
-            raise Hopeless(words)
+            raise Pruned(words)
 
     def on_step(step: Step) -> None:
         report(run, step)
@@ -163,23 +171,23 @@ def _alone(
             check({step.done: step.score})
 
     try:
-        if floors:
-            check(track.so_far(RunFolder(place.out, run)))
+        if thresholds:
+            check(track.scores_so_far(RunFolder(place.out, run)))
         execute(track, run, place, on_step)
-    except Hopeless as error:
-        return Ended(run, "pruned", str(error))
+    except Pruned as error:
+        return RunOutcome(run, "pruned", str(error))
     except Diverged as error:
-        return Ended(run, "diverged", str(error))
-    return Ended(run, "finished")
+        return RunOutcome(run, "diverged", str(error))
+    return RunOutcome(run, "finished")
 
 
 def _together(
-    runs: Sequence[RunSpec], report: Report, track: AnyTrack, place: Place
-) -> list[Ended]:
+    runs: Sequence[RunSpec], report: Report, track: AnyTrack, place: RunContext
+) -> list[RunOutcome]:
     # A lane ends early where its loss is not finite, or where its checkpoint is another's.
     faults = execute_together(track, runs, place, report)
     ends = zip(runs, faults, strict=True)
-    return [Ended(run, "diverged" if fault else "finished", fault) for run, fault in ends]
+    return [RunOutcome(run, "diverged" if fault else "finished", fault) for run, fault in ends]
 
 
 def _unexpected(error: BaseException, folder: RunFolder[Any], *, resumed: bool) -> str:
@@ -190,7 +198,7 @@ def _unexpected(error: BaseException, folder: RunFolder[Any], *, resumed: bool) 
     of_the_user: list[Callable[..., Any]] = []
     with suppress(UserError):
         of_the_user = folder.run.from_outside()
-    fault = in_words(error, *of_the_user)
+    fault = format_error(error, *of_the_user)
     if is_out_of_memory(error):
         fault = (
             "needs more memory than there is: choose a smaller network or batch, or fewer samples "

@@ -134,7 +134,7 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
         if table.keys() >= {"benchmark", "method", "seed", "recipe"} or "start" in table:
             raise UserError(f"{path}: is a record of results, not a {kind}; give its own file")
         check_kind(name, kind, kind_of(table))
-        outside.seek_beside(path)
+        outside.add_search_path(path)
         if kind == "method":
             of_others = _keys_of_others(track)
             table = {key: value for key, value in table.items() if key not in of_others}

@@ -12,11 +12,11 @@ from typing import Any
 from vcl_radial.config.command_lines import command_line, settings_in_words
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
-from vcl_radial.runs.attempt import Ended
+from vcl_radial.runs.attempt import RunOutcome
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of, may_have_cuda
 from vcl_radial.runs.executor import MakeExecutor
 from vcl_radial.runs.folder import check_output
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
@@ -37,12 +37,12 @@ class Performed:
     """
 
     runs: Sequence[RunSpec]
-    place: Place
-    ends: Sequence[Ended]
+    place: RunContext
+    ends: Sequence[RunOutcome]
     is_first: bool = True
 
     @property
-    def failures(self) -> list[Ended]:
+    def failures(self) -> list[RunOutcome]:
         """The runs that have no result."""
         return [end for end in self.ends if end.fault is not None]
 
@@ -93,7 +93,7 @@ def perform_command(
     check_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=log)
     track.check_runs(runs)
     check_output(out)
-    place = Place(
+    place = RunContext(
         out,
         data_dir,
         device_of(device, track, executor),

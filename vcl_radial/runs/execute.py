@@ -10,9 +10,9 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import environment
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import ANEW, DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.runs.loggers import Log, logged
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.states import difference, structure
 from vcl_radial.runs.track import AnyTrack, Step
@@ -22,7 +22,7 @@ from vcl_radial.runs.training import Training
 def execute(
     track: AnyTrack,
     run: RunSpec,
-    place: Place,
+    place: RunContext,
     report: Callable[[Step], None] = lambda step: None,
 ) -> None:
     """Carry a run out, going on from its checkpoint where there is one.
@@ -75,7 +75,7 @@ def execute(
 def execute_together(
     track: AnyTrack,
     runs: Sequence[RunSpec],
-    place: Place,
+    place: RunContext,
     report: Callable[[RunSpec, Step], None] = lambda run, step: None,
 ) -> list[str | None]:
     """Carry runs out as lanes of one program; each folder holds what it would hold alone.
@@ -116,7 +116,7 @@ def execute_together(
     return faults
 
 
-def _prepare(place: Place) -> None:
+def _prepare(place: RunContext) -> None:
     from vcl_radial.system import processor
 
     environment.loaded()  # the commit, before anybody makes another
@@ -126,7 +126,7 @@ def _prepare(place: Place) -> None:
     gc.collect()
 
 
-def _state(folder: RunFolder[Any], place: Place) -> dict[str, Any] | None:
+def _state(folder: RunFolder[Any], place: RunContext) -> dict[str, Any] | None:
     """The checkpoint, or None where there is none, or a damaged one: the run starts anew."""
     try:
         return folder.load_checkpoint()
@@ -136,7 +136,9 @@ def _state(folder: RunFolder[Any], place: Place) -> dict[str, Any] | None:
         return None
 
 
-def _load(folder: RunFolder[Any], training: Training, state: dict[str, Any], place: Place) -> None:
+def _load(
+    folder: RunFolder[Any], training: Training, state: dict[str, Any], place: RunContext
+) -> None:
     """Go on from a checkpoint, and say where not all steps are made by one engine.
 
     Raises:
@@ -160,7 +162,7 @@ def _load(folder: RunFolder[Any], training: Training, state: dict[str, Any], pla
         ) from cause
 
 
-def _finish(folder: RunFolder[Any], training: Training, place: Place) -> None:
+def _finish(folder: RunFolder[Any], training: Training, place: RunContext) -> None:
     """Write a finished run's result files."""
     for name, state in training.kept().items():
         folder.save(name, state)

@@ -9,8 +9,8 @@ from contextlib import closing
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
-from vcl_radial.runs.attempt import Ended, Job, Report, attempt
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.attempt import Job, Report, RunOutcome, attempt
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack, Step
@@ -25,7 +25,7 @@ class Executor(Protocol):
     def submit(self, job: Job) -> None:
         """Take a job."""
 
-    def wait(self) -> Sequence[Ended]:
+    def wait(self) -> Sequence[RunOutcome]:
         """How the runs of some job ended, once one has; or none, if nothing has for a while."""
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class MakeExecutor(Protocol):
     def device(self) -> str:
         """Either "cpu" or "cuda"."""
 
-    def __call__(self, track: AnyTrack, place: Place, on_step: Report) -> Executor:
+    def __call__(self, track: AnyTrack, place: RunContext, on_step: Report) -> Executor:
         """For runs of a track at a place; `on_step` is called as they go on."""
 
 
@@ -55,7 +55,7 @@ class LocalExecutor:
         workers: processes at a time; 0 to work in this process.
     """
 
-    def __init__(self, track: AnyTrack, place: Place, on_step: Report, workers: int) -> None:
+    def __init__(self, track: AnyTrack, place: RunContext, on_step: Report, workers: int) -> None:
         self._track, self._place, self._on_step = track, place, on_step
         self._workers = workers
         self._queue: list[Job] = []
@@ -75,7 +75,7 @@ class LocalExecutor:
         worker.send(job)
         self._busy[worker.line] = job, worker
 
-    def wait(self) -> Sequence[Ended]:
+    def wait(self) -> Sequence[RunOutcome]:
         """How the runs of the next job ended.
 
         Raises:
@@ -87,11 +87,11 @@ class LocalExecutor:
             for line in wait(list(self._busy)):
                 job, worker = self._busy[line]  # type: ignore[index]
                 try:
-                    message = worker.hear()
+                    message = worker.receive()
                 except ProcessDied as died:
                     del self._busy[worker.line]
-                    worker.dismiss()
-                    return [Ended(run, "lost", str(died)) for run in job.runs]
+                    worker.shutdown()
+                    return [RunOutcome(run, "lost", str(died)) for run in job.runs]
                 if not isinstance(message, _Answer):
                     self._on_step(*message)
                     continue
@@ -107,14 +107,14 @@ class LocalExecutor:
         for worker in workers:
             worker.terminate()
         for worker in workers:
-            worker.dismiss()
+            worker.shutdown()
         self._idle, self._busy, self._queue = [], {}, []
 
     def _new_worker(self) -> WorkerProcess:
         return WorkerProcess(_serve, self._track, self._place, threads=self._place.threads)
 
 
-def carry_out(executor: Executor, jobs: Sequence[Job]) -> Iterator[Ended]:
+def carry_out(executor: Executor, jobs: Sequence[Job]) -> Iterator[RunOutcome]:
     """Yield how each run ended, as its job ends; the first jobs begin first.
 
     Runs whose worker or node dies are done once more; if that one dies too, they are lost.
@@ -129,7 +129,7 @@ def carry_out(executor: Executor, jobs: Sequence[Job]) -> Iterator[Ended]:
                 under_way += 1
             ends = executor.wait()
             under_way -= bool(ends)
-            again = [end for end in ends if end.how == "lost" and end.run not in retried]
+            again = [end for end in ends if end.status == "lost" and end.run not in retried]
             if again:
                 print(f"{again[0].fault}; its job is done once more", flush=True)
                 retried += [end.run for end in again]
@@ -140,11 +140,11 @@ def carry_out(executor: Executor, jobs: Sequence[Job]) -> Iterator[Ended]:
 class _Answer(NamedTuple):
     """What a worker sends when a job has ended."""
 
-    ends: list[Ended]
+    ends: list[RunOutcome]
     error: Exception | None = None
 
 
-def _serve(line: Connection, track: AnyTrack, place: Place) -> None:
+def _serve(line: Connection, track: AnyTrack, place: RunContext) -> None:
     def report(run: RunSpec, step: Step) -> None:
         line.send((run, step))
 

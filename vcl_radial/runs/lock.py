@@ -19,7 +19,7 @@ _ATTEMPTS = 100
 """At a folder that its last holder is removing meanwhile."""
 
 
-class AtWork(UserError):
+class AlreadyRunning(UserError):
     """Somebody else works in the folder."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ def held(paths: Sequence[Path]) -> Iterator[None]:
     """Nobody else works in these folders meanwhile; they are made, and removed if left empty.
 
     Raises:
-        AtWork: somebody does.
+        AlreadyRunning: somebody does.
         UserError: a folder cannot be made.
     """
     with ExitStack() as stack:
@@ -49,7 +49,7 @@ def _held(path: Path) -> Iterator[None]:
     try:
         _acquire(lock, path)
     except Timeout:
-        raise AtWork from None
+        raise AlreadyRunning from None
     except OSError as error:
         raise not_written(path, error) from None
     try:

@@ -18,9 +18,9 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.files.reading import LARGE, read_bytes
-from vcl_radial.runs.attempt import Ended, Job, Report, attempt
+from vcl_radial.runs.attempt import Job, Report, RunOutcome, attempt
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder, write_atomically
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import safe_path
 from vcl_radial.runs.track import AnyTrack
 
@@ -51,7 +51,7 @@ class OnRay:
         """What the runs compute on."""
         return "cuda" if self.gpus else "cpu"
 
-    def __call__(self, track: AnyTrack, place: Place, on_step: Report) -> RayExecutor:
+    def __call__(self, track: AnyTrack, place: RunContext, on_step: Report) -> RayExecutor:
         """The executor; results come back by files, so it reports no steps."""
         return RayExecutor(track, place, self.address, self.jobs, self.cpus, self.gpus)
 
@@ -78,7 +78,7 @@ class RayExecutor:
     def __init__(
         self,
         track: AnyTrack,
-        place: Place,
+        place: RunContext,
         address: str | None = None,
         jobs: int | None = None,
         cpus: int = 1,
@@ -96,7 +96,7 @@ class RayExecutor:
         if self._stop_ray:
             handler = signal.getsignal(signal.SIGTERM)
             try:
-                _knock(address)
+                check_reachable(address)
                 with safe_path():
                     _init(ray, address)
             except (OSError, RuntimeError, ValueError) as error:
@@ -132,10 +132,10 @@ class RayExecutor:
         work = ForkingPickler.dumps((job, self.track, there)).tobytes()
         self._under_way[self._task.remote(sys.path, work, files)] = job
 
-    def wait(self) -> Sequence[Ended]:
+    def wait(self) -> Sequence[RunOutcome]:
         """How the runs of a job ended, once one has; none, if nothing has for a while."""
         done, _ = self._ray.wait(list(self._under_way), num_returns=1, timeout=_PATIENCE)
-        ends: list[Ended] = []
+        ends: list[RunOutcome] = []
         for reference in done:
             job = self._under_way.pop(reference)
             try:
@@ -143,7 +143,7 @@ class RayExecutor:
             except self._ray.exceptions.RayError as error:
                 cause = getattr(error, "cause", None) or type(error).__name__
                 words = f"its worker or node was lost ({' '.join(str(cause).split())})"
-                ends += [Ended(run, "lost", words) for run in job.runs]
+                ends += [RunOutcome(run, "lost", words) for run in job.runs]
                 continue
             self._write(files)
             ends += found
@@ -165,7 +165,7 @@ class RayExecutor:
                 (self.place.out / name).with_name("checkpoint.pt").unlink(missing_ok=True)
 
 
-def _knock(address: str | None) -> None:
+def check_reachable(address: str | None) -> None:
     """See that somebody listens at HOST:PORT; Ray would try for minutes.
 
     Raises:
@@ -198,7 +198,7 @@ def _init(ray: Any, address: str | None) -> None:
         ray_constants.ENABLE_RAY_CLUSTER = before
 
 
-def _on_node(folders: Sequence[str], work: bytes, files: Files) -> tuple[list[Ended], Files]:
+def _on_node(folders: Sequence[str], work: bytes, files: Files) -> tuple[list[RunOutcome], Files]:
     """Carry a job out on a node, in a folder that is gone afterwards.
 
     Args:

@@ -103,7 +103,7 @@ def _with_chosen(
     """
     if "chosen" not in method.table:
         return tables
-    key = track.chosen_key(tables)
+    key = track.selection_unit(tables)
     if key not in section(method, "chosen"):
         raise UserError(
             f"{method.path}: has no settings for {key} (no table [chosen.{key!r}]); search for "

@@ -45,7 +45,7 @@ class WorkerProcess:
         context: Any = multiprocessing.get_context("forkserver" if forked else "spawn")
         self.line, far_end = context.Pipe()
         self._process: BaseProcess = context.Process(
-            target=_begin, args=(_Surroundings(forked), work, far_end, *given), daemon=True
+            target=_begin, args=(_ProcessEnvironment(forked), work, far_end, *given), daemon=True
         )
         # One that is forked has what the server was started with; to wait for that can be ended.
         with safe_path() if forked else _inherited(threads), _without_script():
@@ -54,10 +54,10 @@ class WorkerProcess:
 
     def send(self, work: Any) -> None:
         """Give it something to do."""
-        with suppress(BrokenPipeError):  # `hear` will report it
+        with suppress(BrokenPipeError):  # `receive` will report it
             self.line.send(work)
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """What it tells next.
 
         Raises:
@@ -78,7 +78,7 @@ class WorkerProcess:
         """Tell it to end, without waiting."""
         self._process.terminate()
 
-    def dismiss(self) -> None:
+    def shutdown(self) -> None:
         """End it, whatever it is at."""
         self._process.terminate()
         self._process.join(timeout=10)
@@ -183,7 +183,7 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-class _Surroundings:
+class _ProcessEnvironment:
     """Environment and output of this process, for one that is forked from an older server."""
 
     def __init__(self, forked: bool) -> None:
@@ -205,7 +205,7 @@ class _Surroundings:
             os.close(copy)
 
 
-def _begin(surroundings: _Surroundings, work: Callable[..., None], *arguments: Any) -> None:
+def _begin(surroundings: _ProcessEnvironment, work: Callable[..., None], *arguments: Any) -> None:
     surroundings.enter()
     work(*arguments)
 

@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 
 from vcl_radial.errors import visible
-from vcl_radial.runs.attempt import How
+from vcl_radial.runs.attempt import Status
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
 from vcl_radial.system.output import Visible, terminal
@@ -168,7 +168,7 @@ class Progress(Lines):
         """Set the bar over all runs."""
         self.bar("", "all runs", sum(self._done.values()), sum(self._to_come.values()))
 
-    def end(self, run: RunSpec, how: How) -> None:
+    def end(self, run: RunSpec, status: Status) -> None:
         """Show that a run has ended, or is left to another command that is at work on it."""
         name = run.label
         self._ended += 1
@@ -176,7 +176,7 @@ class Progress(Lines):
         self.drop(name)
         self._show_all()
         done = f"done in {self._seconds(name)}" if name in self._started else "done"
-        words = {"finished": done, "elsewhere": "left to another command"}.get(how, "FAILED")
+        words = {"finished": done, "elsewhere": "left to another command"}.get(status, "FAILED")
         self.say(f"{name:{self._width}}  {words}  [{self._ended} of {self._total}]")
 
     def _seconds(self, name: str) -> str:

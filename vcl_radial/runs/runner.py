@@ -12,10 +12,10 @@ from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import tracks
-from vcl_radial.runs.attempt import Ended, Job
+from vcl_radial.runs.attempt import Job, RunOutcome
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor, carry_out
 from vcl_radial.runs.folder import RunFolder, check_output
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.runs.progress import Progress
 from vcl_radial.runs.spec import RunSpec
@@ -28,14 +28,14 @@ LANES_ON_GPU = 64
 
 def perform(
     runs: Sequence[RunSpec],
-    place: Place,
+    place: RunContext,
     jobs: int | None = None,
     lanes: int | None = None,
     *,
     in_workers: bool = False,
     executor: MakeExecutor | None = None,
     meanwhile: Callable[[], None] = lambda: None,
-) -> list[Ended]:
+) -> list[RunOutcome]:
     """Carry out what is not finished yet, and give how all that was tried has ended.
 
     Args:
@@ -87,10 +87,10 @@ def perform(
     kept = len(runs) - len(todo)
     with Progress(todo, epochs, how, kept, track.counts) as progress:
         for end in carry_out(make(track, place, on_step=progress.show), work):
-            progress.end(end.run, end.how)
+            progress.end(end.run, end.status)
             words = f"run the same command again to go on from its last finished {track.step}"
             lost = replace(end, fault=f"{end.fault}; {words}")
-            ends.append(lost if end.how == "lost" else end)
+            ends.append(lost if end.status == "lost" else end)
     return ends
 
 
@@ -99,7 +99,7 @@ def default_lanes(track: AnyTrack, device: str) -> int:
     return LANES_ON_GPU if device == "cuda" and track.has_lanes else track.lanes
 
 
-def with_threads(place: Place, track: AnyTrack, at_once: int) -> Place:
+def with_threads(place: RunContext, track: AnyTrack, at_once: int) -> RunContext:
     """The place with the threads of each of so many runs at a time."""
     if not track.uses_all_cores:
         return place
@@ -120,15 +120,15 @@ def _needs_running(folder: RunFolder[Any]) -> bool:
     return fault is not None
 
 
-def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], place: Place) -> None:
+def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], place: RunContext) -> None:
     worker = WorkerProcess(_check, track, place.data_dir, threads=1)
     try:
         worker.send(runs)
-        fault: UserError | None = worker.hear()
+        fault: UserError | None = worker.receive()
     except ProcessDied as died:
         raise UserError(f"the data cannot be read: {died}") from None
     finally:
-        worker.dismiss()
+        worker.shutdown()
     if fault is not None:
         raise fault
 

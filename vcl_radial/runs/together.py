@@ -8,17 +8,17 @@ from dataclasses import replace
 
 from vcl_radial.errors import Diverged
 from vcl_radial.runs import tracks
-from vcl_radial.runs.attempt import Ended
+from vcl_radial.runs.attempt import RunOutcome
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.lock import AtWork, held
+from vcl_radial.runs.lock import AlreadyRunning, held
 from vcl_radial.runs.peers import joined
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Step
 
 
-def perform_together(runs: Sequence[RunSpec], place: Place) -> list[Ended] | None:
+def perform_together(runs: Sequence[RunSpec], place: RunContext) -> list[RunOutcome] | None:
     """Carry out what is not finished yet; a run that diverges is recorded, and the others go on.
 
     A fault of one process ends them all.
@@ -42,7 +42,7 @@ def perform_together(runs: Sequence[RunSpec], place: Place) -> list[Ended] | Non
         return ends if peers.is_first else None
 
 
-def _attempt(run: RunSpec, place: Place) -> Ended:
+def _attempt(run: RunSpec, place: RunContext) -> RunOutcome:
     """One run, unless another command is at work on it or has finished it meanwhile."""
     import torch
 
@@ -59,13 +59,13 @@ def _attempt(run: RunSpec, place: Place) -> Ended:
             nonlocal reason
             try:
                 stack.enter_context(held([folder.path]))
-            except AtWork as error:
+            except AlreadyRunning as error:
                 reason = str(error)
                 return True
             return folder.finished()
 
         if peers.from_first(is_left_alone, torch.device(place.device)):
-            return Ended(run, "finished" if reason is None else "elsewhere", reason)
+            return RunOutcome(run, "finished" if reason is None else "elsewhere", reason)
         if peers.is_first:
             folder.forget_faults()
         try:
@@ -73,5 +73,5 @@ def _attempt(run: RunSpec, place: Place) -> Ended:
         except Diverged as error:
             if peers.is_first:
                 folder.record_fault(str(error), diverged=True)
-            return Ended(run, "diverged", str(error))
-    return Ended(run, "finished")
+            return RunOutcome(run, "diverged", str(error))
+    return RunOutcome(run, "finished")

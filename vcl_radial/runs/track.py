@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.settings import validated
 from vcl_radial.runs.spec import RunSpec
 
@@ -84,7 +84,7 @@ class Track(ABC, Generic[R]):
         lanes: at most so many of them, where nobody says how many; a GPU has more.
         counts: what `epochs` counts.
         curves: the name of the figure of its report that shows scores over time.
-        has_scores_between: whether `so_far` has a score before the last step.
+        has_scores_between: whether `scores_so_far` has a score before the last step.
         has_peers: whether the processes of `torchrun` can train a run together.
         uses_all_cores: whether fewer runs than cores share them all; of others each has one.
         devices: that it can compute on.
@@ -130,7 +130,7 @@ class Track(ABC, Generic[R]):
         """
         return [tables]
 
-    def chosen_key(self, tables: Mapping[str, Any]) -> str:
+    def selection_unit(self, tables: Mapping[str, Any]) -> str:
         """What settings may be chosen for, one by one: the seed, and the data set of several.
 
         A method's TOML has them under `[chosen.KEY]`; a sweep with `per_seed` finds them.
@@ -178,7 +178,7 @@ class Track(ABC, Generic[R]):
         """
 
     @abstractmethod
-    def open(self, run: R, place: Place, report: Callable[[Step], None]) -> Training:
+    def open(self, run: R, place: RunContext, report: Callable[[Step], None]) -> Training:
         """A run in progress at its start: its data are loaded, its network and method are made.
 
         Args:
@@ -190,7 +190,7 @@ class Track(ABC, Generic[R]):
             UserError: something the user can mend.
         """
 
-    def so_far(self, folder: RunFolder[R]) -> dict[int, float]:
+    def scores_so_far(self, folder: RunFolder[R]) -> dict[int, float]:
         """What `Step.score` was after each step, of a run that is finished or not.
 
         Raises:
@@ -295,7 +295,7 @@ class Track(ABC, Generic[R]):
         return [[run] for run in runs]
 
     def open_together(
-        self, runs: Sequence[R], place: Place, report: Callable[[int, Step], None]
+        self, runs: Sequence[R], place: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
         """A batch in progress at its start; `report` is called between steps with the lane."""
         raise NotImplementedError

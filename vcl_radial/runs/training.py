@@ -58,7 +58,7 @@ class Lanes(Protocol):
         """Train what is left; yield the lanes that have finished a step."""
 
 
-class InOnePiece(ABC):
+class NonResumableTraining(ABC):
     """A training that is not stored before it is done: where it was stopped, it starts anew.
 
     Args:

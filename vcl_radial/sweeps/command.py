@@ -11,10 +11,10 @@ from vcl_radial.config.command_lines import command_line
 from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError
 from vcl_radial.runs.command import check_device
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor
 from vcl_radial.runs.folder import check_output
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.runner import available_cores, default_lanes, with_threads
 from vcl_radial.sweeps.driver import Driver
@@ -65,13 +65,13 @@ def sweep(
     check_output(out)
     track.check_files([plan.base for plan in plans], data)
     command = command_line("sweep", name, trials=trials, lanes=lanes)
-    place = Place(out, data, device_of(device, track, executor), command=command)
+    place = RunContext(out, data, device_of(device, track, executor), command=command)
     return perform_sweep(plans, place, jobs=jobs, lanes=lanes, storage=storage, executor=executor)
 
 
 def perform_sweep(
     plans: Sequence[Plan],
-    place: Place,
+    place: RunContext,
     *,
     jobs: int | None = None,
     lanes: int | None = None,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.attempt import Ended, Floor, Job
+from vcl_radial.runs.attempt import Job, PruningThreshold, RunOutcome
 from vcl_radial.runs.executor import Executor
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.spec import RunSpec
@@ -40,18 +40,18 @@ class OpenTrial:
         self.runs = trial.runs
         self.folders: dict[int, RunFolder[Any]] = {run.seed: folder.run(run) for run in self.runs}
         self.under_way: set[int] = set()
-        self.ends: dict[int, Ended] = {}
+        self.ends: dict[int, RunOutcome] = {}
         self.worked = False
 
-    def floors(self, run: RunSpec) -> tuple[Floor, ...]:
+    def thresholds(self, run: RunSpec) -> tuple[PruningThreshold, ...]:
         """Of one of its runs: the first seed alone is ever given up."""
-        return self.trial.floors if run.seed == self.runs[0].seed else ()
+        return self.trial.thresholds if run.seed == self.runs[0].seed else ()
 
     def take_ended(self, taken: set[Path]) -> None:
         """Take how runs ended from their folders, except from folders where work is under way."""
         for run in self.runs:  # in this order: the first seed may let the others begin
             if run in self.startable() and self.folders[run.seed].path not in taken:
-                end = ended(self.folders[run.seed], self.floors(run))
+                end = ended(self.folders[run.seed], self.thresholds(run))
                 if end is not None:
                     self.ends[run.seed] = end
 
@@ -67,7 +67,7 @@ class OpenTrial:
             end = self.ends.get(run.seed)
             if end is None and run.seed not in self.under_way:
                 startable.append(run)
-            if scout or (end is not None and end.how != "finished"):
+            if scout or (end is not None and end.status != "finished"):
                 break
         return startable
 
@@ -157,7 +157,7 @@ class Driver:
             trial = self._under_way[folder.path] = trial_of[folder.path]
             trial.under_way.add(run.seed)
             trial.worked = True
-        return Job(tuple(chosen), trial.floors(chosen[0]), anew=True)
+        return Job(tuple(chosen), trial.thresholds(chosen[0]), anew=True)
 
     def _ready(self) -> Iterator[tuple[RunSpec, OpenTrial]]:
         """Runs that could begin now; no folder has two, though two trials may want the same."""
@@ -203,23 +203,23 @@ class Driver:
             self.folder.write_trials(self.studies)
             self._news = False
 
-    def _take(self, end: Ended) -> None:
+    def _take(self, end: RunOutcome) -> None:
         """Take how a run ended."""
         folder = self.folder.run(end.run)
         trial = self._under_way.pop(folder.path)
         trial.under_way.discard(end.run.seed)
-        if end.how in ("blocked", "elsewhere"):
+        if end.status in ("blocked", "elsewhere"):
             raise UserError(f"{end.fault} (the sweep has stopped; the same command goes on)")
-        by_folder = ended(folder, trial.floors(end.run))
+        by_folder = ended(folder, trial.thresholds(end.run))
         if by_folder is not None:
             end = by_folder
-        elif end.how == "finished":
-            end = Ended(end.run, "lost", f"{folder.path}: {run_fault(folder)}")
-        if end.how == "lost":
+        elif end.status == "finished":
+            end = RunOutcome(end.run, "lost", f"{folder.path}: {run_fault(folder)}")
+        if end.status == "lost":
             where = (folder.path, self._steps_done.get(folder.path, 0))
             self._deaths[where] += 1
             if self._deaths[where] < MOST_DEATHS:
                 self.progress.note(f"{folder.path}: {end.fault}; it is run again")
                 return
-            end = Ended(end.run, "failed", f"{end.fault}, {MOST_DEATHS} times")
+            end = RunOutcome(end.run, "failed", f"{end.fault}, {MOST_DEATHS} times")
         trial.ends[end.run.seed] = end

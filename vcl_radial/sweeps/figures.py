@@ -32,7 +32,7 @@ from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import study_of
 from vcl_radial.sweeps.levels import Levels, Shares, counted, shares
-from vcl_radial.sweeps.results import Searched, Tried
+from vcl_radial.sweeps.results import SearchResult, TrialResult
 from vcl_radial.sweeps.space import Parameters, Searchable
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
@@ -40,7 +40,11 @@ _PARTS = (("nothing learnt", "#5c5c5c"), ("between", "#c8c8c8"), ("good", "#009e
 
 
 def distribution(
-    searched: Sequence[Searched], words: str, level: Levels | None, *, higher_is_better: bool = True
+    searched: Sequence[SearchResult],
+    words: str,
+    level: Levels | None,
+    *,
+    higher_is_better: bool = True,
 ) -> Figure:
     """How many configurations reach a score, method by method; and the shares of the levels.
 
@@ -64,7 +68,9 @@ def distribution(
     return figure
 
 
-def cost_against_score(searched: Sequence[Searched], words: str, direction: Direction) -> Figure:
+def cost_against_score(
+    searched: Sequence[SearchResult], words: str, direction: Direction
+) -> Figure:
     """Every configuration: seconds of one run (training and evaluation) and score.
 
     The line of a method leads over those that no cheaper one equals.
@@ -95,7 +101,7 @@ def cost_against_score(searched: Sequence[Searched], words: str, direction: Dire
 
 
 def parallel(
-    one: Searched, keys: Mapping[str, Searchable], words: str, direction: Direction
+    one: SearchResult, keys: Mapping[str, Searchable], words: str, direction: Direction
 ) -> Figure:
     """Optuna's parallel coordinates of the configurations of one method that have a score.
 
@@ -134,7 +140,7 @@ def _visible(colours: Colormap) -> Colormap:
     return ListedColormap(colours(np.linspace(*ends, 256)))
 
 
-def along_numbers(one: Searched, words: str) -> Figure:
+def along_numbers(one: SearchResult, words: str) -> Figure:
     """The score along each number of a grid, a line for each combination of all other keys.
 
     A combination in which no number varies is a level line in all panels.
@@ -175,7 +181,7 @@ def along_numbers(one: Searched, words: str) -> Figure:
     return figure
 
 
-def _line(axes: Axes, key: str, line: Sequence[Tried], look: LineLook) -> Artist:
+def _line(axes: Axes, key: str, line: Sequence[TrialResult], look: LineLook) -> Artist:
     bars = axes.errorbar(
         [trial.parameters[key] for trial in line],
         [trial.score or 0.0 for trial in line],
@@ -197,23 +203,23 @@ def _number_axis(axes: Axes, values: Collection[float]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-Line = list[Tried]
+Line = list[TrialResult]
 """Trials that differ in one number, in its order."""
 
 
-def numbers_of(one: Searched) -> dict[str, dict[str, Line]]:
+def numbers_of(one: SearchResult) -> dict[str, dict[str, Line]]:
     """For each number that varies, the lines along it by what all other keys are."""
     tried = _scored(one)
     keys = dict.fromkeys(key for trial in tried for key in trial.parameters)
     return {key: lines for key in keys if (lines := _lines_along(key, tried))}
 
 
-def _scored(one: Searched) -> list[Tried]:
+def _scored(one: SearchResult) -> list[TrialResult]:
     tried = sorted(one.trials, key=lambda trial: trial.number)
     return [trial for trial in tried if trial.score is not None]
 
 
-def _lines_along(key: str, tried: Sequence[Tried]) -> dict[str, Line]:
+def _lines_along(key: str, tried: Sequence[TrialResult]) -> dict[str, Line]:
     lines: dict[str, Line] = {}
     for trial in tried:
         value = trial.parameters.get(key)
@@ -262,7 +268,7 @@ def importance(table: pd.DataFrame) -> Figure:
 
 
 def _curves(
-    axes: Axes, scored: Sequence[Searched], level: Levels | None, higher_is_better: bool
+    axes: Axes, scored: Sequence[SearchResult], level: Levels | None, higher_is_better: bool
 ) -> None:
     styles = method_styles([one.method for one in scored])
     by_method = {one.method: np.array(counted(one)) for one in scored}

@@ -228,7 +228,7 @@ def columns_of(*, per_seed: bool) -> list[str]:
 
 def label_of(start: Mapping[str, Any]) -> str:
     """`Plan.label`, from the settings that a search starts from; per seed they name the seed."""
-    chosen_for = [tracks.of(start).chosen_key(start)] if "seed" in start else []
+    chosen_for = [tracks.of(start).selection_unit(start)] if "seed" in start else []
     return "/".join([start["benchmark"], start["method"], *chosen_for])
 
 

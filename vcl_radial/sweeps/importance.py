@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from vcl_radial.runs.track import Direction
-from vcl_radial.sweeps.results import Searched
+from vcl_radial.sweeps.results import SearchResult
 from vcl_radial.sweeps.space import Searchable, encoded
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ FEWEST = 4
 
 
 def importances(
-    searched: Sequence[Searched], keys: Mapping[str, Searchable], direction: Direction
+    searched: Sequence[SearchResult], keys: Mapping[str, Searchable], direction: Direction
 ) -> pd.DataFrame:
     """The importance of every key, by Optuna's evaluators; the shares of a method add up to 1.
 
@@ -65,7 +65,9 @@ def importances(
     return table.iloc[best_first].reset_index(drop=True)
 
 
-def study_of(one: Searched, keys: Mapping[str, Searchable], direction: Direction) -> optuna.Study:
+def study_of(
+    one: SearchResult, keys: Mapping[str, Searchable], direction: Direction
+) -> optuna.Study:
     """The trials with a score as a study, for Optuna's evaluators and plots."""
     import optuna
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vcl_radial.sweeps.results import Searched
+from vcl_radial.sweeps.results import SearchResult
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Shares:
     good: float
 
 
-def levels(searched: Sequence[Searched]) -> Levels | None:
+def levels(searched: Sequence[SearchResult]) -> Levels | None:
     """The levels for a score: a tenth and nine tenths of the way from chance to the best.
 
     Chance is the mean score without training, the best that of all methods.
@@ -60,7 +60,7 @@ def levels(searched: Sequence[Searched]) -> Levels | None:
     return Levels(nothing, good, words)
 
 
-def shares(searched: Searched, level: Levels) -> Shares:
+def shares(searched: SearchResult, level: Levels) -> Shares:
     """How many configurations of a method learn nothing, and how many are good."""
     scores = np.array(counted(searched))
     if len(scores) == 0:
@@ -69,7 +69,7 @@ def shares(searched: Searched, level: Levels) -> Shares:
     return Shares(nothing, 100.0 * float(np.mean(scores >= level.good)))
 
 
-def counted(searched: Searched) -> list[float]:
+def counted(searched: SearchResult) -> list[float]:
     """The scores that count; nan for a diverged trial, which reaches none."""
     return [
         t.score if t.score is not None else float("nan")

@@ -9,12 +9,12 @@ from typing import Any
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs import tracks
-from vcl_radial.runs.attempt import Ended, Floor, How, fallen_below
+from vcl_radial.runs.attempt import PruningThreshold, RunOutcome, Status, fallen_below
 from vcl_radial.runs.folder import RunFolder, divergence, read_spec
 from vcl_radial.runs.track import SCORED_ON
 from vcl_radial.sweeps.study import Outcome, Result, Trial
 
-_OUTCOMES: dict[How, Outcome] = {
+_OUTCOMES: dict[Status, Outcome] = {
     "finished": "finished",
     "pruned": "pruned",
     "diverged": "diverged",
@@ -35,27 +35,27 @@ def run_fault(folder: RunFolder[Any]) -> str | None:
     return None if settings == folder.run.settings() else f"{folder.path} is another run"
 
 
-def ended(folder: RunFolder[Any], floors: Sequence[Floor]) -> Ended | None:
+def ended(folder: RunFolder[Any], thresholds: Sequence[PruningThreshold]) -> RunOutcome | None:
     """How a run ended, by what its folder holds; None where something is left to be done.
 
-    A run that fell below a floor was pruned there, even if another trial took it further. One that
-    failed is tried again.
+    A run that fell below a threshold was pruned there, even if another trial took it further. One
+    that failed is tried again.
     """
     run = folder.run
     fault = run_fault(folder)
-    if floors:
-        words = fallen_below(floors, _so_far(folder), tracks.find(run.TRACK).step)
+    if thresholds:
+        words = fallen_below(thresholds, _scores_so_far(folder), tracks.find(run.TRACK).step)
         if words is not None:
-            return Ended(run, "pruned", words)
+            return RunOutcome(run, "pruned", words)
     if fault is None:
         folder.discard_leftover()
-        return Ended(run, "finished")
+        return RunOutcome(run, "finished")
     words = divergence(folder.path)
-    return None if words is None else Ended(run, "diverged", words)
+    return None if words is None else RunOutcome(run, "diverged", words)
 
 
 def result(
-    trial: Trial, ends: Mapping[int, Ended], folders: Mapping[int, RunFolder[Any]]
+    trial: Trial, ends: Mapping[int, RunOutcome], folders: Mapping[int, RunFolder[Any]]
 ) -> Result:
     """The result of a trial.
 
@@ -65,25 +65,31 @@ def result(
         folders: of its runs, by seed, the first one first.
     """
     sweep = trial.plan.sweep
-    so_far = {} if sweep.pruning is None else _so_far(next(iter(folders.values())))
-    below = [floor.step for floor in trial.floors if so_far.get(floor.step, math.inf) < floor.score]
-    so_far = {step: value for step, value in so_far.items() if not below or step <= below[0]}
+    scores_so_far = {} if sweep.pruning is None else _scores_so_far(next(iter(folders.values())))
+    below = [
+        threshold.step
+        for threshold in trial.thresholds
+        if scores_so_far.get(threshold.step, math.inf) < threshold.score
+    ]
+    scores_so_far = {
+        step: value for step, value in scores_so_far.items() if not below or step <= below[0]
+    }
     scores = []
     for seed in sorted(ends):
         end = ends[seed]
-        if end.how == "finished":
+        if end.status == "finished":
             value = score(folders[seed], sweep.objective)
             if value is None:
                 words = f"seed {seed}: {sweep.objective} is not defined for this method"
-                return Result("failed", words=words, so_far=so_far)
+                return Result("failed", words=words, scores_so_far=scores_so_far)
             if math.isfinite(value):
                 scores.append(value)
                 continue
-            end = Ended(end.run, "diverged", f"{sweep.objective} is {value}")
+            end = RunOutcome(end.run, "diverged", f"{sweep.objective} is {value}")
         words = f"seed {seed}: {end.fault}"
-        return Result(_OUTCOMES[end.how], words=words, so_far=so_far)
+        return Result(_OUTCOMES[end.status], words=words, scores_so_far=scores_so_far)
     mean, spread = mean_and_standard_error(scores)
-    return Result("finished", mean, None if math.isnan(spread) else spread, None, so_far)
+    return Result("finished", mean, None if math.isnan(spread) else spread, None, scores_so_far)
 
 
 def score(folder: RunFolder[Any], objective: str) -> float | None:
@@ -99,8 +105,8 @@ def score(folder: RunFolder[Any], objective: str) -> float | None:
     return value
 
 
-def _so_far(folder: RunFolder[Any]) -> dict[int, float]:
+def _scores_so_far(folder: RunFolder[Any]) -> dict[int, float]:
     try:
-        return tracks.find(folder.run.TRACK).so_far(folder)
+        return tracks.find(folder.run.TRACK).scores_so_far(folder)
     except UserError:  # a damaged checkpoint: its run starts anew
         return {}

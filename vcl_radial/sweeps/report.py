@@ -29,7 +29,7 @@ from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import importances
 from vcl_radial.sweeps.levels import Levels, levels, shares
 from vcl_radial.sweeps.progress import number_of
-from vcl_radial.sweeps.results import Searched, SweepResults, Tried, read_results, run_of
+from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, read_results, run_of
 
 
 def write_sweep_report(
@@ -54,7 +54,7 @@ def write_sweep_report(
     page = to / "index.html"
     check_page(page, [manifest.OF_ALL], MARK)
     results = read_results(path, by)
-    of_benchmarks: dict[str, list[Searched]] = {}
+    of_benchmarks: dict[str, list[SearchResult]] = {}
     for one in results.searched:
         if one.trials:
             of_benchmarks.setdefault(one.benchmark, []).append(one)
@@ -78,7 +78,7 @@ def write_sweep_report(
     write_page(page, drawn, title=results.name, facts=facts, passed_over=[])
 
 
-def _recipes(results: SweepResults, searched: Sequence[Searched], top: int) -> dict[str, str]:
+def _recipes(results: SweepResults, searched: Sequence[SearchResult], top: int) -> dict[str, str]:
     return {
         recipe_name(one, rank): recipe_text(results, one, trial, rank)
         for one in searched
@@ -89,7 +89,7 @@ def _recipes(results: SweepResults, searched: Sequence[Searched], top: int) -> d
 def report_of(
     results: SweepResults,
     benchmark: str,
-    searched: Sequence[Searched],
+    searched: Sequence[SearchResult],
     place: Path,
     level: Levels | None,
 ) -> Report:
@@ -131,7 +131,7 @@ def report_of(
 
 
 def per_seed_report(
-    results: SweepResults, benchmark: str, searched: Sequence[Searched], place: Path
+    results: SweepResults, benchmark: str, searched: Sequence[SearchResult], place: Path
 ) -> Report:
     """The report of a search that chose settings for every seed, with its recipes in a folder.
 
@@ -173,7 +173,7 @@ def per_seed_report(
 
 
 def chosen_text(
-    results: SweepResults, one: Searched, chosen: Mapping[str, Mapping[str, Any]]
+    results: SweepResults, one: SearchResult, chosen: Mapping[str, Mapping[str, Any]]
 ) -> str:
     """The TOML of a method with the settings that were chosen for each key of `chosen`."""
     tables: dict[str, Any] = {}
@@ -188,7 +188,7 @@ def chosen_text(
     return f"# By {results.objective} on validation data.\n{tomli_w.dumps(table)}"
 
 
-def _chosen_command(results: SweepResults, of_method: Sequence[Searched], path: Path) -> str:
+def _chosen_command(results: SweepResults, of_method: Sequence[SearchResult], path: Path) -> str:
     """The command that runs what was chosen on test data.
 
     Keys that the benchmark sets, and those of the data, are not the method's to set.
@@ -213,12 +213,12 @@ def _command(benchmark: str, path: Path, settings: Mapping[str, Any], seeds: int
     return command_line("run", benchmark, method=path, set=words, seeds=seeds)
 
 
-def recipe_name(one: Searched, rank: int) -> str:
+def recipe_name(one: SearchResult, rank: int) -> str:
     """The file of the configuration of a rank, from 1."""
     return f"best-{one.method}.toml" if rank == 1 else f"best-{one.method}-{rank}.toml"
 
 
-def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 1) -> str:
+def recipe_text(results: SweepResults, one: SearchResult, trial: TrialResult, rank: int = 1) -> str:
     """A configuration as the TOML of a method."""
     recipe: dict[str, Any] = dict(run_of(one.start, trial.parameters, 0).settings()["recipe"])
     own = _own(results.track, one)
@@ -241,7 +241,7 @@ def recipe_text(results: SweepResults, one: Searched, trial: Tried, rank: int = 
     return "\n".join([*head, tomli_w.dumps({"description": description, **recipe})])
 
 
-def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> str:
+def best_command(track: AnyTrack, one: SearchResult, best: TrialResult, place: Path) -> str:
     """The command that runs the best configuration on test data.
 
     Keys that the benchmark's own TOML sets, and those of the data, are not the method's to set.
@@ -263,7 +263,7 @@ def best_command(track: AnyTrack, one: Searched, best: Tried, place: Path) -> st
     return _command(one.benchmark, place / f"best-{one.method}.toml", settings, 5)
 
 
-def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
+def _own(track: AnyTrack, one: SearchResult) -> dict[str, Any] | None:
     """What the method's run would be without the sweep; None if the method is not found."""
     try:
         own: dict[str, Any] = planning.plan(one.benchmark, [one.method], [0])[0].settings()
@@ -272,7 +272,7 @@ def _own(track: AnyTrack, one: Searched) -> dict[str, Any] | None:
     return own
 
 
-def _best(results: SweepResults, one: Searched, place: Path) -> list[Block]:
+def _best(results: SweepResults, one: SearchResult, place: Path) -> list[Block]:
     """The best settings of a method, and the command that runs them on test data."""
     best = one.best(results.direction)
     if best is None:
@@ -284,7 +284,7 @@ def _best(results: SweepResults, one: Searched, place: Path) -> list[Block]:
 
 
 def _pictures(
-    results: SweepResults, searched: Sequence[Searched], level: Levels | None
+    results: SweepResults, searched: Sequence[SearchResult], level: Levels | None
 ) -> list[Block]:
     words, direction = results.words, results.direction
     scored = [one for one in searched if one.best(direction) is not None]
@@ -307,7 +307,7 @@ def _pictures(
     return shown
 
 
-def _trials(results: SweepResults, searched: Sequence[Searched]) -> str:
+def _trials(results: SweepResults, searched: Sequence[SearchResult]) -> str:
     """All trials with their cost, the best first."""
     columns = ["method", *(["chosen_for"] if searched[0].chosen_for is not None else [])]
     columns += ["trial", "outcome", "score", "standard_error", "seconds", "words"]
@@ -323,7 +323,7 @@ def _trials(results: SweepResults, searched: Sequence[Searched]) -> str:
 
 
 def _rows(
-    results: SweepResults, searched: Sequence[Searched], level: Levels | None
+    results: SweepResults, searched: Sequence[SearchResult], level: Levels | None
 ) -> list[dict[str, str]]:
     """What came of each method, as it is printed."""
     rows = []

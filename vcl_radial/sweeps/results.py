@@ -31,7 +31,7 @@ from vcl_radial.sweeps.specification import shared
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """A trial as the table has it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchResult:
     """What came of the search on one benchmark with one method.
 
     Attributes:
@@ -65,7 +65,7 @@ class Searched:
     """
 
     start: Mapping[str, Any]
-    trials: list[Tried]
+    trials: list[TrialResult]
     environments: list[dict[str, Any]]
     chance: float | None
 
@@ -82,15 +82,15 @@ class Searched:
     @property
     def chosen_for(self) -> str | None:
         """The key that settings are chosen for; None for all seeds."""
-        return tracks.of(self.start).chosen_key(self.start) if "seed" in self.start else None
+        return tracks.of(self.start).selection_unit(self.start) if "seed" in self.start else None
 
-    def ranked(self, direction: Direction) -> list[Tried]:
+    def ranked(self, direction: Direction) -> list[TrialResult]:
         """The finished trials, the best one first; of equals the earlier."""
         sign = -1 if direction == "maximize" else 1
         finished = [trial for trial in self.trials if trial.score is not None]
         return sorted(finished, key=lambda trial: sign * (trial.score or 0.0))
 
-    def best(self, direction: Direction) -> Tried | None:
+    def best(self, direction: Direction) -> TrialResult | None:
         """The first of them, if there is one."""
         return next(iter(self.ranked(direction)), None)
 
@@ -110,7 +110,7 @@ class SweepResults:
     name: str
     table: Mapping[str, Any]
     keys: Mapping[str, Searchable]
-    searched: list[Searched]
+    searched: list[SearchResult]
     objective: str
 
     @property
@@ -237,14 +237,14 @@ def _without_checksums(run: RunSpec, track: AnyTrack) -> str:
 
 def _with_runs(
     start: Mapping[str, Any],
-    trials: list[Tried],
+    trials: list[TrialResult],
     folder: SweepFolder,
     done: Mapping[str, RunSpec],
     seeds: Sequence[int],
     by: str | None,
     resplit: bool,
     shares: Mapping[str, float],
-) -> Searched:
+) -> SearchResult:
     track = tracks.of(start)
     environments: dict[Path, dict[str, Any]] = {}
     chances: dict[Path, float] = {}
@@ -274,10 +274,10 @@ def _with_runs(
             replace(_rescored(trial, scores, len(seeds)) if by else trial, seconds=cost)
         )
     mean, _ = mean_and_standard_error(chances.values())
-    return Searched(start, complete, list(environments.values()), mean if chances else None)
+    return SearchResult(start, complete, list(environments.values()), mean if chances else None)
 
 
-def _rescored(trial: Tried, scores: Sequence[float | None], seeds: int) -> Tried:
+def _rescored(trial: TrialResult, scores: Sequence[float | None], seeds: int) -> TrialResult:
     """The trial by another score; without one where not every seed's run is there and has it."""
     known = [value for value in scores if value is not None and math.isfinite(value)]
     if len(known) < seeds:
@@ -291,12 +291,14 @@ def _label(row: Mapping[str, str]) -> str:
     return "/".join(part for part in parts if part is not None)
 
 
-def _tried(row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Searchable]) -> Tried:
+def _tried(
+    row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Searchable]
+) -> TrialResult:
     if None in row or any(row[column] is None for column in (*columns, *keys)):
         raise ValueError("a row is torn")
     if row["score"] and not math.isfinite(float(row["score"])):
         raise ValueError("a score is no number")
-    return Tried(
+    return TrialResult(
         number=int(row["trial"]),
         outcome=row["outcome"],
         score=float(row["score"]) if row["score"] else None,

@@ -77,7 +77,7 @@ class Plan:
     """A validated search on one benchmark with one method: what is needed to make its runs.
 
     Attributes:
-        chosen_for: the one key (`Track.chosen_key`) that is searched for; None for all seeds.
+        chosen_for: the one key (`Track.selection_unit`) that is searched for; None for all seeds.
     """
 
     name: str
@@ -261,7 +261,7 @@ def _plans(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str
     """
     if sweep.per_seed:
         bases = _runs(benchmark, method, range(sweep.seeds), sweep.fixed)
-        keys: list[str | None] = [track.chosen_key(base.settings()) for base in bases]
+        keys: list[str | None] = [track.selection_unit(base.settings()) for base in bases]
     else:
         bases, keys = [_run(benchmark, method, 0, sweep.fixed, None)], [None]
     made = []
@@ -321,7 +321,7 @@ def _run(
     if chosen_for is None:
         return runs[0]
     track = tracks.find(runs[0].TRACK)
-    return next(run for run in runs if track.chosen_key(run.settings()) == chosen_for)
+    return next(run for run in runs if track.selection_unit(run.settings()) == chosen_for)
 
 
 def _runs(

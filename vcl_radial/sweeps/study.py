@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.attempt import Floor
+from vcl_radial.runs.attempt import PruningThreshold
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.sweeps.samplers import sampler
 from vcl_radial.sweeps.space import Parameters
@@ -37,14 +37,14 @@ class Result:
         score: the mean of the objective over the seeds, if it finished.
         standard_error: of that mean; None for one seed.
         words: why it did not finish.
-        so_far: of the first seed, in a sweep that prunes: its score after each step.
+        scores_so_far: of the first seed, in a sweep that prunes: its score after each step.
     """
 
     outcome: Outcome
     score: float | None = None
     standard_error: float | None = None
     words: str | None = None
-    so_far: Mapping[int, float] = field(default_factory=dict)
+    scores_so_far: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Trial:
     plan: Plan
     number: int
     parameters: Parameters
-    floors: tuple[Floor, ...]
+    thresholds: tuple[PruningThreshold, ...]
 
     @property
     def runs(self) -> list[RunSpec]:
@@ -109,7 +109,7 @@ class Study:
             raise UserError(f"{self.plan.label}: somebody else writes to this study too")
         self._asked.append(asked)
         parameters = self.plan.space.draw(asked)
-        self.trials.append(Trial(self.plan, number, parameters, self._floors(number)))
+        self.trials.append(Trial(self.plan, number, parameters, self._thresholds(number)))
         return self.trials[number]
 
     def end(self, number: int, result: Result) -> None:
@@ -140,20 +140,20 @@ class Study:
     def _known_to(self, number: int) -> range:
         return range(max(0, number - self.plan.sweep.at_once + 1))
 
-    def _floors(self, number: int) -> tuple[Floor, ...]:
+    def _thresholds(self, number: int) -> tuple[PruningThreshold, ...]:
         """Below which score a trial is given up after each step."""
         rule = self.plan.sweep.pruning
         if rule is None:
             return ()
         earlier: dict[int, list[float]] = {}
         for known in self._known_to(number):
-            for step, score in self.results[known].so_far.items():
+            for step, score in self.results[known].scores_so_far.items():
                 earlier.setdefault(step, []).append(score)
         return tuple(
-            Floor(
+            PruningThreshold(
                 step,
-                floor := float(np.quantile(values, rule.quantile)),
-                f"below {floor:.2f} %, the {rule.quantile:g} quantile of {len(values)} trials",
+                threshold := float(np.quantile(values, rule.quantile)),
+                f"below {threshold:.2f} %, the {rule.quantile:g} quantile of {len(values)} trials",
             )
             for step, values in sorted(earlier.items())
             if len(values) >= rule.after

@@ -11,7 +11,7 @@ from torch import nn
 
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, options_of, require_base
 from vcl_radial.methods.penalties import check_kl
@@ -63,7 +63,7 @@ def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
     """
     for run in {(run.method, run.digest()): run for run in runs}.values():
         try:
-            with own_randomness(run.seed, torch.device("cpu")):
+            with seeded_rng(run.seed, torch.device("cpu")):
                 made = make(run)
                 if isinstance(made, Method):
                     check_kl(made)

@@ -95,7 +95,7 @@ class RecipeSettings(Settings):
         "the track's own",
     )
 
-    unserved: ClassVar[dict[str, str]] = {}
+    unsupported_hooks: ClassVar[dict[str, str]] = {}
     """What the track's training does without: the names of `Method` that none may override."""
 
     @model_validator(mode="after")
@@ -195,7 +195,7 @@ def check_class(recipe: Any, cls: type[Any]) -> None:
     check_options(recipe.strategy, cls, recipe.options, above=type(recipe).model_fields)
     strategy = f"strategy = {recipe.strategy!r}"
     method = method_class_of(cls)
-    for name, reason in recipe.unserved.items():
+    for name, reason in recipe.unsupported_hooks.items():
         if getattr_static(method, name) != getattr_static(Method, name):
             raise UserError(
                 f"{strategy} {reason}: choose another one, such as 'vcl', 'ewc' or 'replay'"
@@ -215,7 +215,7 @@ class MethodRecipe(RecipeSettings):
         {}, "what the method takes beyond the keys of every recipe", of="method"
     )
 
-    unserved: ClassVar[dict[str, str]] = {
+    unsupported_hooks: ClassVar[dict[str, str]] = {
         "needs_whole_stream": "trains once on all tasks together, which this track does not offer",
         "predictor": "predicts with networks of its own, which this track does not offer",
     }

@@ -24,7 +24,7 @@ from reports.papers.texts import fill, listed, of_one_run
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.likelihoods.noise_precision import BATCH_STEP
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.optimizers.schedules import linear_tail
@@ -216,7 +216,7 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
     The loss is E tau / 2 (y - f)^2 averaged over points; the learning rate falls linearly to 0 over
     the second half of the steps.
     """
-    with own_randomness(derived(job.seeds[0], "training"), torch.device("cpu")):
+    with seeded_rng(derived(job.seeds[0], "training"), torch.device("cpu")):
         network = GaussianNetwork(
             job.point_lanes().networks[0],
             prior_scale=job.recipe.prior_scale,

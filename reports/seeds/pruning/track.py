@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.files.reading import read_json
 from vcl_radial.runs import catalogue, environment, planning
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.runner import perform
 from vcl_radial.runs.sections import Section, Table, Text
 from vcl_radial.runs.spec import RunSpec
@@ -48,7 +48,7 @@ class Pruning(Track[R]):
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt", __name__)
     has_scores_between = False
 
-    def so_far(self, folder: RunFolder[R]) -> dict[int, float]:
+    def scores_so_far(self, folder: RunFolder[R]) -> dict[int, float]:
         """Nothing: a network is scored when it is pruned."""
         return {}
 
@@ -142,7 +142,7 @@ def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Re
         range(setting.seed, setting.seed + (1 if setting.quick else setting.seeds)),
         {**quick, **setting.settings},
     )
-    place = Place(setting.out, setting.data_dir, setting.device, command=setting.command)
+    place = RunContext(setting.out, setting.data_dir, setting.device, command=setting.command)
     faults = [end for end in perform(runs, place, setting.jobs) if end.fault is not None]
     for end in faults:
         print(f"reports: {end.run.label}: {end.fault}", file=sys.stderr)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vcl_radial.data.decoding import processors
-from vcl_radial.data.fundus.faults import Fault, OnFault, Tell, settle, tell_user
+from vcl_radial.data.fundus.faults import Fault, OnFault, ReportProgress, handle_faults, tell_user
 from vcl_radial.data.fundus.local_normalisation import GREY
 from vcl_radial.data.fundus.pixel_cache import open_pixels
 from vcl_radial.data.fundus.prepare import Normalise
@@ -104,7 +104,7 @@ def load_pixels(
     normalise: Normalise = "local",
     on_fault: OnFault = "stop",
     jobs: int | None = None,
-    tell: Tell = tell_user,
+    tell: ReportProgress = tell_user,
 ) -> FundusData:
     """Decode a table's photographs, or open what was decoded before.
 
@@ -130,7 +130,7 @@ def load_pixels(
         raise bad_value("size", size, f"must be at least {SMALLEST_SIZE} pixels")
     cache = open_pixels(photographs, size, crop, normalise, jobs or processors(), tell)
     faults = [Fault(name, "damaged", why) for name, why in cache.unreadable.items()]
-    settle(photographs.name, faults, len(photographs), on_fault, tell)
+    handle_faults(photographs.name, faults, len(photographs), on_fault, tell)
     names = [row.name for row in photographs.rows]
     rows = np.array([k for k, name in enumerate(names) if name not in cache.unreadable], np.int64)
     kept = replace(photographs.select(rows), faults=(*photographs.faults, *faults))

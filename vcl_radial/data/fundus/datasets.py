@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vcl_radial.data.data_files import DATA_VARIABLE, user_root
-from vcl_radial.data.fundus.faults import OnFault, Tell, tell_user
+from vcl_radial.data.fundus.faults import OnFault, ReportProgress, tell_user
 from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, OTHER, located
 from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
@@ -18,7 +18,7 @@ def load_photographs(
     data_dir: Path | None = None,
     *,
     on_fault: OnFault = "stop",
-    tell: Tell = tell_user,
+    tell: ReportProgress = tell_user,
     synthetic: SyntheticSettings | None = None,
 ) -> Photographs:
     """Load the table of a data set; no picture is decoded yet.

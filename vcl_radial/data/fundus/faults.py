@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vcl_radial.data.decoding import Tell, tell_user
+from vcl_radial.data.decoding import ReportProgress, tell_user
 from vcl_radial.errors import DataError
 
-__all__ = ["Fault", "OnFault", "Tell", "settle", "tell_user"]
+__all__ = ["Fault", "OnFault", "ReportProgress", "handle_faults", "tell_user"]
 
 OnFault = Literal["stop", "skip"]
 """Whether a photograph that cannot be used ends the run, or is left out and said to be."""
@@ -32,8 +32,12 @@ class Fault:
     detail: str = ""
 
 
-def settle(
-    where: str, faults: Sequence[Fault], total: int, on_fault: OnFault, tell: Tell = tell_user
+def handle_faults(
+    where: str,
+    faults: Sequence[Fault],
+    total: int,
+    on_fault: OnFault,
+    tell: ReportProgress = tell_user,
 ) -> None:
     """Say in one line what cannot be used, or stop with it.
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vcl_radial.data import decoding
-from vcl_radial.data.decoding import Tell, Unreadable, decoded
+from vcl_radial.data.decoding import ReportProgress, Unreadable, decoded
 from vcl_radial.data.fundus import files, local_normalisation, prepare
 from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photograph, Photographs, Reader
@@ -51,7 +51,12 @@ class PixelCache:
 
 
 def open_pixels(
-    photographs: Photographs, size: int, crop: bool, normalise: Normalise, jobs: int, tell: Tell
+    photographs: Photographs,
+    size: int,
+    crop: bool,
+    normalise: Normalise,
+    jobs: int,
+    tell: ReportProgress,
 ) -> PixelCache:
     """Open the cache of a table, and decode the photographs where it is missing or damaged.
 

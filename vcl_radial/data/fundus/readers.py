@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
-from vcl_radial.data.fundus.faults import Fault, OnFault, Tell, settle, tell_user
+from vcl_radial.data.fundus.faults import Fault, OnFault, ReportProgress, handle_faults, tell_user
 from vcl_radial.data.fundus.files import FileReader, images_in
 from vcl_radial.data.fundus.labels import Label, matched, patient_and_eye, read_labels
 from vcl_radial.data.fundus.layouts import LAYOUTS, OTHER, Layout
@@ -22,7 +22,7 @@ _PARTS: Final = {"": "", "train": "train", "valid": "validation", "val": "valida
 def read_folder(
     folder: Path,
     on_fault: OnFault = "stop",
-    tell: Tell = tell_user,
+    tell: ReportProgress = tell_user,
     layouts: Sequence[Layout] = LAYOUTS["folder"][0],
     others: bool = False,
 ) -> Photographs:
@@ -79,7 +79,7 @@ def read_folder(
     if not rows and not faults:
         lacking = "photographs of level -1" if others else "graded photographs"
         raise DataError(f"{layouts[0].table} holds no {lacking}", at=folder)
-    settle(str(folder), faults, total, on_fault, tell)
+    handle_faults(str(folder), faults, total, on_fault, tell)
     for summary in summaries:
         tell(summary)
     return Photographs(

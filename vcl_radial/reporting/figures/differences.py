@@ -74,7 +74,7 @@ def corrected(differences: pd.DataFrame) -> pd.DataFrame:
     """Rows of `paired` as one family: `p` by Holm's correction, and what it says in `words`."""
     together = differences.assign(p=holm(differences["p"].tolist()))
     rows = zip(together["seeds"], together["difference"], together["p"], strict=True)
-    return together.assign(words=[in_words(*row) for row in rows])
+    return together.assign(words=[format_error(*row) for row in rows])
 
 
 def difference_table(
@@ -110,7 +110,7 @@ def difference_table(
     return Table(columns, rows)
 
 
-def in_words(seeds: int, difference: float, p: float) -> str:
+def format_error(seeds: int, difference: float, p: float) -> str:
     """What a p-value says, in plain words.
 
     Args:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.runs.track import Step
-from vcl_radial.runs.training import InOnePiece
+from vcl_radial.runs.training import NonResumableTraining
 from vcl_radial.tracks.bandits.agents import make_agent
 from vcl_radial.tracks.bandits.data import Table, load_table
 from vcl_radial.tracks.bandits.environment import Bandit, Memory, make_bandit, play
@@ -46,7 +46,7 @@ def table_of(run: Run, data_dir: Path | None) -> Table:
     return _table(run.data.table, run.data.checksum, data_dir)
 
 
-class Game(InOnePiece):
+class Game(NonResumableTraining):
     """A game of a run's agent. All its randomness comes from the run's seed.
 
     Args:
@@ -64,7 +64,7 @@ class Game(InOnePiece):
     def train(self) -> None:
         """Play, and keep what every round earned."""
         data, bandit, started = self.run.data, self.bandit, time.perf_counter()
-        with own_randomness(self.run.seed, torch.device("cpu")):
+        with seeded_rng(self.run.seed, torch.device("cpu")):
             agent = make_agent(self.run.recipe, bandit.contexts.shape[1], bandit.actions)
             memory = play(
                 bandit,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.files.reading import read_text
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Training
 from vcl_radial.tracks.bandits.files import checksum, path_of
@@ -77,7 +77,7 @@ class Bandits(Track[Run]):
 
         check_made(runs, make)
 
-    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
         """A game before its first round."""
         from vcl_radial.tracks.bandits.game import Game, bandit_of
 

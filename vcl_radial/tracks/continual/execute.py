@@ -13,7 +13,7 @@ from avalanche.training.plugins import EvaluationPlugin
 
 from vcl_radial.metrics import summary
 from vcl_radial.nn.movement import LayerStart
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.track import Step
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.upkeep import check_objective
@@ -160,7 +160,7 @@ class TaskTraining:
         }
 
 
-def open_run(spec: Run, place: Place, report: Callable[[Step], None]) -> TaskTraining:
+def open_run(spec: Run, place: RunContext, report: Callable[[Step], None]) -> TaskTraining:
     """A run at its start."""
 
     def on_epoch(task: int, epoch: int, scalars: Mapping[str, float]) -> None:
@@ -192,7 +192,7 @@ class TaskLanes:
     """
 
     def __init__(
-        self, specs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+        self, specs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
     ) -> None:
         def on_epoch(lane: int, task: int, epoch: int) -> None:
             report(lane, self.lanes[lane].after_epoch(task, epoch, {}))

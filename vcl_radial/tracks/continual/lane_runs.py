@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import Diverged
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.naive import Naive
@@ -156,7 +156,7 @@ class LaneRuns:
         self.evaluate_on = evaluate_on
         self.lanes: list[Lane] = []
         for recipe, seed in zip(recipes, seeds, strict=True):
-            with own_randomness(task_seed(seed, 0), torch.device("cpu")):
+            with seeded_rng(task_seed(seed, 0), torch.device("cpu")):
                 samples = 1 if recipe.posterior == "none" else recipe.eval_samples
                 network = make_network(stream, recipe)
             predicting = Naive(network, eval_samples=samples, likelihood=likelihood_of(recipe))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vcl_radial.data.data_files import image_files, required_root
 from vcl_radial.data.named_files import file_path
 from vcl_radial.files.reading import read_text
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Lanes, Training
 from vcl_radial.system.quiet import quiet
@@ -92,7 +92,7 @@ class Continual(Track[Run]):
         if any(run.stream.dataset == IMAGE_FOLDER for run in runs):
             _name_left_out(required_root(IMAGE_FOLDER, data_dir))
 
-    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
         """A run at its start."""
         from vcl_radial.tracks.continual.execute import open_run
 
@@ -121,7 +121,7 @@ class Continual(Track[Run]):
 
         return sections(runs)
 
-    def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
+    def scores_so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The average accuracy over the tasks trained so far, after each task."""
         if folder.fault() is None:
             _, *rows = csv.reader(read_text(folder.path / "accuracy.csv").splitlines())
@@ -169,7 +169,7 @@ class Continual(Track[Run]):
         ]
 
     def open_together(
-        self, runs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+        self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
         """A batch at its start."""
         from vcl_radial.tracks.continual.execute import TaskLanes

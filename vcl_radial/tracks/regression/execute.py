@@ -8,9 +8,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.track import Step
-from vcl_radial.runs.training import InOnePiece
+from vcl_radial.runs.training import NonResumableTraining
 from vcl_radial.tracks.regression.data import RegressionData, load_data
 from vcl_radial.tracks.regression.results import Scored, reports
 from vcl_radial.tracks.regression.sequence import train_in_sequence
@@ -18,7 +18,7 @@ from vcl_radial.tracks.regression.settings import DataSettings, Run
 from vcl_radial.tracks.regression.training import train_and_score
 
 
-class SplitTraining(Scored, InOnePiece):
+class SplitTraining(Scored, NonResumableTraining):
     """A method on one split, from its start to its scores.
 
     Args:
@@ -29,7 +29,7 @@ class SplitTraining(Scored, InOnePiece):
 
     def __init__(self, run: Run, data: RegressionData, report: Callable[[Step], None]) -> None:
         Scored.__init__(self, run, report)
-        InOnePiece.__init__(self, run.steps)
+        NonResumableTraining.__init__(self, run.steps)
         self.data = data
 
     def train(self) -> None:
@@ -43,7 +43,7 @@ class SplitLanes:
     """Runs of one table and one shape as lanes of one program."""
 
     def __init__(
-        self, runs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+        self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
     ) -> None:
         data = load_data_once(runs[0].data, place.data_dir)
         self.lanes = [SplitTraining(run, data, partial(report, k)) for k, run in enumerate(runs)]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.likelihoods.noise_precision import NoisePrecision
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.nn.lane_step import LaneStep
 from vcl_radial.nn.lanes import Lanes
@@ -93,7 +93,7 @@ class Job:
         """
         networks = []
         for recipe, seed in zip(self.recipes, self.seeds, strict=True):
-            with own_randomness(derived(seed, "start"), torch.device("cpu")):
+            with seeded_rng(derived(seed, "start"), torch.device("cpu")):
                 made = MLP(
                     self.x.shape[-1],
                     1,

@@ -17,7 +17,7 @@ from torch.optim import Adam
 from vcl_radial.data.tables import RegressionData
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.likelihoods.mixture import Mixture
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.loop import TaskLoop, selected
@@ -66,7 +66,7 @@ class SliceTraining(Scored):
         x, y = split.train.x[0], split.train.y[0]
         whole = Batch(x, y)
         self.slices = [whole.at(rows) for rows in slices(x, count)] if count > 1 else [whole]
-        with own_randomness(derived(self.seed, "start"), _CPU):
+        with seeded_rng(derived(self.seed, "start"), _CPU):
             self.method = method_of(run, x.shape[1], data.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
         self.network = self.method.network
@@ -124,7 +124,7 @@ class SliceTraining(Scored):
             Diverged: the loss stopped being a finite number.
         """
         recipe, report = self.run.recipe, reports([self])
-        with own_randomness(self._seed("training", number), _CPU):
+        with seeded_rng(self._seed("training", number), _CPU):
             points = selected(self.method, self.slices[number])
             batches = LaneBatches(
                 torch.tensor([len(points.y)]),

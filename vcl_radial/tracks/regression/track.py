@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vcl_radial.data.named_files import file_path
 from vcl_radial.errors import UserError
 from vcl_radial.files.reading import read_text
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Lanes, Training
 from vcl_radial.tracks.recipe import check_methods
@@ -68,7 +68,7 @@ class Regression(Track[Run]):
             for chosen, recipe in _with_all_at_once(one, tables["recipe"])
         ]
 
-    def chosen_key(self, tables: Mapping[str, Any]) -> str:
+    def selection_unit(self, tables: Mapping[str, Any]) -> str:
         """The set and the split."""
         return f"{table_name(tables['data'])}-{tables['seed']}"
 
@@ -120,7 +120,7 @@ class Regression(Track[Run]):
         found += [[run] for run in runs if not run.is_lane]
         return sorted(found, key=_cost, reverse=True)
 
-    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
         """A run at its start."""
         from vcl_radial.tracks.regression.execute import SplitTraining, load_data_once
         from vcl_radial.tracks.regression.task_by_task import SliceTraining
@@ -129,7 +129,7 @@ class Regression(Track[Run]):
         return training(run, load_data_once(run.data, place.data_dir), report)
 
     def open_together(
-        self, runs: Sequence[Run], place: Place, report: Callable[[int, Step], None]
+        self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
         """A batch at its start."""
         from vcl_radial.tracks.regression.execute import SplitLanes

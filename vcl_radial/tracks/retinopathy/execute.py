@@ -243,7 +243,7 @@ def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]])
     return Step(
         done=len(history),
         words=f"epoch {done} of {epochs}",
-        score=worth(run, history).get(len(history)),
+        score=selected_score_by_epoch(run, history).get(len(history)),
         epoch=done,
         epochs=epochs,
         news=f"{before}epoch {epoch}: NLL {line['nll']:.4f} nats, "
@@ -253,7 +253,7 @@ def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]])
     )
 
 
-def worth(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
+def selected_score_by_epoch(run: Run, lines: Sequence[Mapping[str, float]]) -> dict[int, float]:
     """The validation AUC of the weights that would be kept after each epoch of the run."""
     best: dict[float, float] = {}
     values = {}

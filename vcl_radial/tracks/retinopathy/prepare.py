@@ -20,7 +20,7 @@ from vcl_radial.data.fundus import (
     published_split,
     split_by_patient,
 )
-from vcl_radial.data.fundus.faults import Tell, tell_user
+from vcl_radial.data.fundus.faults import ReportProgress, tell_user
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.tracks.retinopathy.parts import parts_of
@@ -101,7 +101,7 @@ def check_drawn(settings: DataSettings) -> None:
 
 
 def load(
-    settings: DataSettings, data_dir: Path | None = None, tell: Tell = tell_user
+    settings: DataSettings, data_dir: Path | None = None, tell: ReportProgress = tell_user
 ) -> dict[str, FundusData]:
     """Read and decode all data sets by name, whatever the split.
 
@@ -128,7 +128,7 @@ def cut(settings: DataSettings, loaded: Mapping[str, FundusData]) -> list[Site]:
 def prepare(
     settings: DataSettings,
     data_dir: Path | None = None,
-    tell: Tell = tell_user,
+    tell: ReportProgress = tell_user,
     loaded: Mapping[str, FundusData] | None = None,
 ) -> list[Prepared]:
     """The photographs of each site, ready for training.
@@ -223,7 +223,9 @@ def _shared_patients(name: str, data: FundusData, settings: DataSettings) -> str
     return None
 
 
-def _load(name: str, settings: DataSettings, data_dir: Path | None, tell: Tell) -> FundusData:
+def _load(
+    name: str, settings: DataSettings, data_dir: Path | None, tell: ReportProgress
+) -> FundusData:
     photographs = load_photographs(
         name,
         data_dir,

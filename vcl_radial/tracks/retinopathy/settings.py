@@ -146,7 +146,7 @@ class Recipe(EpochRecipe, MethodRecipe):
     eval_samples: Count = Key(16, "weight samples of a prediction that is scored")
     precision: Literal["float32", "bfloat16"] = Key("float32", "of the products of a forward pass")
 
-    unserved: ClassVar = {}
+    unsupported_hooks: ClassVar = {}
 
     @model_validator(mode="after")
     def _goes_together(self) -> Recipe:

@@ -7,8 +7,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.place import Place
 from vcl_radial.runs.track import Objective, Step, Track
 from vcl_radial.runs.training import Training
 from vcl_radial.tracks.recipe import check_methods
@@ -92,7 +92,7 @@ class Retinopathy(Track[Run]):
                     flush=True,
                 )
 
-    def open(self, run: Run, place: Place, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
         """A run at its start."""
         from vcl_radial.tracks.retinopathy.execute import EpochTraining
 
@@ -122,11 +122,11 @@ class Retinopathy(Track[Run]):
 
         return evidence(runs)
 
-    def so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
+    def scores_so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The validation AUC of the weights that would be kept, after each epoch of the run."""
-        from vcl_radial.tracks.retinopathy.execute import history_so_far, worth
+        from vcl_radial.tracks.retinopathy.execute import history_so_far, selected_score_by_epoch
 
-        return worth(folder.run, history_so_far(folder))
+        return selected_score_by_epoch(folder.run, history_so_far(folder))
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """Of the selected weights: of the best epoch, unless the recipe says otherwise."""

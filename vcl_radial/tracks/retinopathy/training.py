@@ -22,7 +22,7 @@ from torch import Tensor
 from vcl_radial.data.fundus import Augmentation, FundusData, TrainingBatches, evaluation_batches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.likelihoods.objectives import per_point
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
@@ -83,7 +83,7 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
 
 def start_of(recipe: Recipe, size: int, seed: int, device: torch.device | str = "cpu") -> Method:
     """The recipe's method with the weights that a seed starts with."""
-    with own_randomness(derived(seed, "start", 0), torch.device("cpu")):
+    with seeded_rng(derived(seed, "start", 0), torch.device("cpu")):
         return method_of(recipe, size, device)
 
 
@@ -138,7 +138,7 @@ class Training:
         peers.average_gradients(self.network.parameters())
         # Truncated noise is drawn by a sampler of this track's, and hooks read `.grad`.
         self.method.gradients_are_read = recipe.truncation is not None or peers.world > 1
-        with own_randomness(derived(seed, "begin", *self._whose), self.device):
+        with seeded_rng(derived(seed, "begin", *self._whose), self.device):
             self._begin()
         self.epoch = 0
         self.history: list[dict[str, float]] = []
@@ -263,7 +263,7 @@ class Training:
         if self.best is not None:
             self.method.load_state_dict(self.best["method"])
             self.optimizer.load_state_dict(self.best["optimizer"])
-        with own_randomness(derived(self.seed, "end", *self._whose), self.device):
+        with seeded_rng(derived(self.seed, "end", *self._whose), self.device):
             self.method.end_task(self.task)
         return self.method.state_dict()
 
@@ -310,7 +310,7 @@ class Training:
         self.network.train()
         rank = self.peers.rank
         seed = derived(self.seed, "epoch", *self._whose, number, *(("rank", rank) if rank else ()))
-        with own_randomness(seed, self.device), self._noise():
+        with seeded_rng(seed, self.device), self._noise():
             for step, batch in enumerate(self.batches.epoch(number)):
                 share = begin + (end - begin) * step / len(self.batches)
                 set_rates(self.optimizer, self.task.schedule, share)

@@ -17,7 +17,7 @@ from reports.seeds.pruning.lenet.size import WHOLE, Architecture, Published, pub
 from reports.seeds.pruning.lenet.spec import LeNetSpec
 from reports.seeds.pruning.track import Result, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.metrics.heaps import share_between_heaps
+from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.verdicts import of_figure, together
 from vcl_radial.reporting.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
 from vcl_radial.runs.sections import Column, Table
@@ -165,7 +165,7 @@ def _texts(results: Sequence[LeNetResult]) -> dict[str, Any]:
 
 def _between(numbers: Mapping[str, Any], group: str) -> float:
     """The share of a group's modes in the middle third between the medians beside the threshold."""
-    return share_between_heaps(numbers["modes"][group], numbers["cuts"][_SETS[group]])
+    return bimodality_gap_fraction(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 
 def _is_printed(row: Published, *, as_in_table_2: bool) -> bool:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from reports.seeds.pruning.track import Pruning, PruningSpec
 from vcl_radial.config.ranges import Count, NotNegative, Positive
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.track import Step
 
@@ -86,7 +86,9 @@ class LeNetPruning(Pruning[LeNetSpec]):
 
         load_images(runs[0].data, data_dir, torch.device("cpu"))
 
-    def open(self, run: LeNetSpec, place: Place, report: Callable[[Step], None]) -> LeNetTraining:
+    def open(
+        self, run: LeNetSpec, place: RunContext, report: Callable[[Step], None]
+    ) -> LeNetTraining:
         """A network at its start."""
         import torch
 

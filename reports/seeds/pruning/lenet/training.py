@@ -24,7 +24,7 @@ from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import hold_out, standardised
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.likelihoods.objectives import categorical_nll, per_point
-from vcl_radial.likelihoods.predict import log_predictive, own_randomness
+from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.rdp import RDPBlock
 from vcl_radial.runs.track import Step
@@ -86,7 +86,7 @@ class LeNetTraining:
                 "choose a smaller one"
             )
         self.device = x.device
-        with own_randomness(seed, self.device):
+        with seeded_rng(seed, self.device):
             self.network = self._network()
             self._states = _randomness()
         self.optimizer = _optimizer(self.network, recipe)
@@ -160,7 +160,7 @@ class LeNetTraining:
     @contextmanager
     def _randomness(self) -> Iterator[None]:
         """Inside, the generators go on from where they were left."""
-        with own_randomness(0, self.device):
+        with seeded_rng(0, self.device):
             _set_randomness(self._states)
             yield
             self._states = _randomness()

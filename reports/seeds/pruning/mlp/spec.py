@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reports.seeds.pruning.track import Pruning, PruningSpec
 from vcl_radial.config.ranges import CountOrZero, ShareBelowOne
-from vcl_radial.runs.place import Place
+from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.track import Step
 from vcl_radial.tracks.continual.settings import Recipe
@@ -64,7 +64,7 @@ class MLPPruning(Pruning[MLPSpec]):
 
         load_stream(runs[0].data.dataset, data_dir)
 
-    def open(self, run: MLPSpec, place: Place, report: Callable[[Step], None]) -> MLPTraining:
+    def open(self, run: MLPSpec, place: RunContext, report: Callable[[Step], None]) -> MLPTraining:
         """A network at its start."""
         from reports.seeds.pruning.mlp.training import MLPTraining, load_stream
 

@@ -20,15 +20,15 @@ from reports.seeds.pruning.mlp.pruning import Layer, Trained, accuracies
 from reports.seeds.pruning.mlp.spec import MLPRecipe, MLPSpec
 from reports.seeds.pruning.track import numbers_file
 from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
-from vcl_radial.likelihoods.predict import own_randomness
+from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings, variational_weights
 from vcl_radial.runs.track import Step
-from vcl_radial.runs.training import InOnePiece
+from vcl_radial.runs.training import NonResumableTraining
 from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual.training import make_strategy
 
 
-class MLPTraining(InOnePiece):
+class MLPTraining(NonResumableTraining):
     """A network that is trained and pruned; it starts anew where it was stopped."""
 
     def __init__(self, run: MLPSpec, stream: TensorStream, report: Callable[[Step], None]) -> None:
@@ -87,7 +87,7 @@ def train(
         Diverged: the loss is no longer a finite number.
     """
     device = stream.x.device
-    with own_randomness(seed, device), quiet():
+    with seeded_rng(seed, device), quiet():
         strategy = make_strategy(
             recipe,
             make_network(recipe, stream),

@@ -9,7 +9,7 @@ from vcl_radial.runs.peers import ALONE, Peers
 
 
 @dataclass(frozen=True)
-class Place:
+class RunContext:
     """Where a run computes, reads and writes.
 
     Attributes:

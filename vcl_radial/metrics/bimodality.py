@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def share_between_heaps(
+def bimodality_gap_fraction(
     values: Sequence[float], cut: float, counts: Sequence[float] | None = None
 ) -> float:
     """The share of numbers in the middle third between the medians on both sides of a threshold.
