@@ -116,14 +116,14 @@ def _tensors(state: Any) -> Iterator[str]:
 
 def _tables(runs: Path) -> dict[str, list[Any]]:
     """Return the rows of the tables of all runs, without what a run's place and time decide."""
-    tables = {}
+    tables: dict[str, list[Any]] = {}
     for path in sorted(runs.glob("*/*/seed-*/*.csv")):
         seed = path.parent.name.rpartition("-")[0]  # without the digest of the settings
         rows = list(csv.DictReader(path.read_text().splitlines()))
-        tables[f"{seed}/{path.name}"] = [
-            [value for key, value in row.items() if key not in WITHOUT] for row in rows
-        ]
-    return tables
+        kept = [[value for key, value in row.items() if key not in WITHOUT] for row in rows]
+        # A table in slices has a run on all rows at once beside it, with the same seed.
+        tables.setdefault(f"{seed}/{path.name}", []).append(kept)
+    return {name: sorted(rows_of_runs) for name, rows_of_runs in tables.items()}
 
 
 def differences(base: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
