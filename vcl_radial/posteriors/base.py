@@ -31,11 +31,11 @@ class Family:
     """
 
     name: ClassVar[str]
-    """What a recipe calls it."""
+    """The family's name in a recipe."""
     groupings: ClassVar[tuple[str, ...]] = ("layer", "tensor", "unit")
-    """The groupings of a layer's weights that it takes."""
+    """The groupings of a layer's weights that the family takes."""
     options: ClassVar[frozenset[str]] = frozenset()
-    """The keys of a recipe that it takes beyond those of every family."""
+    """The recipe keys that the family takes beyond those of every family."""
     has_lanes: ClassVar[bool] = False
     """Whether runs of task sequences train as lanes of one program: that needs `kl_gradients` to a
     Gaussian and to the family itself. A user's own class trains alone, whatever it states."""
@@ -116,14 +116,14 @@ class Posterior(Family, ABC):
     ) -> Tensor:
         """KL(self || prior) in nats, constants included; shape [...].
 
-        `closed_kl` where the family has one for this prior, and then `samples` and `generator`
-        are not used. Otherwise `kl_monte_carlo`.
+        It is `closed_kl` where the family has one for this prior, and then `samples` and
+        `generator` are not used. Otherwise it is `kl_monte_carlo`.
         """
         closed = self.closed_kl(prior)
         return self.kl_monte_carlo(prior, samples, generator) if closed is None else closed
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
-        """KL(self || prior) in nats, shape [...], where it has a closed form; else None."""
+        """KL(self || prior) in nats, shape [...]; None where it has no closed form."""
         return None
 
     def kl_monte_carlo(
@@ -143,8 +143,8 @@ class Posterior(Family, ABC):
     ) -> list[tuple[Tensor, Tensor]] | None:
         """Gradients of the closed-form KL in the prior's units, without its value.
 
-        The same as autograd through `kl`, in fewer passes over the weights. Many blocks of groups
-        are taken at once because what is computed per group costs more in calls than in work.
+        They equal autograd through `kl`, in fewer passes over the weights. One call takes many
+        blocks of groups, because the work per group costs less than the calls that do it.
 
         Args:
             prior: the prior's family.
@@ -157,7 +157,7 @@ class Posterior(Family, ABC):
         return None
 
     def to_prior(self) -> Self:
-        """The same distribution as a copy of its own, without gradient: the next task's prior."""
+        """A copy of the distribution without gradient: the next task's prior."""
         return type(self)(self.mean.detach().clone(), self.scale.detach().clone())
 
     def _in_units_of(self, prior: Posterior) -> tuple[Tensor, Tensor]:
@@ -172,7 +172,7 @@ class Posterior(Family, ABC):
         return a, s
 
     def _standardise(self, w: Tensor) -> Tensor:
-        """Z = (w - mean) / scale."""
+        """Return z = (w - mean) / scale."""
         if w.shape[-1] != self.group_size:
             raise UserError(
                 f"w must have {self.group_size} weights on its last axis, got {list(w.shape)}"
@@ -183,7 +183,7 @@ class Posterior(Family, ABC):
         """Draw standard normals with the dtype and on the device of the mean.
 
         Raises:
-            UserError: a transform of `torch.func` allows no draws.
+            UserError: A transform of `torch.func` allows no draws.
         """
         like = {"dtype": self.mean.dtype, "device": self.mean.device}
         try:
@@ -197,5 +197,5 @@ class Posterior(Family, ABC):
             ) from error
 
     def _sum_log_scale(self) -> Tensor:
-        """Sum of log scale over the group, accumulated and returned in float64; shape [...]."""
+        """The sum of log scale over the group, in float64; shape [...]."""
         return self.scale.log().sum(-1, dtype=torch.float64)

@@ -9,14 +9,14 @@ Segura 2016, Theorem 5; Oh, Adamczewski and Park 2020, Eq. 13), and neither I_v 
 The middle of the bracket, which the paper takes, is off by 2e-7 of the ratio at v = 400 and by 3e-6
 at v = 100, but by 7 per cent at v = 1. Two exact relations sharpen it, to 1e-8 for all v >= 1 and
 x >= 0. The ratio itself has this form, with delta = v - 1/2 + s / 2 and s the slope of log rho_v in
-log x; the bounds have the slope of an algebraic function there, and `_ratio_at_high_order` has that
-of B_0. It is taken at an order above v and brought down by the recurrence of Amos (1974),
+log x. The bounds use the slope of an algebraic function for s, and `_ratio_at_high_order` uses the
+slope of B_0. It starts at an order above v and comes down by the recurrence of Amos (1974),
 
     1 / rho_v(x) = 2 v / x + rho_(v+1)(x)
 
 which divides the error at every step. The divergence of two von Mises-Fisher distributions and
 log I_v are integrals of the ratio (`ratio_excess`), so that value and gradient belong together. All
-is float64 whatever the dtype of the input.
+numbers are float64, whatever the dtype of the input.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from torch.autograd.function import once_differentiable
 from vcl_radial.posteriors.quadrature import gauss_legendre
 from vcl_radial.posteriors.transforms import apply
 
-# Gauss-Legendre on the scale of `_excess`: 13 digits for 0 <= a, b <= 10^6.
+# On the scale of `_excess` this gives 13 digits for 0 <= a, b <= 10^6.
 _NODES = 32
 
 
@@ -42,18 +42,18 @@ def bessel_ratio(v: float, x: Tensor) -> Tensor:
 
 
 def ratio_excess(v: float, a: Tensor, b: Tensor) -> Tensor:
-    """How much the integral of the ratio exceeds that of its value at a, for a, b >= 0; float64.
+    """The integral of the ratio above its value at a, for a, b >= 0; float64.
 
     int_a^b (rho_v(t) - rho_v(a)) dt >= 0
 
-    It is 0 at a = b only, for the ratio increases. Differentiable once, in a and in b.
+    It is 0 at a = b only, because the ratio increases. It is differentiable once, in a and in b.
     """
     excess: Tensor = apply(_RatioExcess, v, a, b)
     return excess
 
 
 def log_bessel(v: float, x: Tensor) -> Tensor:
-    """Log I_v(x) for v >= 0 and x >= 0; float64, with the gradient v / x + rho_(v+1)(x).
+    """The log of I_v(x) for v >= 0 and x >= 0; float64, with the gradient v / x + rho_(v+1)(x).
 
     log I_v(x) = v log(x / 2) - log Gamma(v + 1) + int_0^x rho_(v+1)(t) dt
     """
@@ -78,7 +78,7 @@ def _value(v: float, x: Tensor) -> Tensor:
 
 
 def _ratio_over_x(v: float, y: Tensor, with_slope: bool) -> tuple[Tensor, Tensor]:
-    """rho_v(x) / x and its slope in y = x^2 (or 0)."""
+    """rho_v(x) / x and its slope in y = x^2; the slope is 0 without `with_slope`."""
     steps = math.ceil(200 / (v + 10))
     ratio, slope = _ratio_at_high_order(v + steps, y, with_slope)
     for k in range(steps - 1, -1, -1):
@@ -89,7 +89,7 @@ def _ratio_over_x(v: float, y: Tensor, with_slope: bool) -> tuple[Tensor, Tensor
 
 
 def _ratio_at_high_order(v: float, y: Tensor, with_slope: bool) -> tuple[Tensor, Tensor]:
-    """The bound B_0 with its own slope in place of the algebraic one, over x; slope in y or 0."""
+    """The bound B_0 / x with the slope of B_0 for s, and its slope in y (or 0)."""
     lam2 = (v - 0.5) ** 2
     turn2 = 1 / (lam2 + y)
     half = (v - 0.5) / 2 * turn2.sqrt()
@@ -155,5 +155,5 @@ class _RatioExcess(torch.autograd.Function):
 
 
 def _like(x: Tensor, grad: Tensor) -> Tensor:
-    """The gradient in the shape before broadcasting, and the dtype, of its argument."""
+    """The gradient in the dtype of its argument and in the shape before broadcasting."""
     return grad.sum_to_size(x.shape).to(x.dtype)

@@ -1,13 +1,13 @@
-"""What families share whose weights are correlated: a root of a precision of low rank.
+"""The base of families with correlated weights: a root of a precision of low rank.
 
     w = mean + scale * z,    z = S e,    S S' = C = (I + U'U)^-1
 
-with standard noise e that no turn changes, such as a normal: the distribution of z depends on C
-alone then. The factor U `[R, D]` lives in the coordinates z, so that it has no unit: its rows are R
-directions, along which it says by how much the precision exceeds the diagonal one, and it stays as
-it is when the scales change.
+where no rotation changes the standard noise e, such as a normal: the distribution of z then depends
+on C alone. The factor U `[R, D]` has the coordinates of z, so that it has no unit. Its rows are R
+directions; their lengths say by how much the precision exceeds the diagonal one. U stays the same
+when the scales change.
 
-With M = I + U U' = L L' (Cholesky, R x R, eigenvalues of at least 1) nothing of D x D is needed:
+With M = I + U U' = L L' (Cholesky, R x R, eigenvalues of at least 1) no D x D matrix is needed:
 
 | what                 | how                              | source                          |
 | -------------------- | -------------------------------- | ------------------------------- |
@@ -19,7 +19,7 @@ For K as above S S' = C, since with N = L + I it holds that U U' = L L' - I = N 
 
     K + K' - K U U' K' = K + L'^-1 N^-1 L^-1 + K' + L'^-1 N'^-1 L^-1 - M^-1 = 2 M^-1 - M^-1.
 
-No eigenvalues are taken, whose gradient is infinite where two are equal, as all are at U = 0.
+No eigenvalues are used: their gradient is infinite where two are equal, as all are at U = 0.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Correlated(Posterior):
                 f"{mean.device}, got {self.factor.dtype} on {self.factor.device}"
             )
         *batch, D = self.mean.shape
-        *of_factor, last = self.factor.shape
-        if of_factor[:-1] != batch or len(of_factor) != self.mean.ndim or last != D:
+        *leading, last = self.factor.shape
+        if leading[:-1] != batch or len(leading) != self.mean.ndim or last != D:
             raise UserError(
                 f"factor must have the shape of the mean, {[*mean.shape]}, with the rank before "
                 f"its last axis, got {[*self.factor.shape]}"
@@ -77,19 +77,19 @@ class Correlated(Posterior):
         """Draw n times e, shape [n, ..., D], without gradient: the noise at a factor of 0."""
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n times z = S e, shape [n, ..., D]; at a factor of 0 that is e."""
+        """Draw n times z = S e, shape [n, ..., D]; at a factor of 0 it is e."""
         with torch.no_grad():
             return self._correlated(self.white_noise(n, generator))
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n times w = mean + scale * S e, reparameterised, factor included."""
+        """Draw n times w = mean + scale * S e, reparameterised in the factor too."""
         noise = self.white_noise(n, generator)
         return torch.addcmul(self.mean, self.scale, self._correlated(noise))
 
     def deviation(self) -> Tensor:
         """The standard deviation of each weight, shape [..., D].
 
-        scale * sqrt(C_ii), in units of that of one entry of e
+        scale * sqrt(C_ii), in units of the standard deviation of one entry of e
         """
         halves: Tensor = solve_triangular(self._root(), self.factor.double(), upper=False)
         variance = (1 - halves.square().sum(-2)).clamp(min=torch.finfo(torch.float64).eps)
@@ -97,26 +97,26 @@ class Correlated(Posterior):
         return self.scale * variance.sqrt().to(self.scale.dtype) / unit
 
     def to_prior(self) -> Self:
-        """The same distribution as a copy of its own, without gradient: the next task's prior."""
+        """A copy of the distribution without gradient: the next task's prior."""
         mean, scale, factor = (t.detach().clone() for t in (self.mean, self.scale, self.factor))
         return type(self)(mean, scale, factor)
 
     def _squared_norm(self, w: Tensor) -> Tensor:
-        """||e||^2 = ||z||^2 + ||U z||^2 of w = mean + scale * z in float64, shape [...]."""
+        """||e||^2 = ||z||^2 + ||U z||^2 for w = mean + scale * z in float64, shape [...]."""
         z = self._standardise(w).double()
         along = torch.einsum("...d,...rd->...r", z, self.factor.double())
         return z.square().sum(-1) + along.square().sum(-1)
 
     def _root(self) -> Tensor:
-        """L of M = L L', lower triangular, in float64; shape [..., R, R]."""
-        if torch.is_grad_enabled():  # a graph serves one backward pass, and is not kept
+        """The lower triangular L with M = L L', in float64; shape [..., R, R]."""
+        if torch.is_grad_enabled():  # a graph serves one backward pass only: do not cache it
             return cholesky(gram(self.factor))
         if self._known_root is None:
             self._known_root = cholesky(gram(self.factor))
         return self._known_root
 
     def _log_det(self) -> Tensor:
-        """Log det M in float64, shape [...]."""
+        """The log determinant of M in float64, shape [...]."""
         return log_det(self._root())
 
     def _correlated(self, white: Tensor) -> Tensor:
@@ -124,14 +124,14 @@ class Correlated(Posterior):
         root = self._root()
         inner = solve_triangular(root + identity(root), identity(root), upper=False)
         K: Tensor = solve_triangular(root.mT, inner, upper=True).to(white.dtype)
-        # Whatever the precision of the network's products, these are the posterior's.
+        # Autocast is for the network's products, not for the posterior's.
         with torch.autocast(white.device.type, enabled=False):
             rows = white.movedim(0, -2)
             return white - (rows @ self.factor.mT @ K.mT @ self.factor).movedim(-2, 0)
 
 
 def gram(factor: Tensor) -> Tensor:
-    """U U' in float64, shape [..., R, R]: its rounding must not make M indefinite."""
+    """U U' in float64, shape [..., R, R]: float32 could make M indefinite by rounding."""
     if transformed():
         return factor.double() @ factor.double().mT
     products: Tensor = _Gram.apply(factor)
@@ -139,7 +139,7 @@ def gram(factor: Tensor) -> Tensor:
 
 
 class _Gram(torch.autograd.Function):
-    """U U' in float64, with a gradient in the dtype of U: it makes no M, and D x R^2 are many."""
+    """U U' in float64, with the gradient in the dtype of U to save D x R^2 float64 products."""
 
     @staticmethod
     def forward(ctx: Any, factor: Tensor) -> Tensor:
@@ -161,17 +161,17 @@ def no_factor(mean: Tensor) -> Tensor:
 
 
 def identity(like: Tensor) -> Tensor:
-    """Of the shape of a square matrix, or of many."""
+    """The identity in the shape of a square matrix, or of a batch of them."""
     return torch.eye(like.shape[-1], dtype=like.dtype, device=like.device).expand_as(like)
 
 
 def cholesky(matrix: Tensor) -> Tensor:
-    """L of I + matrix = L L'; NaN where there is none, as of a factor that has diverged."""
+    """L with I + matrix = L L'; NaN where there is none, for example when a factor has diverged."""
     root, fault = torch.linalg.cholesky_ex(matrix + identity(matrix))
     filled: Tensor = root.masked_fill((fault != 0)[..., None, None], torch.nan)
     return filled
 
 
 def log_det(root: Tensor) -> Tensor:
-    """Of L L'."""
+    """The log determinant of L L', with `root` = L."""
     return 2 * root.diagonal(dim1=-2, dim2=-1).log().sum(-1)

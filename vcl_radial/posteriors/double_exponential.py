@@ -1,16 +1,16 @@
 """The Laplace distribution as a posterior: weights with double exponential noise.
 
-It has the name of its density here, since the suite's methods named `laplace-*` are Laplace
+The family has the name of its density, since the suite's methods named `laplace-*` are Laplace
 approximations, which are Gaussian. Its tails are heavier than a Gaussian's: the kurtosis is 6.
 
-Divergences of one weight in units of the prior, a = (mean - mean_p) / scale_p and
-s = scale / scale_p, each from E|w - mean_p| or E (w - mean_p)^2 under w ~ Laplace(mean, scale):
+The divergences of one weight are in units of the prior, a = (mean - mean_p) / scale_p and
+s = scale / scale_p. They follow from E|w - mean_p| and E (w - mean_p)^2, w ~ Laplace(mean, scale):
 
     to a Laplace    |a| + s exp(-|a| / s) - log s - 1       (Gil, Alajaji and Linder 2013)
     to a Gaussian   (a^2 + 2 s^2) / 2 - log s + log(2 pi) / 2 - 1 - log 2
 
-The first is 0 at the prior alone. The second is smallest at s = 1 / sqrt(2), where the variances
-are equal, and 0.0724 nats there.
+The first is 0 at the prior only. The second has its minimum of 0.0724 nats at s = 1 / sqrt(2),
+where the variances are equal.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from vcl_radial.posteriors.gaussian import Gaussian
 class DoubleExponential(Posterior):
     """Independent Laplace distributions, w ~ Laplace(mean, scale) for each weight.
 
-    KL to a Gaussian, which is the first prior, and to another one of this family, which is each
-    later prior, is exact; to any other prior it is a Monte-Carlo estimate.
+    KL to a Gaussian (the first prior) and to this family (each later prior) is exact; to any other
+    prior it is a Monte-Carlo estimate.
     """
 
     name = "double-exponential"
@@ -37,14 +37,14 @@ class DoubleExponential(Posterior):
 
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
-        """Tau / sqrt(2), since the variance of standard noise is 2."""
+        """The scale tau / sqrt(2), since the variance of standard noise is 2."""
         return tau / math.sqrt(2)
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times standard Laplace noise, shape [n, ..., D], from one normal g each.
 
-        -sign(g) log erfc(|g| / sqrt 2): erfc(|g| / sqrt 2) is uniform on (0, 1], and keeps its
-        digits in the tail, where it is small.
+        The noise is -sign(g) log erfc(|g| / sqrt 2): erfc(|g| / sqrt 2) is uniform on (0, 1], and
+        keeps its digits in the tail, where it is small.
         """
         g = self._randn((n, *self.mean.shape), generator)
         tail: Tensor = torch.special.erfc(g.abs() / math.sqrt(2))
@@ -67,7 +67,7 @@ class DoubleExponential(Posterior):
     def kl_gradients(
         cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
     ) -> list[tuple[Tensor, Tensor]] | None:
-        """Gradients of the two divergences above.
+        """Gradients of the two divergences of this module.
 
         To a Laplace with t = |a| / s: dKL/da = sign(a) (1 - exp(-t)) and
         dKL/ds = (1 + t) exp(-t) - 1/s. To a Gaussian: dKL/da = a and dKL/ds = 2 s - 1/s.
@@ -79,11 +79,11 @@ class DoubleExponential(Posterior):
         return None
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
-        """To a prior of this family or a Gaussian, as above."""
+        """KL to a prior of this family or a Gaussian, as in this module's docstring."""
         if isinstance(prior, DoubleExponential):
             a, s = self._in_units_of(prior)
             t = a.abs() / s
-            # |a| + s exp(-t) - s and s - 1 - log s are each at least 0 and 0 at the prior.
+            # |a| + s exp(-t) - s and s - 1 - log s are both at least 0, and 0 at the prior.
             per_weight = s * (torch.expm1(-t) + t) + (s - 1) - s.log()
         elif isinstance(prior, Gaussian):
             a, s = self._in_units_of(prior)

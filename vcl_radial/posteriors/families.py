@@ -1,4 +1,4 @@
-"""The variational families by the name that a recipe gives them, and those from outside."""
+"""The variational families by their names in recipes, and the user's own classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound=Family)
 
 @cache
 def all_families() -> Mapping[str, type[Family]]:
-    """The families of the suite by name: every class that states one in a module beside this."""
+    """The families of the suite by name: every class with a `name` in this package's modules."""
     package = vcl_radial.posteriors
     modules = (
         importlib.import_module(f"{package.__name__}.{module.name}")
@@ -45,7 +45,8 @@ def family(name: str | type[Posterior]) -> type[Posterior]:
         name: one of `families()`, "package.module:Class", or the class itself.
 
     Raises:
-        UserError: there is none, it cannot be imported, or it is not a whole `Posterior`.
+        UserError: No family has this name, it cannot be imported, or the class lacks methods of a
+            `Posterior`.
     """
     if isinstance(name, str) and name in families():
         return families()[name]
@@ -65,5 +66,5 @@ def family(name: str | type[Posterior]) -> type[Posterior]:
 
 
 def name_of(cls: type[Family]) -> str:
-    """What a recipe calls a family, or the name of the user's own class."""
+    """The family's name in a recipe, or the name of the user's own class."""
     return str(vars(cls).get("name", cls.__qualname__))

@@ -22,7 +22,7 @@ class Gaussian(Posterior):
 
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
-        """Tau itself: the noise of one weight does not depend on the size of its group."""
+        """The scale is tau: the noise of one weight does not depend on the size of its group."""
         return tau
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
@@ -47,13 +47,13 @@ class Gaussian(Posterior):
     def kl_gradients(
         cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
     ) -> list[tuple[Tensor, Tensor]] | None:
-        """To a Gaussian: dKL/da = a, dKL/ds = s - 1/s."""
+        """For a Gaussian prior dKL/da = a and dKL/ds = s - 1/s."""
         if not issubclass(prior, Gaussian):
             return None
         return [(a, s.sub_(s.reciprocal())) for a, s in pairs]
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
-        """To a Gaussian: 1/2 sum(a^2 + s^2 - 1 - 2 log s)."""
+        """For a Gaussian prior the KL is 1/2 sum(a^2 + s^2 - 1 - 2 log s)."""
         if not isinstance(prior, Gaussian):
             return None
         a, s = self._in_units_of(prior)

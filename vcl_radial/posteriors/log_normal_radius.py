@@ -1,16 +1,16 @@
 """Log-normal radii, and the half-Cauchy prior on them as a product of two gamma factors.
 
 A half-Cauchy radius r ~ C+(gamma) is r^2 = a b with a ~ Gamma(1/2, scale gamma^2) and
-b ~ InverseGamma(1/2, scale 1), for |N(0, gamma^2)| / |N(0, 1)| is half-Cauchy. The divergence of a
-log-normal factor to either has a closed form; that of a log-normal radius to a half-Cauchy has none
-(Louizos, Ullrich and Welling 2017; Oh, Adamczewski and Park 2020, section 3.1). A product of
-log-normal numbers is log-normal, so that the radius itself stays one:
+b ~ InverseGamma(1/2, scale 1), since |N(0, gamma^2)| / |N(0, 1)| is half-Cauchy. The divergence of
+a log-normal factor to either has a closed form; that of a log-normal radius to a half-Cauchy has
+none (Louizos, Ullrich and Welling 2017; Oh, Adamczewski and Park 2020, section 3.1). A product of
+log-normal numbers is log-normal, and so is the radius:
 
     log r = (log a + log b) / 2 ~ N((m_a + m_b) / 2, (s_a^2 + s_b^2) / 4)
 
 Eqs. 51 and 52 of Oh et al. print these divergences without the pi of the log-normal entropy, and
-with the sign of the mean in the exponent exchanged between the two; here they are as they follow
-from the densities.
+with the sign of the mean in the exponent exchanged between the two. The formulas here follow from
+the densities.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOG_2_PI = math.log(2 * math.pi)
 
 
 class LogNormal:
-    """Positive numbers whose logarithm is normal, log x ~ N(loc, scale^2), each by itself.
+    """Independent positive numbers with a normal logarithm, log x ~ N(loc, scale^2).
 
     Args:
         loc: mean of log x, any shape.
@@ -35,16 +35,16 @@ class LogNormal:
         self.scale = scale
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Log density in nats of each x > 0, with the 1 / x that log x brings."""
+        """Log density in nats of each x > 0, with the Jacobian 1 / x of log x."""
         z = (x.log() - self.loc) / self.scale
         return -z.square() / 2 - self.scale.log() - LOG_2_PI / 2 - x.log()
 
     def mean(self) -> Tensor:
-        """E x = exp(loc + scale^2 / 2)."""
+        """The mean E x = exp(loc + scale^2 / 2)."""
         return (self.loc + self.scale.square() / 2).exp()
 
     def kl(self, prior: LogNormal) -> Tensor:
-        """KL of each number to its log-normal prior in nats: that of the two normals.
+        """KL of each number to its log-normal prior in nats, equal to that of the two normals.
 
         (a^2 + s^2 - 1) / 2 - log s,    a = (loc - loc_p) / scale_p,   s = scale / scale_p
         """
@@ -63,6 +63,6 @@ class LogNormal:
         return self._kl_to_gamma(math.log(scale) - self.loc, shape)
 
     def _kl_to_gamma(self, loc: Tensor, shape: float) -> Tensor:
-        """KL to Gamma(shape, 1) of the numbers in units of the prior's scale."""
+        """KL to Gamma(shape, 1), with the numbers in units of the prior's scale."""
         cross = math.lgamma(shape) - shape * loc + (loc + self.scale.square() / 2).exp()
         return cross - self.scale.log() - (1 + LOG_2_PI) / 2

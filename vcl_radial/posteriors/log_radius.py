@@ -1,4 +1,4 @@
-"""Special functions of one half-normal radius: how log sqrt(delta^2 + r^2) behaves, r ~ N(0, 1).
+"""Special functions of one half-normal radius: moments of log sqrt(delta^2 + r^2), r ~ N(0, 1).
 
 With rho = delta^2 / (delta^2 + r^2) the divergence between two radials needs, per group,
 
@@ -7,8 +7,8 @@ With rho = delta^2 / (delta^2 + r^2) the divergence between two radials needs, p
     k1(x) = E rho (1 - rho)  = (x m (1 + x^2) - x^2) / 2
     k2(x) = E (1 - rho)^2    = 1 + (x^2 - x m (3 + x^2)) / 2
 
-Below `_SWITCH` the elementary forms are used, and Gauss-Legendre for G. Above it they cancel, and
-the asymptotic series in 1/x^2 takes over, with E r^(2n) = (2n-1)!!. Everything is computed in
+Below `_SWITCH` the module uses the elementary forms, and Gauss-Legendre for G. Above it they
+cancel, and the asymptotic series in 1/x^2 takes over, with E r^(2n) = (2n-1)!!. Everything is
 float64 whatever the dtype of the input: there is one number per group, so this costs nothing.
 """
 
@@ -35,7 +35,7 @@ _NODES = 32
 
 
 class RadiusMoments(NamedTuple):
-    """Values at x, each float64 and shaped like x (see the module's docstring)."""
+    """Values at x, all float64 and shaped like x (see the module's docstring)."""
 
     mills: Tensor
     """m(x)"""
@@ -56,7 +56,7 @@ def mills_ratio(x: Tensor) -> Tensor:
 
 
 def log_radius_gain(x: Tensor) -> Tensor:
-    """How much a shift of x >= 0 adds to the expected log radius, in nats; float64.
+    """The increase of the expected log radius by a shift of x >= 0, in nats; float64.
 
     G(x) = E log sqrt(x^2 + r^2) - E log |r| = int_0^x m(t) dt,   r ~ N(0, 1)
     """
@@ -72,7 +72,7 @@ def log_radius_gain(x: Tensor) -> Tensor:
 
 
 def radius_moments(x: Tensor) -> RadiusMoments:
-    """m, k1 / x, k2, k1' and k2' at x >= 0; float64, each shaped like x."""
+    """m, k1 / x, k2, k1' and k2' at x >= 0; all float64 and shaped like x."""
     x = x.double()
     m = mills_ratio(x)
 

@@ -33,12 +33,12 @@ from vcl_radial.posteriors.transforms import apply
 class LowRank(Correlated):
     """Gaussian with correlations of rank R within a group, w = mean + scale * z, z ~ N(0, C).
 
-    KL to another one, and to a mean-field Gaussian, is exact; to any other prior it is a
-    Monte-Carlo estimate. A draw, a density and a KL take O(D R^2) operations.
+    KL to this family and to a mean-field Gaussian is exact; to any other prior it is a Monte-Carlo
+    estimate. A draw, a density and a KL take O(D R^2) operations.
 
     Args:
         mean: Location, shape [..., D].
-        scale: Positive scale of the same dtype, broadcast with the mean: the standard deviation of
+        scale: Positive scale of the same dtype, broadcast with the mean; the standard deviation of
             a weight where the factor is 0.
         factor: U, shape [..., R, D], of the same dtype; None for R = 0, the mean-field Gaussian.
 
@@ -50,7 +50,7 @@ class LowRank(Correlated):
 
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
-        """Tau itself, which is exact where the factor is 0."""
+        """The scale is tau, which is exact where the factor is 0."""
         return tau
 
     def white_noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
@@ -74,15 +74,15 @@ class LowRank(Correlated):
         return (self._sum_log_scale() + constant - self._log_det() / 2).to(self.scale.dtype)
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
-        """To a posterior of this kind or a mean-field Gaussian: see `low_rank_kl`."""
+        """KL to this family or a mean-field Gaussian; see `low_rank_kl`."""
         if isinstance(prior, LowRank):
-            theirs = prior.factor
+            prior_factor = prior.factor
         elif isinstance(prior, Gaussian):
-            theirs = no_factor(prior.mean)
+            prior_factor = no_factor(prior.mean)
         else:
             return None
         a, s = self._in_units_of(prior)
-        return low_rank_kl(a, s, self.factor, theirs)
+        return low_rank_kl(a, s, self.factor, prior_factor)
 
 
 def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
@@ -96,46 +96,47 @@ def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
 
         h_i = u_i' M^-1 u_i,    d_i = f_i' M^-1 u_i
 
-    which is tr(P_p P^-1) - D + log det P - log det P_p, with the terms put together so that each
-    is of second order in a, e and F: at the prior the value and the gradient are exactly 0. The
-    first sum is the mean-field Gaussian's, and all that there is at U = V = 0. The gradient is in
-    closed form too (`_Divergence`), in a fifth of the time of autograd; it has no second one.
+    which is tr(P_p P^-1) - D + log det P - log det P_p, with the terms grouped so that all are of
+    second order in a, e and F: at the prior the value and the gradient are exactly 0. The first
+    sum is the KL of mean-field Gaussians, and the others are 0 at U = V = 0. The gradient has a
+    closed form too (`_Divergence`), which takes a fifth of autograd's time; it has no second
+    derivative.
 
     Args:
         a: shift (mean - mean_p) / scale_p, shape [..., D].
         s: ratio scale / scale_p, shape [..., D].
         U: the posterior's factor, shape [..., R, D].
-        V: the prior's, shape [..., R_p, D]; it is held.
+        V: the prior's factor, shape [..., R_p, D]; it gets no gradient.
     """
     return low_rank_kl_and_excess(a, s, U, V)[0]
 
 
 def low_rank_kl_and_excess(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-    """`low_rank_kl`, and how much wider the posterior is in units of the prior; shape [...] both.
+    """`low_rank_kl`, and the excess width in units of the prior; both have shape [...].
 
     tr(P_p P^-1) - D = sum(e (s + 1)) + sum_i e_i (2 d_i - e_i h_i) + tr E C E' + 2 sum_i d_i
     """
     rank = max(U.shape[-2], V.shape[-2])
     a, s = torch.broadcast_tensors(a, s)  # type: ignore[no-untyped-call]
     with torch.autocast(a.device.type, enabled=False):
-        kl, excess = apply(_Divergence, a, s, of_rank(U, rank, a), of_rank(V.detach(), rank, a))
+        kl, excess = apply(_Divergence, a, s, pad_rank(U, rank, a), pad_rank(V.detach(), rank, a))
     return kl, excess
 
 
-def of_rank(factor: Tensor, rank: int, like: Tensor) -> Tensor:
-    """A factor with rows of 0 up to a rank, for groups like those of a tensor [..., D]."""
+def pad_rank(factor: Tensor, rank: int, like: Tensor) -> Tensor:
+    """Pad a factor with rows of 0 up to a rank and expand it to the groups of a tensor [..., D]."""
     rows = pad(factor, (0, 0, 0, rank - factor.shape[-2]))
     return rows.expand(*like.shape[:-1], rank, like.shape[-1])
 
 
 class _Divergence(torch.autograd.Function):
-    """`low_rank_kl_and_excess`, and the gradients with T = M^-1 U and B = T E'.
+    """`low_rank_kl_and_excess` and its gradients, with T = M^-1 U and B = T E'.
 
         dKL/da = a + V'V a,    dKL/ds_i = s_i - 1/s_i + d_i - e_i h_i + v_i'(E_i - B'u_i)
         dKL/dU = -Y C,    Y = T diag(s^2 - 1) + (B + I - M^-1) E + B U = T (P_p - P)
 
-    with the precisions in the posterior's scales. Half the excess is what of the KL no logarithm
-    and no shift is in: its gradients are dKL/ds + 1/s and dKL/dU - T.
+    with the precisions in the posterior's scales. Half the excess is the KL without its logarithms
+    and shifts: its gradients are dKL/ds + 1/s and dKL/dU - T.
     """
 
     @staticmethod
@@ -152,39 +153,39 @@ class _Divergence(torch.autograd.Function):
         X = solve_triangular(root, gram(V) - products, upper=False)
         X = solve_triangular(root, X.mT, upper=False)
         volume = X.diagonal(dim1=-2, dim2=-1).sum(-1) - log_det(cholesky(X))
-        of_b = (root.mT @ B.double()).square().sum((-2, -1))
+        removed = (root.mT @ B.double()).square().sum((-2, -1))
         mean_field = (a.square() + (s - 1) * (s + 1) - 2 * s.log()).sum(-1, dtype=torch.float64)
         mixed = (e * (2 * d - e * h)).sum(-1, dtype=torch.float64)
-        of_e = E.square().sum((-2, -1), dtype=torch.float64) - of_b
+        trace = E.square().sum((-2, -1), dtype=torch.float64) - removed
         twice = (
             mean_field
             + along.square().sum(-1)
             + mixed
-            + of_e
+            + trace
             + (volume - (inverse * (F @ F.mT)).sum((-2, -1)))
         )
-        excess = (e * (s + 1) + 2 * d).sum(-1, dtype=torch.float64) + mixed + of_e
+        excess = (e * (s + 1) + 2 * d).sum(-1, dtype=torch.float64) + mixed + trace
         if any(ctx.needs_input_grad):
-            of_s = (s - s.reciprocal()) + d - e * h + (V * (E - B.mT @ U)).sum(-2)
+            grad_s = (s - s.reciprocal()) + d - e * h + (V * (E - B.mT @ U)).sum(-2)
             inner = B + (identity(inverse) - inverse).to(B)
             Y = (T * (e * (s + 1)).unsqueeze(-2)).add_(inner @ E).add_(B @ U)
-            of_a = a + (along.unsqueeze(-2) @ V).squeeze(-2)
-            ctx.save_for_backward(of_a, of_s, (Y @ U.mT) @ T - Y, s, T)
+            grad_a = a + (along.unsqueeze(-2) @ V).squeeze(-2)
+            ctx.save_for_backward(grad_a, grad_s, (Y @ U.mT) @ T - Y, s, T)
         return (twice / 2).to(s.dtype), excess.to(s.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, of_kl: Tensor | None, of_excess: Tensor | None
+        ctx: Any, grad_kl: Tensor | None, grad_excess: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        of_a, of_s, of_u, s, T = ctx.saved_tensors
+        grad_a, grad_s, grad_u, s, T = ctx.saved_tensors
         grads: list[Tensor | None] = [None, None, None]
-        if of_kl is not None:
-            group = of_kl.unsqueeze(-1)
-            grads = [of_a * group, of_s * group, of_u * group.unsqueeze(-1)]
-        if of_excess is not None:
-            group = 2 * of_excess.unsqueeze(-1)
-            excess = (of_s + s.reciprocal()) * group, (of_u - T) * group.unsqueeze(-1)
+        if grad_kl is not None:
+            group = grad_kl.unsqueeze(-1)
+            grads = [grad_a * group, grad_s * group, grad_u * group.unsqueeze(-1)]
+        if grad_excess is not None:
+            group = 2 * grad_excess.unsqueeze(-1)
+            excess = (grad_s + s.reciprocal()) * group, (grad_u - T) * group.unsqueeze(-1)
             pairs = zip(grads[1:], excess, strict=True)
-            grads[1:] = [more if grad is None else grad + more for grad, more in pairs]
+            grads[1:] = [extra if grad is None else grad + extra for grad, extra in pairs]
         return *grads, None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 @lru_cache(maxsize=16)
 def gauss_legendre(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """So many nodes and weights on [0, 1]; float64."""
+    """`count` nodes and weights on [0, 1]; float64."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return (
         torch.tensor((nodes + 1) / 2, dtype=torch.float64, device=device),

@@ -1,10 +1,10 @@
 """The radial posterior of Farquhar, Osborne and Gal (AISTATS 2020), with all its constants.
 
-Appendix B of the paper prints constants (Eqs. 30 and 39) that are not those of this density: with
+Appendix B of the paper prints constants (Eqs. 30 and 39) that do not belong to this density: with
 unit scales they give an entropy of -5.28 nats at D = 2, where it is 1.93. Eq. 26 is not normalised,
-for it takes the radius as a Gaussian on r >= 0, and Eq. 29 adds integrals over the radius and the
-angles that multiply. They do not touch the gradient. The Jacobian term that Appendix C leaves out
-does: see `radial_kl`.
+because it takes the radius as a Gaussian on r >= 0, and Eq. 29 adds the integrals over the radius
+and the angles, where they multiply. These constants do not change the gradient. The Jacobian term
+that Appendix C leaves out does: see `radial_kl`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ class Radial(Posterior):
 
     The direction u is uniform on the unit sphere and the radius is r ~ N(0, 1) (Eq. 3).
 
-    A group of D weights shares one radius r, which is what keeps draws near the mean however large
-    D is. The noise of one weight has standard deviation scale / sqrt(D). At D = 1 this is a
-    Gaussian.
+    A group of D weights shares one radius r, which keeps draws near the mean however large D is.
+    The noise of one weight has standard deviation scale / sqrt(D). At D = 1 this is a Gaussian.
 
     KL to a Gaussian prior is exact; to a radial prior it is the corrected closed form of
     `radial_kl`, to second order; to any other prior it is a Monte-Carlo estimate. Do not use
@@ -41,7 +40,7 @@ class Radial(Posterior):
 
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
-        """Tau sqrt(D), since E u_i^2 = 1/D."""
+        """The scale is tau sqrt(D), since E u_i^2 = 1/D."""
         return tau * math.sqrt(D)
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
@@ -72,13 +71,13 @@ class Radial(Posterior):
     def kl_gradients(
         cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
     ) -> list[tuple[Tensor, Tensor]] | None:
-        """To a Gaussian dKL/da = a, dKL/ds = s/D - 1/s; to a radial see `radial_kl_gradients`."""
+        """Gaussian prior: dKL/da = a, dKL/ds = s/D - 1/s; radial prior: `radial_kl_gradients`."""
         if issubclass(prior, Radial):
             return radial_kl_gradients(pairs)
         return quadratic_gradients(pairs) if issubclass(prior, Gaussian) else None
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
-        """To a Gaussian or a radial prior, as the class says."""
+        """KL to a Gaussian or a radial prior, as the class describes."""
         if isinstance(prior, Radial):
             return self._kl_to_radial(prior)
         if isinstance(prior, Gaussian):
@@ -104,7 +103,7 @@ def radial_noise(q: Posterior, n: int, generator: torch.Generator | None = None)
     direction = q._randn((n, *q.mean.shape), generator)
     radius = q._randn((n, *q.mean.shape[:-1], 1), generator)
     norm: Tensor = torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
-    # At D = 1 a draw of exactly 0 does happen in float32, and must not become 0 / 0.
+    # At D = 1 a float32 draw can be exactly 0, and must not become 0 / 0.
     return direction.mul_(radius / norm.clamp(min=torch.finfo(norm.dtype).tiny))
 
 
@@ -119,6 +118,6 @@ def unit_entropy(D: int) -> float:
 
 
 def log_normaliser(D: int) -> float:
-    """Log sqrt(2/pi) - log S_D."""
+    """The log normaliser: log sqrt(2/pi) - log S_D."""
     log_area = math.log(2) + D / 2 * math.log(math.pi) - math.lgamma(D / 2)
     return math.log(2 / math.pi) / 2 - log_area

@@ -31,7 +31,7 @@ class RadialEq44(Radial):
     def kl_gradients(
         cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
     ) -> list[tuple[Tensor, Tensor]] | None:
-        """Those of a Gaussian prior: Eq. 44 differs from it by a constant only."""
+        """The gradients of a Gaussian prior: Eq. 44 differs from it by a constant only."""
         return quadratic_gradients(pairs) if issubclass(prior, Radial | Gaussian) else None
 
     def _kl_to_radial(self, prior: Radial) -> Tensor:

@@ -18,9 +18,9 @@ The KL itself is never negative.
 Exact for D = 1, for q = p, and for a = 0 with all s equal. Otherwise the error falls as 1/D (equal
 scales: 0.07 nats at D = 2, 0.01 at D = 20); for widely unequal scales it is some tenths of a nat.
 
-The work is in three parts that a fused implementation can take over one by one: statistics per
-group, coefficients of the gradient per group, and the gradient per weight. The mathematics per
-group is float64.
+The work has three parts that a fused implementation can replace one by one: statistics per group,
+coefficients of the gradient per group, and the gradient per weight. The numbers per group are
+float64.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from vcl_radial.posteriors.transforms import apply
 
 
 class GroupStatistics(NamedTuple):
-    """What the divergence of one group depends on, beside its shape term; float64, shape [...]."""
+    """The statistics of one group that its divergence needs; float64, shape [...]."""
 
     A: Tensor
     """||a||^2, the squared shift in units of the prior's scale"""
@@ -46,7 +46,7 @@ class GroupStatistics(NamedTuple):
     beta: Tensor
     """sum(n^2 t): the relative squared scale along the shift; 0, and unused, without a shift"""
     spread: Tensor
-    """mean(e^2): how unequal the scales are"""
+    """mean(e^2): the inequality of the scales"""
 
 
 class GradientCoefficients(NamedTuple):
@@ -77,8 +77,8 @@ def radial_kl(a: Tensor, s: Tensor) -> Tensor:
 def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """The gradients of `radial_kl` for many blocks of groups, without its value.
 
-    The coefficients of all groups are computed together: they are many small operations, and one
-    call for all blocks costs what one call for a single group does.
+    One call computes the coefficients of all groups: they are many small operations, and one call
+    for all blocks costs as much as one call for a single group.
     """
     if not pairs:
         return []
@@ -86,16 +86,16 @@ def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Te
     squares = [relative_squares(a, s) for a, s in pairs]
     shapes = [stats.A.shape for _, _, stats in squares]
     sizes = [shape.numel() for shape in shapes]
-    together = GroupStatistics(
+    stacked = GroupStatistics(
         *(
             torch.cat([part.reshape(-1) for part in parts])
             for parts in zip(*(stats for _, _, stats in squares), strict=True)
         )
     )
     group_size = torch.cat(
-        [together.A.new_full((n,), a.shape[-1]) for n, (a, _) in zip(sizes, pairs, strict=True)]
+        [stacked.A.new_full((n,), a.shape[-1]) for n, (a, _) in zip(sizes, pairs, strict=True)]
     )
-    coefficients = gradient_coefficients(together, group_size, pairs[0][0].dtype)
+    coefficients = gradient_coefficients(stacked, group_size, pairs[0][0].dtype)
     by_block = zip(*(torch.split(c, sizes) for c in coefficients), strict=True)
     return [
         elementwise_gradient(a, s, n2, t, GradientCoefficients(*(c.view(*shape, 1) for c in block)))
@@ -104,14 +104,14 @@ def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Te
 
 
 def relative_squares(a: Tensor, s: Tensor) -> tuple[Tensor, Tensor, GroupStatistics]:
-    """n^2 and t of each weight, [..., D], and the sums of each group that value and gradient need.
+    """n^2 and t per weight, [..., D], and the sums per group that value and gradient need.
 
     PyTorch's sum adds pairwise, which keeps float32 right for 10^7 weights (its norm does not).
     """
     D = a.shape[-1]
     n2, t = a.square(), s.square()
     A, S = n2.sum(-1).double(), t.sum(-1).double() / D
-    # A shift too small to be squared is none, and n is 0 then.
+    # A shift too small to be squared counts as 0, and so does n.
     smallest = 4 * torch.finfo(a.dtype).tiny
     A = torch.where(A > smallest, A, 0.0)
     n2.mul_(_per_group(torch.where(A > 0, 1 / A, 0.0), a))
@@ -122,7 +122,7 @@ def relative_squares(a: Tensor, s: Tensor) -> tuple[Tensor, Tensor, GroupStatist
 
 
 def shape_term(s: Tensor, S: Tensor) -> Tensor:
-    """sum(e - log t) >= 0: what unequal scales cost. Only the value needs it; float64, [...]."""
+    """sum(e - log t) >= 0: the cost of unequal scales. Only the value needs it; float64, [...]."""
     y = s * _per_group(S.rsqrt(), s)
     # e as a product and log t as 2 log y: exact near y = 1, and no underflow far below it.
     return ((y - 1).mul_(y + 1).sub_(y.log_(), alpha=2)).sum(-1, dtype=torch.float64)
@@ -151,7 +151,7 @@ def gradient_coefficients(
     k1 = delta * k.k1_over_x
     # d/d delta of G - (beta / D) k1 - (v / 4) k2
     slope = k.mills - beta / D * k.k1_slope - spread / (2 * (D + 2)) * k.k2_slope
-    # n / a: it grows as a -> 0, and n does not. 0 at the cone's tip makes the subgradient 0 there.
+    # n / a grows as a -> 0, and n does not. With 0 at the cone's tip the subgradient is 0 there.
     inv_norm_a = torch.where(A > 0, A.rsqrt(), 0.0)
     per_radius = (D - 1) * S.rsqrt() * inv_norm_a
     share = (D - 1) / D
@@ -170,7 +170,7 @@ def gradient_coefficients(
 def elementwise_gradient(
     a: Tensor, s: Tensor, n2: Tensor, t: Tensor, c: GradientCoefficients
 ) -> tuple[Tensor, Tensor]:
-    """The gradient of the divergence with respect to a and s, [..., D] each; uses up n2 and t.
+    """The gradients of the divergence in a and s, both [..., D]; overwrites n2 and t.
 
     dKL/da = a (a0 + a1 t)
     dKL/ds = (t (s0 + s1 t + s2 n^2) - 1) / s
@@ -199,10 +199,10 @@ class _RadialKL(torch.autograd.Function):
 
 
 def _wide(x: Tensor) -> Tensor:
-    """In at least float32: near the tip the numbers per group leave the range of float16."""
+    """Convert to at least float32: near the tip the numbers per group overflow float16."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _per_group(factor: Tensor, x: Tensor) -> Tensor:
-    """One float64 factor per group, to multiply x [..., D] with in its own dtype."""
+    """Convert float64 factors per group to the dtype of x [..., D], to multiply x with."""
     return factor.to(x.dtype).unsqueeze(-1)

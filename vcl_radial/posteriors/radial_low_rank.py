@@ -3,13 +3,13 @@
     w = mean + scale * S u r,    S S' = C = (I + U'U)^-1
 
 with a direction u that is uniform on the unit sphere and a radius r ~ N(0, 1) that the D weights
-of a group share. A radial noise e = u r is turned into itself, as a normal one is, so that the
-factor U means what it does in `vcl_radial.posteriors.correlated`: at U = 0 this is the radial
-family, and at D = 1 the Gaussian of the same precision.
+of a group share. A rotation does not change radial noise e = u r, so that the factor U has the
+meaning of `vcl_radial.posteriors.correlated`: at U = 0 this is the radial family, and at D = 1 the
+Gaussian of the same precision.
 
-The divergence to a prior of this kind, in the prior's whitened coordinates x, in which it is plain
-radial, is that of the Gaussians of the same parameters plus the change of a radius. With
-x = n + A u r, n = S_p^-1 (mean - mean_p) / scale_p, A = S_p^-1 diag(s) S, s = scale / scale_p, and
+In its whitened coordinates x a prior of this family is plain radial. The divergence to it is that
+of the Gaussians of the same parameters plus the change of a radius. With x = n + A u r,
+n = S_p^-1 (mean - mean_p) / scale_p, A = S_p^-1 diag(s) S, s = scale / scale_p, and
 T = tr(A A') - D,
 
     KL = KL_Gauss + (D - 1) ( E log ||x|| - E log |r| - T / (2 D) )
@@ -21,9 +21,9 @@ T = tr(A A') - D,
 |                                          | estimate from draws: `radial_low_rank_kl`             |
 
 Where both have one factor and scales in one ratio k, A = k I, and ||x||^2 depends on u by n'u
-alone: this is `radial_kl` of the shift n and of the ratio k, to the second order that it is of.
-Otherwise A A' has eigenvalues that are far apart: along R directions a carried precision may be
-thousands of times the diagonal one, where that expansion about equal ones no longer holds.
+alone: to second order this is `radial_kl` of the shift n and of the ratio k. Otherwise A A' has
+eigenvalues that are far apart: along R directions a carried precision may be thousands of times
+the diagonal one, where an expansion about equal eigenvalues does not hold.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from vcl_radial.posteriors.base import Posterior, Prior, Scale
 from vcl_radial.posteriors.correlated import Correlated, no_factor
 from vcl_radial.posteriors.gaussian import Gaussian
 from vcl_radial.posteriors.log_radius import log_radius_gain, mills_ratio
-from vcl_radial.posteriors.low_rank import LowRank, low_rank_kl_and_excess, of_rank
+from vcl_radial.posteriors.low_rank import LowRank, low_rank_kl_and_excess, pad_rank
 from vcl_radial.posteriors.radial import Radial, log_normaliser, radial_noise, unit_entropy
 from vcl_radial.posteriors.transforms import apply
 
@@ -48,14 +48,14 @@ class RadialLowRank(Correlated):
     """Radial family with correlations of rank R within a group, w = mean + scale * S u r.
 
     The noise of one weight has standard deviation scale * sqrt(C_ii / D). Entropy and density are
-    exact. So is the KL to a Gaussian prior and to one of low rank; to a radial prior with or
-    without a factor it is an unbiased estimate whose noise vanishes at the prior, and to any other
-    one a plain Monte-Carlo estimate.
+    exact, and so is the KL to a Gaussian prior, mean-field or of low rank. To a radial prior with
+    or without a factor the KL is an unbiased estimate whose noise vanishes at the prior, and to any
+    other prior a plain Monte-Carlo estimate.
 
     Args:
         mean: Location, shape [..., D].
-        scale: Positive scale of the same dtype, broadcast with the mean: the radial family's where
-            the factor is 0.
+        scale: Positive scale of the same dtype, broadcast with the mean; the radial family's scale
+            where the factor is 0.
         factor: U, shape [..., R, D], of the same dtype; None for R = 0, the radial family.
 
     Raises:
@@ -66,7 +66,7 @@ class RadialLowRank(Correlated):
 
     @classmethod
     def scale_for_weight_noise(cls, tau: Scale, D: int) -> Scale:
-        """Tau sqrt(D), as of `Radial`, where the factor is 0."""
+        """The scale is tau sqrt(D), as in `Radial`; exact where the factor is 0."""
         return Radial.scale_for_weight_noise(tau, D)
 
     def white_noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
@@ -88,26 +88,28 @@ class RadialLowRank(Correlated):
         return log_q.to(w.dtype)
 
     def entropy(self) -> Tensor:
-        """Entropy in nats, that of the radial family less the volume of the factor; shape [...].
+        """Entropy in nats: the radial family's less the volume of the factor; shape [...].
 
         H = sum log scale - (log det M) / 2 + 1/2 + (D - 1) E log |r| - log sqrt(2/pi) + log S_D
         """
-        of_radius = unit_entropy(self.group_size)
-        return (self._sum_log_scale() + of_radius - self._log_det() / 2).to(self.scale.dtype)
+        radius_entropy = unit_entropy(self.group_size)
+        return (self._sum_log_scale() + radius_entropy - self._log_det() / 2).to(self.scale.dtype)
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
-        """To a Gaussian, or one of low rank; else None.
+        """KL to a Gaussian prior, mean-field or of low rank; None for other priors.
 
         With A = ||n||^2 the expected square of the prior's radius is A + tr(A A') / D, so that
 
         KL = KL_Gauss + (1 - T (D - 1) / D) / 2 + constant
         """
-        theirs = _factor(prior) if isinstance(prior, LowRank | Gaussian) else None
-        if theirs is None:
+        prior_factor = _factor(prior) if isinstance(prior, LowRank | Gaussian) else None
+        if prior_factor is None:
             return None
         D = self.group_size
         assert isinstance(prior, Posterior)
-        gaussian, excess = low_rank_kl_and_excess(*self._in_units_of(prior), self.factor, theirs)
+        gaussian, excess = low_rank_kl_and_excess(
+            *self._in_units_of(prior), self.factor, prior_factor
+        )
         constant = D / 2 * math.log(2 * math.pi) + 0.5 - unit_entropy(D)
         return gaussian - excess * ((D - 1) / (2 * D)) + constant
 
@@ -125,81 +127,81 @@ class RadialLowRank(Correlated):
 
 
 def radial_low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor, y: Tensor, r: Tensor) -> Tensor:
-    """KL of a radial group of low rank to such a prior, in nats, estimated; shape [...].
+    """Estimate the KL of a radial group of low rank to a prior of this family, in nats; [...].
 
     The prior's squared radius is a quadratic in the radius r of a draw,
 
         ||x||^2 = A + 2 r b + r^2 K,    A = a'P a,  b = a'P (s y),  K = (s y)'P (s y),  P = I + V'V
 
-    and with G of `vcl_radial.posteriors.log_radius`, which takes the mean over r where b is 0,
+    and with G of `vcl_radial.posteriors.log_radius`, which is the mean over r where b is 0,
 
         E log ||x|| - E log |r| = E [ log(K) / 2 + G(sqrt(A / K)) + log(1 - rho^2) / 4 ]
         rho = 2 r b / (A + r^2 K)
 
-    since r and -r are as likely. From the mean over the directions of the draws
+    since r and -r are equally likely. The mean over the directions of the draws gives
 
         KL = KL_Gauss + (D - 1) ( mean[ ... - c (K - S) ] - (S - 1) / 2 ),    S = E K
 
-    where c, the slope of log(K) / 2 + G at K = S, is held: as a control variate it changes no
-    expectation, and of one draw takes the noise from some sqrt(D) nats to few. At the prior K is S
-    for every direction, and value and gradient are exactly 0 in each draw.
+    where c, the slope of log(K) / 2 + G at K = S, has no gradient. As a control variate it changes
+    no expectation, and reduces the noise of one draw from about sqrt(D) nats to a few. At the prior
+    K is S for every direction, and value and gradient are exactly 0 in each draw.
 
     Args:
         a: shift (mean - mean_p) / scale_p, shape [..., D]; the subgradient at 0 is 0.
         s: ratio scale / scale_p, shape [..., D].
         U: the posterior's factor, shape [..., R, D].
-        V: the prior's, shape [..., R_p, D]; it is held.
+        V: the prior's factor, shape [..., R_p, D]; it gets no gradient.
         y: directions S u, shape [n, ..., D].
         r: radii, shape [n, ...].
     """
     D = a.shape[-1]
     gaussian, excess = low_rank_kl_and_excess(a, s, U, V)
     S = 1 + excess.double() / D
-    A, b, above = _quadratic(a, s, U, V, y)
-    K = 1 + above
+    A, b, excess_k = _quadratic(a, s, U, V, y)
+    K = 1 + excess_k
     with torch.no_grad():
         delta = (A / S).sqrt()
         slope = (1 - delta * mills_ratio(delta)) / (2 * S)
-    radius: Tensor = above.log1p() / 2 + apply(_Gain, A.expand_as(K), K)
+    radius: Tensor = excess_k.log1p() / 2 + apply(_Gain, A.expand_as(K), K)
     r = r.double()
     along = 2 * r * b / (A + r.square() * K).clamp(min=torch.finfo(K.dtype).tiny)
     radius = radius + torch.log1p(-along.square().clamp(max=1 - 1e-12)) / 4
-    more = (radius - slope * (K - S)).mean(0) - (S - 1) / 2
-    return gaussian + ((D - 1) * more).to(gaussian.dtype)
+    correction = (radius - slope * (K - S)).mean(0) - (S - 1) / 2
+    return gaussian + ((D - 1) * correction).to(gaussian.dtype)
 
 
 def _quadratic(
     a: Tensor, s: Tensor, U: Tensor, V: Tensor, y: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A, b and K - 1 in float64, shape [...], [n, ...] and [n, ...].
+    """A, b and K - 1 in float64, with the shapes [...], [n, ...] and [n, ...].
 
     Since y'(I + U'U)y = 1, with e = s - 1 and E = V diag(s) - U,
 
         K - 1 = sum(e (s + 1) y^2) + (E y)'(E y + 2 U y)
     """
     rank = max(U.shape[-2], V.shape[-2])
-    U, V = of_rank(U, rank, a), of_rank(V.detach(), rank, a)
+    U, V = pad_rank(U, rank, a), pad_rank(V.detach(), rank, a)
     e = s - 1
     with torch.autocast(a.device.type, enabled=False):
-        ours = _along(U, y)
+        along_y = _along(U, y)
         change = _along(V, e * y) + _along(V - U, y)
         shift = _along(V, a)
     A = a.square().sum(-1, dtype=torch.float64) + shift.square().sum(-1, dtype=torch.float64)
-    # A shift too small to be squared is none.
+    # A shift too small to be squared counts as 0.
     A = torch.where(A > 4 * torch.finfo(a.dtype).tiny, A, 0.0)
     b = (a * s * y).sum(-1, dtype=torch.float64)
-    b = b + (shift * (change + ours)).sum(-1, dtype=torch.float64)
-    above = (e * (s + 1) * y.square()).sum(-1, dtype=torch.float64)
-    return A, b, above + (change * (change + 2 * ours)).sum(-1, dtype=torch.float64)
+    b = b + (shift * (change + along_y)).sum(-1, dtype=torch.float64)
+    excess_k = (e * (s + 1) * y.square()).sum(-1, dtype=torch.float64)
+    return A, b, excess_k + (change * (change + 2 * along_y)).sum(-1, dtype=torch.float64)
 
 
 def _along(factor: Tensor, y: Tensor) -> Tensor:
-    """The rows of a factor times weights: [(n,) ..., R]."""
+    """The products of a factor's rows with weights: [(n,) ..., R]."""
     return (factor @ y.unsqueeze(-1)).squeeze(-1)
 
 
 class _Gain(torch.autograd.Function):
-    """G(sqrt(A / K)), whose slope is Mills' ratio; at A = 0 the subgradient 0 is taken."""
+    """G(sqrt(A / K)), whose slope is Mills' ratio; the subgradient at A = 0 is 0."""
 
     @staticmethod
     def forward(ctx: Any, A: Tensor, K: Tensor) -> Tensor:
@@ -212,12 +214,12 @@ class _Gain(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         A, K, delta = ctx.saved_tensors
         slope = grad * mills_ratio(delta) / 2
-        of_a = torch.where(A > 0, slope * (A * K).rsqrt(), 0.0)
-        return of_a, -slope * delta / K
+        grad_a = torch.where(A > 0, slope * (A * K).rsqrt(), 0.0)
+        return grad_a, -slope * delta / K
 
 
 def _factor(prior: Prior) -> Tensor:
-    """Of a prior with a factor or without."""
+    """The prior's factor, of rank 0 where the prior has none."""
     if isinstance(prior, Correlated):
         return prior.factor
     assert isinstance(prior, Posterior)

@@ -17,7 +17,7 @@ from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_length
 
 Generators: TypeAlias = torch.Generator | Sequence[torch.Generator] | None
-"""One, or one for each entry of the first axis, whose draws do not depend on the others."""
+"""One generator, or one per entry of the first axis, so that its draws depend on it alone."""
 
 
 @dataclass(frozen=True)
@@ -25,32 +25,32 @@ class HalfCauchyPrior:
     """The paper's prior: r_g = s z_g, s ~ C+(scale), z_g ~ C+(1), and von Mises-Fisher directions.
 
     The mean directions of this prior are those of the posterior (supplement, section 4), so that
-    only the concentration kappa_p is held against it. It follows from A_D(kappa_p), the length of
-    the mean of directions, which is the same spread for groups of any size D. At length 0 the
-    directions are uniform, and this is a prior in the strict sense.
+    only their concentrations differ. The prior's concentration kappa_p follows from A_D(kappa_p),
+    the length of the mean of directions, which is the same spread for groups of any size D. At
+    length 0 the directions are uniform, and this is a prior in the strict sense.
 
     Attributes:
-        scale: of the layer's half-Cauchy s; the smaller, the sparser the layer.
-        length: A_D(kappa_p) in [0, 1).
+        scale: scale of the layer's half-Cauchy s; a smaller one makes the layer sparser.
+        length: A_D(kappa_p), the length of the mean direction, in [0, 1).
     """
 
     scale: float = 1.0
     length: float = 0.0
 
     def concentration(self, D: int) -> float:
-        """kappa_p of groups of D weights."""
+        """The concentration kappa_p of groups of D weights."""
         return concentration_for_length(self.length, D)
 
 
 class RDPNoise(NamedTuple):
-    """What is random in n draws of an `RDP`."""
+    """The random numbers of n draws of an `RDP`."""
 
     factors: Tensor
-    """standard normal, of log a_g, log b_g, log a and log b: `[n, ..., 2, groups + 1]`"""
+    """standard normal noise of log a_g, log b_g, log a and log b: `[n, ..., 2, groups + 1]`"""
     angle: Tensor
-    """between each direction and its mean, `[n, ..., groups]`; it depends on the concentration"""
+    """angle of each direction with its mean, `[n, ..., groups]`; depends on the concentration"""
     normal: Tensor
-    """standard normal, of the tangents: `[n, ..., groups, D]`"""
+    """standard normal noise of the tangents: `[n, ..., groups, D]`"""
 
 
 class RDP(Family):
@@ -60,15 +60,15 @@ class RDP(Family):
         r_g^2 = a b a_g b_g,    all four log-normal: (a, b) the layer's, (a_g, b_g) the group's
 
     The last axis of mu, shape [..., groups, D], is one group. The groups share kappa, and the
-    layer's factors, so they are not independent. With a carried posterior as the prior the
-    divergence is that of x, a, b, a_g and b_g together, in closed form. Leading axes are a batch of
-    independent layers.
+    layer's factors, so they are not independent. With a carried posterior as the prior the joint
+    divergence of x, a, b, a_g and b_g has a closed form. Leading axes are a batch of independent
+    layers.
 
     Args:
         direction: mean directions [..., groups, D] and one concentration, [..., 1] or a scalar.
-        factors: of the squared radii, shape [..., 2, groups + 1]. Row 0 has a_g and row 1 has b_g,
-            which a half-Cauchy prior takes for gamma and inverse gamma; the last column has a and
-            b.
+        factors: factors of the squared radii, shape [..., 2, groups + 1]. Row 0 has a_g and row 1
+            has b_g, whose half-Cauchy priors are gamma and inverse gamma; the last column has a
+            and b.
 
     Raises:
         UserError: If the shapes do not fit together.
@@ -90,7 +90,7 @@ class RDP(Family):
 
     @property
     def radius(self) -> LogNormal:
-        """Each radius by itself, log-normal, shape [..., groups]."""
+        """The log-normal marginal of each radius, shape [..., groups]."""
         loc = self.factors.loc.sum(-2) / 2
         variance = self.factors.scale.square().sum(-2) / 4
         return LogNormal(
@@ -103,10 +103,10 @@ class RDP(Family):
 
     @torch.no_grad()
     def noise(self, n: int, generator: Generators = None) -> RDPNoise:
-        """What is random in n draws.
+        """Draw the random numbers of n draws.
 
         Raises:
-            UserError: a transform of `torch.func` is active: draws are rejected by their values.
+            UserError: A transform of `torch.func` is active: rejection looks at values.
         """
         if transformed():
             refuse()
@@ -121,7 +121,7 @@ class RDP(Family):
         return RDPNoise(factors, angle, _normal(n, mu, generator))
 
     def at(self, noise: RDPNoise) -> Tensor:
-        """The draws of given noise, shape [n, ..., groups, D]; its normals are used up."""
+        """The draws from this noise, shape [n, ..., groups, D]; its normals are overwritten."""
         log_squares = torch.addcmul(self.factors.loc, self.factors.scale, noise.factors)
         log_radius = log_squares.sum(-2) / 2
         radius = (log_radius[..., :-1] + log_radius[..., -1:]).exp()
@@ -132,7 +132,7 @@ class RDP(Family):
         return self.radius.mean().unsqueeze(-1) * self.direction.mean()
 
     def kl(self, prior: RDP | HalfCauchyPrior) -> Tensor:
-        """KL(self || prior) of all groups together, [...] in nats, closed form."""
+        """The joint KL(self || prior) of all groups in closed form, in nats; shape [...]."""
         if isinstance(prior, RDP):
             directions = self.direction.kl(prior.direction)
             factors = self.factors.kl(prior.factors).flatten(-2)
@@ -145,7 +145,7 @@ class RDP(Family):
         return divergence.to(self.factors.loc.dtype)
 
     def _factors_to_half_cauchy(self, scale: float) -> Tensor:
-        """KL of each factor to the gamma or inverse gamma one that the prior is made of."""
+        """KL of each factor to its gamma or inverse gamma prior."""
         loc, spread = self.factors.loc, self.factors.scale
         groups_a, layer_a, b = (
             LogNormal(loc[(..., *part)], spread[(..., *part)])
@@ -162,11 +162,11 @@ class RDP(Family):
 
 
 def _normal(n: int, like: Tensor, generator: Generators) -> Tensor:
-    """Standard normals `[n, ...]` for each entry of `[...]`."""
+    """Draw standard normals `[n, ...]`, n for each entry of `[...]`."""
 
-    def draw(shape: Sequence[int], of: torch.Generator | None) -> Tensor:
-        return torch.randn((n, *shape), generator=of, dtype=like.dtype, device=like.device)
+    def draw(shape: Sequence[int], source: torch.Generator | None) -> Tensor:
+        return torch.randn((n, *shape), generator=source, dtype=like.dtype, device=like.device)
 
     if isinstance(generator, Sequence):
-        return torch.stack([draw(like.shape[1:], of) for of in generator], dim=1)
+        return torch.stack([draw(like.shape[1:], source) for source in generator], dim=1)
     return draw(like.shape, generator)

@@ -1,4 +1,4 @@
-"""What has a gradient of its own, under the transforms of `torch.func`: grad, vmap, jacrev, ..."""
+"""Functions with a custom gradient under the transforms of `torch.func`: grad, vmap, jacrev, ..."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def transformed() -> bool:
 
 
 def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
-    """What a function with a gradient of its own gives.
+    """Apply a function with a custom gradient.
 
     Raises:
-        UserError: a transform is active: it would need a rule for each of them.
+        UserError: A transform is active; each transform would need a rule.
     """
     if transformed():
         refuse()
@@ -26,10 +26,10 @@ def apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
 
 
 def refuse() -> None:
-    """Raise what is said under a transform of what it cannot see through.
+    """Raise the error of a function that has no rule for transforms.
 
     Raises:
-        UserError: always.
+        UserError: Always.
     """
     raise UserError(
         "the transforms of torch.func (grad, vmap, jacrev, ...) cannot be taken of the draws of an "

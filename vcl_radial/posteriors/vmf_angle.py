@@ -2,8 +2,8 @@
 
 The density of the angle is p(theta) ~ exp(kappa cos theta) sin(theta)^(D-2) on [0, pi].
 
-Draws are those of Wood (1994), which are exact in any dimension. His proposal is the angle theta_0
-of a uniform direction drawn towards the mean: tan(theta / 2) = sqrt(b) tan(theta_0 / 2).
+Draws follow Wood (1994) and are exact in any dimension. His proposal pulls the angle theta_0 of a
+uniform direction towards the mean: tan(theta / 2) = sqrt(b) tan(theta_0 / 2).
 
 Their gradient is implicit, from the distribution function F: d theta / d kappa = -dF/dkappa / p.
 Differentiating the accepted proposal instead would leave out how kappa moves the acceptance, a term
@@ -25,11 +25,11 @@ from vcl_radial.posteriors.bessel import ratio_over_x
 from vcl_radial.posteriors.quadrature import gauss_legendre
 from vcl_radial.posteriors.transforms import apply
 
-# The integrand of `angle_slope` falls at least as fast as a normal density from where it starts; it
-# is followed for so many standard deviations. With these nodes that is right to 1e-7.
+# The integrand of `angle_slope` falls at least as fast as a normal density. It is integrated over
+# this many standard deviations; with these nodes the error is 1e-7.
 _REACH = 7.0
 _NODES = 16
-# At least 63 per cent of the proposals are accepted: nearly every draw is done in one round.
+# At least 63 per cent of the proposals are accepted: nearly every draw takes one round.
 _PROPOSALS = 8
 
 
@@ -46,18 +46,19 @@ def draw_angle(
     D: int,
     generator: torch.Generator | Sequence[torch.Generator] | None = None,
 ) -> Tensor:
-    """Draw theta of that shape, float64, without a gradient; see the module.
+    """Draw theta in float64, without a gradient; see the module's docstring.
 
-    Each draw takes as many numbers as it needs.
+    Each draw uses as many random numbers as it needs.
 
     Args:
-        shape: of the draws; the concentration broadcasts to it.
-        concentration: kappa >= 0, on the device of the draws; they are nan where it is not finite.
+        shape: shape of the draws; the concentration broadcasts to it.
+        concentration: kappa >= 0, on the device of the draws; a draw is nan where it is not finite.
         D: the dimension, at least 2.
-        generator: or one for each entry of the first axis, whose draws do not depend on the others.
+        generator: one generator, or one per entry of the first axis, so that its draws depend on
+            it alone.
     """
     kappa = concentration.double().expand(*shape).reshape(-1, 1)
-    # No proposal would ever be accepted: nan, for whoever looks whether training has diverged.
+    # No proposal would ever be accepted; nan lets training report that it has diverged.
     kappa = kappa.where(kappa.isfinite(), math.nan)
     b = (D - 1) / (2 * kappa + (4 * kappa.square() + (D - 1) ** 2).sqrt())
     angle = torch.empty_like(kappa).squeeze(1)
@@ -68,16 +69,16 @@ def draw_angle(
     while len(pending):
         uniform2, exponential = _proposals(counts, D, kappa.device, generators)
         stretched2 = b * uniform2
-        # cos theta - (1 - b) / (1 + b), where proposals are accepted most often, and the log of
-        # the accepted share of them at theta.
-        beyond = 2 * b / (1 + b) - 2 * stretched2 / (1 + stretched2)
+        # The gap is cos theta - (1 - b) / (1 + b), the cosine where proposals are accepted most
+        # often; the share is that of the proposals accepted at theta.
+        cosine_gap = 2 * b / (1 + b) - 2 * stretched2 / (1 + stretched2)
         factor = (1 + b) / 2 + (1 - b.square()) / 2 * uniform2 / (1 + stretched2)
-        log_share = kappa * beyond + (D - 1) * factor.log()
+        log_share = kappa * cosine_gap + (D - 1) * factor.log()
         accepted = exponential > -log_share
         first = accepted.to(torch.uint8).argmax(1, keepdim=True)
         angle[pending] = 2 * stretched2.gather(1, first).squeeze(1).sqrt().atan()
-        again = ~(accepted.any(1) | kappa.isnan().squeeze(1))
-        pending, kappa, b = pending[again], kappa[again], b[again]
+        rejected = ~(accepted.any(1) | kappa.isnan().squeeze(1))
+        pending, kappa, b = pending[rejected], kappa[rejected], b[rejected]
         counts = torch.bincount(lane[pending], minlength=len(generators)).tolist()
     return angle.view(*shape)
 
@@ -88,7 +89,7 @@ def _proposals(
     device: torch.device,
     generators: Sequence[torch.Generator | None],
 ) -> tuple[Tensor, Tensor]:
-    """For so many draws of each generator, `[draws, proposals]` in float64.
+    """Proposals for `counts` draws of each generator, `[draws, proposals]` in float64.
 
     Returns:
         tan(theta_0 / 2)^2 for the angle theta_0 between a normal vector and an axis, and a standard
@@ -116,8 +117,8 @@ def angle_slope(angle: Tensor, concentration: Tensor, D: int) -> Tensor:
 
     d theta / d kappa = -1 / p(theta) int_0^theta (cos t - A) p(t) dt,    A = E cos theta
 
-    The integral over the whole range is 0, so that the side of theta away from the mean serves as
-    well, and there all terms have one sign.
+    The integral over the whole range is 0, so that the integral on the side of theta away from the
+    mean gives it too, and all its terms have one sign.
     """
     kappa = concentration.double()
     mean_cosine = kappa * ratio_over_x(D / 2, kappa)

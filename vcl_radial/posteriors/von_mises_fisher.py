@@ -65,8 +65,8 @@ class VonMisesFisher:
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times x = cos(theta) mu + sin(theta) u, reparameterised; shape [n, ..., D].
 
-        The angle is that of `draw_angle`. The tangent u is uniform on the sphere orthogonal to mu
-        and turns with mu, so that the gradient is that of a rotation of the draw.
+        `draw_angle` draws theta. The tangent u is uniform on the sphere orthogonal to mu and turns
+        with mu, so that the gradient is that of a rotation of the draw.
         """
         mu = self.mean_direction
         shape = n, *mu.shape[:-1]
@@ -75,11 +75,11 @@ class VonMisesFisher:
         return self.at(angle, normal)
 
     def at(self, angle: Tensor, normal: Tensor) -> Tensor:
-        """The draws of given randomness, see `sample`; shape [n, ..., D].
+        """The draws from this angle and normal noise, see `sample`; shape [n, ..., D].
 
         Args:
-            angle: from `draw_angle`, [n, ...].
-            normal: standard normal, [n, ..., D], which the tangents come from; it is used up.
+            angle: angles from `draw_angle`, [n, ...].
+            normal: standard normal noise of the tangents, [n, ..., D]; it is overwritten.
         """
         mu = self.mean_direction
         theta = with_gradient(angle, self.concentration, self.group_size).to(mu.dtype)
@@ -99,7 +99,7 @@ class VonMisesFisher:
         return -self._log_normaliser() - self.concentration * self.mean_length()
 
     def kl(self, prior: VonMisesFisher) -> Tensor:
-        """KL(self || prior) in nats, shape [...]; float64. The prior's concentration is held fixed.
+        """KL(self || prior) in nats, float64, shape [...]; the prior gets no gradient in kappa_p.
 
         int_kappa^kappa_p (A(t) - A(kappa)) dt + kappa_p A(kappa) ||mu - mu_p||^2 / 2
 
@@ -122,7 +122,7 @@ class VonMisesFisher:
         return divergence
 
     def _log_normaliser(self) -> Tensor:
-        """Log C_D(kappa) = -log S_D - int_0^kappa A(t) dt, with S_D the area of the sphere."""
+        """The normaliser log C_D(kappa) = -log S_D - int_0^kappa A(t) dt, S_D the sphere's area."""
         D, kappa = self.group_size, self.concentration
         log_area = math.log(2) + D / 2 * math.log(math.pi) - math.lgamma(D / 2)
         return -log_area - ratio_excess(D / 2, torch.zeros_like(kappa), kappa)
@@ -133,17 +133,17 @@ def concentration_for_variance(variance: float, D: int) -> float:
 
     The mean of x / A(kappa) has length 1; the variance is 1 / (kappa A(kappa)). A(kappa) / kappa is
     near 1 / (D + e) with kappa^2 = e (e + D + 1), the algebraic lower bound of Ruiz-Antolin and
-    Segura 2016 (Theorem 4); e is corrected until it holds exactly.
+    Segura 2016 (Theorem 4); iteration corrects e until the variance is exact.
     """
-    wanted = 1 / variance
-    b = wanted - D - 1
-    root = math.sqrt(b * b + 4 * wanted * D)
+    target = 1 / variance
+    b = target - D - 1
+    root = math.sqrt(b * b + 4 * target * D)
     # The larger root of e^2 - b e - D wanted = 0; each form is exact where the other cancels.
-    e = (b + root) / 2 if b > 0 else 2 * wanted * D / (root - b)
+    e = (b + root) / 2 if b > 0 else 2 * target * D / (root - b)
     for _ in range(8):
         kappa2 = e * (e + D + 1)
         kappa = torch.tensor(math.sqrt(kappa2), dtype=torch.float64)
-        e *= wanted / (kappa2 * ratio_over_x(D / 2, kappa).item())
+        e *= target / (kappa2 * ratio_over_x(D / 2, kappa).item())
     return math.sqrt(e * (e + D + 1))
 
 
@@ -151,7 +151,7 @@ def concentration_for_variance(variance: float, D: int) -> float:
 def concentration_for_length(length: float, D: int) -> float:
     """The kappa with A_D(kappa) = length, the length of the mean direction; 0 is uniform.
 
-    By Newton's method from kappa = A (D - A^2) / (1 - A^2) (Banerjee et al. 2005, Eq. 4.4).
+    Newton's method starts at kappa = A (D - A^2) / (1 - A^2) (Banerjee et al. 2005, Eq. 4.4).
 
     Raises:
         UserError: If the length is not in [0, 1).
@@ -166,13 +166,13 @@ def concentration_for_length(length: float, D: int) -> float:
     kappa = length * (D - length**2) / (1 - length**2)
     for _ in range(_NEWTON_STEPS):
         ratio, slope = ratio_and_slope(D / 2, torch.tensor(kappa, dtype=torch.float64))
-        # In log kappa, so that it stays positive.
+        # The step is in log kappa, so that kappa stays positive.
         kappa *= math.exp((length - ratio.item()) / (kappa * slope.item()))
     return kappa
 
 
 def _tangent(normal: Tensor, mu: Tensor) -> Tensor:
-    """The unit vectors along what of `normal` is orthogonal to mu; `normal` is used up."""
+    """Unit vectors along the part of `normal` orthogonal to mu; overwrites `normal`."""
     tangent = normal.addcmul_((normal * mu).sum(-1, keepdim=True), mu, value=-1)
     length: Tensor = torch.linalg.vector_norm(tangent, dim=-1, keepdim=True)
     return tangent.div_(length.clamp_(min=torch.finfo(length.dtype).tiny))
@@ -197,7 +197,7 @@ class _AtAngle(torch.autograd.Function):
 
 
 class _Divergence(torch.autograd.Function):
-    """The divergence by h = ||mu - mu_p||^2 / 2; one look at A(kappa) serves value and gradient.
+    """The divergence by h = ||mu - mu_p||^2 / 2; A(kappa) serves value and gradient.
 
     d / d kappa = A'(kappa) (kappa - kappa_p (1 - h)),    d / dh = kappa_p A(kappa)
     """
