@@ -14,10 +14,10 @@ from vcl_radial.native import build
 def _afresh(monkeypatch, tmp_path):
     """Every test finds an empty cache folder, and leaves nothing behind for others."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    build._loaded.cache_clear()
+    build._load.cache_clear()
     build.library.cache_clear()
     yield
-    build._loaded.cache_clear()
+    build._load.cache_clear()
     build.library.cache_clear()
 
 

@@ -1,4 +1,4 @@
-"""What a network's outputs say about targets: the likelihoods of the suite.
+"""The likelihoods of the suite: how a network's outputs predict targets.
 
 A likelihood turns outputs f(x; w) under draws of the weights into a loss, a predictive
 distribution, and the directions in which the outputs' negative log-likelihood curves.
@@ -23,10 +23,10 @@ from vcl_radial.likelihoods.predict import sampling
 
 
 class Likelihood(ABC):
-    """p(y | f), f the outputs of a network."""
+    """A likelihood p(y | f), with f the outputs of a network."""
 
     name: ClassVar[str]
-    """By which methods say what they serve."""
+    """The name by which methods declare the likelihoods that they support."""
 
     @abstractmethod
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -36,21 +36,21 @@ class Likelihood(ABC):
         """
 
     def logits(self, outputs: Tensor) -> Tensor:
-        """Outputs `[..., B, C]` as logits of classes, for whoever looks at them in training."""
+        """Outputs `[..., B, C]` as logits of classes, for methods that use logits in training."""
         return outputs
 
     @abstractmethod
     def mean_output(self, outputs: Tensor) -> Tensor:
-        """What several samples of outputs `[S, B, C]` say together, `[B, C]`."""
+        """The mean output of the samples `[S, B, C]`, shape `[B, C]`."""
 
     @abstractmethod
     def predictive(self, outputs: Tensor) -> Any:
-        """p(y | x) of outputs under draws of the weights, `[S, B, C]`."""
+        """The predictive p(y | x) from outputs under draws of the weights, `[S, B, C]`."""
 
     def prediction(self, outputs: Tensor) -> tuple[Any, Tensor | None]:
         """The predictive, and how far draws `[S, B, C]` move it: `predict.sampling`, `[B]`.
 
-        None where no class is predicted.
+        The second is None where no class is predicted.
         """
         return self.predictive(outputs), None
 
@@ -60,36 +60,36 @@ class Likelihood(ABC):
 
     @abstractmethod
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """D -log p(y | f) / df, `[B, C]`."""
+        """The gradient of -log p(y | f) in f, `[B, C]`."""
 
     def check(self, targets: Tensor, outputs: int) -> None:  # noqa: B027 - the user's may be any
-        """See that targets are some of a head of so many outputs, before they are learned.
+        """Check that targets fit a head with this number of outputs, before training.
 
         Raises:
-            DataError: they are not; names what they are, and what the head takes.
+            DataError: They do not fit; the message names the targets and what the head takes.
         """
 
-    # What a likelihood with parameters of its own learns them by.
+    # A likelihood with its own parameters learns them in these methods.
 
     def begin_task(self, points: int) -> None:  # noqa: B027 - most have nothing to learn
-        """Take what was learned of the tasks before as the prior of a task of N points."""
+        """Make what earlier tasks taught the prior of a task of N points."""
 
     def observe(self, outputs: Tensor, targets: Tensor) -> None:  # noqa: B027
-        """Learn from the outputs of a step, after it; shapes as in `nll`."""
+        """Learn from a step's outputs after the step; shapes as in `nll`."""
 
-    def fit(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:  # noqa: B027
-        """Take the optimum for the outputs of all points of a task, where training has ended.
+    def fit(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:  # noqa: B027
+        """Set the optimum for the outputs of all points of a task, after training.
 
         Args:
-            whole: outputs `[S, B, C]` and targets `[B]`, batch by batch.
+            batches: outputs `[S, B, C]` and targets `[B]`, batch by batch.
         """
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What it has learned."""
+        """The learned parameters."""
         return {}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:  # noqa: B027
-        """Take over what `state_dict` gave."""
+        """Restore the parameters of a `state_dict`."""
 
 
 class Categorical(Likelihood):
@@ -98,12 +98,12 @@ class Categorical(Likelihood):
     name = "categorical"
 
     def check(self, targets: Tensor, outputs: int) -> None:
-        """They are the numbers of classes, int64 `[B]`."""
-        takes = f"a head of {outputs} outputs takes int64 labels [B] from 0 to {outputs - 1}"
-        _check_form(targets, targets.dtype == torch.int64, takes)
+        """Check that targets are numbers of classes, int64 `[B]`."""
+        expected = f"a head of {outputs} outputs takes int64 labels [B] from 0 to {outputs - 1}"
+        _check_form(targets, targets.dtype == torch.int64, expected)
         lowest, highest = (int(end) for end in targets.aminmax())
         if lowest < 0 or highest >= outputs:
-            raise DataError(f"labels from {lowest} to {highest}: {takes}")
+            raise DataError(f"labels from {lowest} to {highest}: {expected}")
 
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy."""
@@ -114,7 +114,7 @@ class Categorical(Likelihood):
         return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
     def predictive(self, outputs: Tensor) -> Tensor:
-        """Log 1/S sum_s softmax(f_s), `[B, C]` in nats."""
+        """The log-predictive log 1/S sum_s softmax(f_s), `[B, C]` in nats."""
         return self.mean_output(outputs)
 
     def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,28 +122,27 @@ class Categorical(Likelihood):
         return _prediction(outputs.log_softmax(-1))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
-        """Column c is sqrt(p_c) (p - e_c), of S S' = diag(p) - p p'."""
+        """S with S S' = diag(p) - p p'; its column c is sqrt(p_c) (p - e_c)."""
         p, unit = outputs.softmax(-1), torch.eye(outputs.shape[-1]).to(outputs)
         return [p[:, c, None].sqrt() * (p - unit[c]) for c in range(len(unit))]
 
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """P - e_y."""
+        """The residual p - e_y."""
         return outputs.softmax(-1) - one_hot(targets, outputs.shape[-1])
 
 
 class OneHot(Categorical):
-    """One of C classes, its label e_y with Gaussian noise: e_y ~ N(f / s, v I).
+    """One of C classes, with Gaussian noise on its one-hot label: e_y ~ N(f / s, v I).
 
-    Bayes' rule over the C labels gives p(y | f) = softmax(f / (s v))_y. The loss curves as much
-    where the network is right and sure as where it is not, 1 / (s^2 v) in every output, so that
-    what a task leaves in a posterior's precision does not fade while it is learnt. A softmax's
-    curvature, diag(p) - p p', does. Squared errors on labels that are scaled: Hui and Belkin 2021.
+    Bayes' rule over the C labels gives p(y | f) = softmax(f / (s v))_y. The loss has the curvature
+    1 / (s^2 v) in every output, whether the network is right and sure or not, so that a task's
+    share in a posterior's precision does not fade during training. A softmax's curvature,
+    diag(p) - p p', does fade. Squared errors on scaled labels: Hui and Belkin 2021.
 
     Args:
-        variance: v, of the noise.
-        scale: s, the output that stands for a label. Where it is large, weights have to move far
-            and features are learnt; where it is small, they stay near the start (Chizat, Oyallon
-            and Bach 2019).
+        variance: v, the variance of the noise.
+        scale: s, the output for a label. With a large s weights have to move far and features are
+            learned; with a small s they stay near the start (Chizat, Oyallon and Bach 2019).
     """
 
     name = "one-hot"
@@ -152,17 +151,17 @@ class OneHot(Categorical):
         self.variance, self.scale = variance, scale
 
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """|f / s - e_y|^2 / (2 v) + C / 2 log(2 pi v), averaged."""
-        return self.of_points(outputs, targets).mean()
+        """The mean of |f / s - e_y|^2 / (2 v) + C / 2 log(2 pi v)."""
+        return self.nll_per_point(outputs, targets).mean()
 
-    def of_points(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The NLL of each point, `[..., B]`; targets `[B]` or as many."""
+    def nll_per_point(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The NLL of each point, `[..., B]`; targets `[B]` or `[..., B]`."""
         squares = self._errors(outputs, targets).square().sum(-1)
         constant = outputs.shape[-1] / 2 * math.log(2 * math.pi * self.variance)
         return squares / (2 * self.variance) + constant
 
     def logits(self, outputs: Tensor) -> Tensor:
-        """F / (s v)."""
+        """The logits f / (s v)."""
         return outputs / (self.scale * self.variance)
 
     def mean_output(self, outputs: Tensor) -> Tensor:
@@ -179,7 +178,7 @@ class OneHot(Categorical):
         return [column.expand_as(outputs) for column in unit]
 
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """(f / s - e_y) / (s v)."""
+        """The residual (f / s - e_y) / (s v)."""
         return self.logits(self._errors(outputs, targets))
 
     def _errors(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -193,11 +192,11 @@ class Bernoulli(Likelihood):
     name = "bernoulli"
 
     def check(self, targets: Tensor, outputs: int) -> None:
-        """They are 0 or 1 `[B]`, and there is one output."""
-        takes = f"yes or no takes targets [B] of 0 or 1, and one output; there are {outputs}"
-        _check_form(targets, outputs == 1, takes)
+        """Check that targets are 0 or 1 `[B]`, and that there is one output."""
+        expected = f"yes or no takes targets [B] of 0 or 1, and one output; there are {outputs}"
+        _check_form(targets, outputs == 1, expected)
         if wrong := targets[(targets != 0) & (targets != 1)].tolist():
-            raise DataError(f"a target is {wrong[0]}: {takes}")
+            raise DataError(f"a target is {wrong[0]}: {expected}")
 
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean binary cross-entropy."""
@@ -210,7 +209,7 @@ class Bernoulli(Likelihood):
         return yes - no
 
     def predictive(self, outputs: Tensor) -> Tensor:
-        """Log 1/S sum_s p_s of 0 and of 1, `[B, 2]` in nats."""
+        """The log-predictive log 1/S sum_s p_s of 0 and of 1, `[B, 2]` in nats."""
         return self.prediction(outputs)[0]
 
     def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -218,31 +217,31 @@ class Bernoulli(Likelihood):
         return _prediction(torch.cat([logsigmoid(-outputs), logsigmoid(outputs)], dim=-1))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
-        """sqrt(p (1 - p))."""
+        """The only column, sqrt(p (1 - p))."""
         p = outputs.sigmoid()
         return [(p * (1 - p)).sqrt()]
 
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """P - y."""
+        """The residual p - y."""
         return outputs.sigmoid() - targets.to(outputs).unsqueeze(-1)
 
 
 def _prediction(log_draws: Tensor) -> tuple[Tensor, Tensor]:
-    """Of log-probabilities under draws, `[S, B, C]`."""
+    """The log-predictive and `sampling` of log-probabilities under draws, `[S, B, C]`."""
     log_probs = log_draws.logsumexp(0) - math.log(len(log_draws))
     return log_probs, sampling(log_draws, log_probs)
 
 
 class Gaussian(Likelihood):
-    """A number with Gaussian noise of a precision that is learned: y ~ N(f, 1 / tau), f `[B, 1]`.
+    """A number with Gaussian noise of a learned precision: y ~ N(f, 1 / tau), f `[B, 1]`.
 
     The posterior of tau is the Gamma distribution of `NoisePrecision`, carried from task to task;
-    a network sees it by E tau, in all that follows.
+    the network's loss and gradients use E tau.
 
     Args:
-        noise_shape: of the Gamma prior of tau.
-        noise_rate: of the same.
-        initial_precision: where E tau starts.
+        noise_shape: shape of the Gamma prior of tau.
+        noise_rate: rate of the Gamma prior of tau.
+        initial_precision: initial value of E tau.
     """
 
     name = "gaussian"
@@ -255,7 +254,7 @@ class Gaussian(Likelihood):
         self._has_begun = False
 
     def begin_task(self, points: int) -> None:
-        """The posterior of tau becomes the prior of a task of N points."""
+        """Make the posterior of tau the prior of a task of N points."""
         N = torch.tensor(points)
         if self._has_begun:
             self.noise = self.noise.carry(N)
@@ -264,33 +263,33 @@ class Gaussian(Likelihood):
         self._has_begun = True
 
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """E_tau of it: E tau / 2 (y - f)^2 + (log 2 pi - E log tau) / 2, averaged."""
+        """The mean NLL, expected over tau: E tau / 2 (y - f)^2 + (log 2 pi - E log tau) / 2."""
         squares = _errors(outputs, targets).square().mean()
         constant = (math.log(2 * math.pi) - self.noise.mean_log) / 2
         nll: Tensor = self.noise.mean.to(squares) / 2 * squares + constant.to(squares)
         return nll
 
     def check(self, targets: Tensor, outputs: int) -> None:
-        """They are finite numbers `[B]`, and there is one output."""
-        takes = f"a number takes targets [B] and one output, of which there are {outputs}"
-        _check_form(targets, outputs == 1 and targets.dtype != torch.bool, takes)
+        """Check that targets are finite numbers `[B]`, and that there is one output."""
+        expected = f"a number takes targets [B] and one output, of which there are {outputs}"
+        _check_form(targets, outputs == 1 and targets.dtype != torch.bool, expected)
         if not (finite := targets.isfinite()).all():
             raise DataError(
                 f"targets hold {targets[~finite][0]} in {int((~finite).sum())} of {len(targets)} "
-                "points: they are to be finite numbers"
+                "points: they must be finite numbers"
             )
 
     @torch.no_grad()
     def observe(self, outputs: Tensor, targets: Tensor) -> None:
-        """A step of the way to the optimum for a batch."""
+        """Go one step towards the optimum for a batch."""
         squares = _errors(outputs, targets).square().mean()
         self.noise.update(squares.to(self.noise.rate), BATCH_STEP)
 
     @torch.no_grad()
-    def fit(self, whole: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """The optimum for E mean (y - f)^2 over all points."""
+    def fit(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Set the optimum for E mean (y - f)^2 over all points."""
         total, points = torch.zeros(()), 0
-        for outputs, targets in whole:
+        for outputs, targets in batches:
             total += _errors(outputs, targets).square().mean(0).sum().cpu()
             points += len(targets)
         self.noise.update(total / points)
@@ -304,11 +303,11 @@ class Gaussian(Likelihood):
         return Mixture.under_noise(outputs.squeeze(-1), self.noise)
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
-        """sqrt(E tau)."""
+        """The only column, sqrt(E tau)."""
         return [self.noise.mean.to(outputs).sqrt().expand_as(outputs)]
 
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """E tau (f - y)."""
+        """The residual E tau (f - y)."""
         return self.noise.mean.to(outputs) * (outputs - targets.to(outputs).unsqueeze(-1))
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -316,21 +315,21 @@ class Gaussian(Likelihood):
         return self.noise.state_dict()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the parameters of a `state_dict`."""
         self._has_begun = int(state["points"]) > 0
         for name, value in state.items():
             setattr(self.noise, name, value.clone())
 
 
-def _check_form(targets: Tensor, fits: bool, takes: str) -> None:
-    """Raises DataError: the targets are no `[B]`, or do not fit otherwise."""
+def _check_form(targets: Tensor, fits: bool, expected: str) -> None:
+    """Raise a DataError if the targets are not `[B]` or `fits` is false."""
     if targets.dim() != 1 or not fits:
         kind = str(targets.dtype).removeprefix("torch.")
-        raise DataError(f"{kind} targets of shape {list(targets.shape)}: {takes}")
+        raise DataError(f"{kind} targets of shape {list(targets.shape)}: {expected}")
 
 
 def _errors(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Of a number, f - y, `[..., B]` of outputs `[..., B, 1]`."""
+    """The errors f - y of a number, `[..., B]`, from outputs `[..., B, 1]`."""
     f = outputs.squeeze(-1)
     if targets.shape != f.shape[-1:]:
         raise UserError(

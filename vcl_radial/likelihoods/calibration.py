@@ -1,10 +1,10 @@
-"""How sharp probabilities are made of a linear model's outputs, without a point that is kept.
+"""The sharpness of probabilities from a linear model's outputs, learned without stored points.
 
     p(c | x) = softmax(beta f_c(x))
 
-beta is learned from predictions of points that took no part in them, such as those of a posterior
-without one point at a time. Of a task's points the NLL is summed up for a grid of values, and these
-sums are all that is carried: beta is the one of the least sum over all tasks so far.
+beta is learned from predictions of held-out points, such as those of a posterior that leaves out
+one point at a time. The NLL of a task's points is summed for a grid of values of beta. Only these
+sums are carried: beta is the value with the least sum over all tasks so far.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 POINTS = 2_000
-"""Of a task, at least so many count, and less than twice; spread evenly over its points."""
+"""Number of calibration points per task (up to twice that), spread evenly over its points."""
 
 _LEAST, _MOST, _STEPS = -3.0, 8.0, 111
 
 
 class Sharpness(nn.Module):
-    """beta and what it follows from.
+    """The sharpness beta, and the sums that it follows from.
 
     Attributes:
-        sums: the NLL summed over all points that were seen, one for each beta of the grid; nats.
+        sums: the NLL summed over all observed points, one sum per beta of the grid, in nats.
     """
 
     sums: Tensor
@@ -34,21 +34,21 @@ class Sharpness(nn.Module):
 
     @property
     def grid(self) -> Tensor:
-        """The values of beta, a tenth apart in their logarithms."""
+        """The values of beta; their logarithms are 0.1 apart."""
         return torch.linspace(_LEAST, _MOST, _STEPS, dtype=torch.float64).exp().to(self.sums.device)
 
     @property
     def beta(self) -> Tensor:
-        """The value of the least sum; 1 before any point was seen."""
+        """The value with the least sum; 1 before the first point."""
         if not self.sums.any():
             return torch.ones_like(self.sums[0])
         return self.grid[self.sums.argmin()]
 
     @torch.no_grad()
     def observe(self, outputs: Tensor, targets: Tensor) -> None:
-        """Add the NLL of points that took no part in their outputs.
+        """Add the NLL of held-out points.
 
         Shapes: outputs `[n, C]`, targets `[n]`.
         """
-        of_grid = [cross_entropy(beta * outputs, targets, reduction="sum") for beta in self.grid]
-        self.sums += torch.stack(of_grid).to(self.sums)
+        losses = [cross_entropy(beta * outputs, targets, reduction="sum") for beta in self.grid]
+        self.sums += torch.stack(losses).to(self.sums)

@@ -13,13 +13,13 @@ from vcl_radial.likelihoods.noise_precision import NoisePrecision
 
 @dataclass(frozen=True)
 class Mixture:
-    """p(y | x) = 1/T sum_t p_t(y | x), of every row.
+    """The mixture p(y | x) = 1/T sum_t p_t(y | x) for every row.
 
     Attributes:
-        mean: of the components, `[T, n]`, or `[T, R, n]` of R lanes.
-        scale: of the components; broadcasts to the mean.
-        degrees: of freedom where they are Student-t distributions, which broadcasts to the mean;
-            None where they are Gaussian.
+        mean: means of the components, `[T, n]`, or `[T, R, n]` for R lanes.
+        scale: scales of the components; broadcasts to the mean.
+        degrees: degrees of freedom of Student-t components, which broadcasts to the mean; None for
+            Gaussian components.
     """
 
     mean: Tensor
@@ -28,7 +28,7 @@ class Mixture:
 
     @classmethod
     def under_noise(cls, mean: Tensor, noise: NoisePrecision) -> Mixture:
-        """Components f_t with the noise integrated out, which makes them Student-t.
+        """The mixture of Student-t components: f_t with the noise integrated out.
 
         int N(y; f, 1/tau) Gamma(tau; a, b) dtau = St(y; 2a, f, sqrt(b/a))
 
@@ -42,8 +42,8 @@ class Mixture:
 
         log p(y | x) = log 1/T sum_t p_t(y | x)
 
-        The log of the mean over components, not the mean of their logs: the latter is a lower bound
-        that a wide posterior pays for.
+        It is the log of the mean over components. The mean of their logs would be a lower bound,
+        which puts a wide posterior at a disadvantage.
         """
         z2 = ((y - self.mean.double()) / self.scale.double()).square()
         if self.degrees is None:

@@ -1,4 +1,4 @@
-"""The precision of the observation noise: a Gamma posterior, and what it makes of predictions."""
+"""The Gamma posterior of the precision of the observation noise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 BATCH_STEP = 0.01
-"""Of the way that an update from a batch goes; each is as noisy as a batch is."""
+"""Step size of a mini-batch update, whose noise is that of a batch."""
 
 
 class NoisePrecision:
@@ -14,18 +14,19 @@ class NoisePrecision:
 
         y ~ N(f(x; w), 1 / tau),    tau ~ Gamma(shape_0, rate_0)
 
-    For any q(w) the evidence lower bound is highest (Oh, Adamczewski and Park 2020, section 5.1,
-    have the same prior and posterior, and take gradient steps on shape and rate) at
+    For any q(w) the evidence lower bound has its maximum at
 
         shape = shape_0 + N / 2,    rate = rate_0 + N / 2 E_q mean_n (y_n - f(x_n; w))^2
 
-    and the weights see tau only by its mean shape / rate. From batches the rate moves by natural
-    gradient, which is a moving average of its optimum (Hoffman et al. 2013, Eq. 26).
+    (Oh, Adamczewski and Park 2020, section 5.1, have the same prior and posterior, and take
+    gradient steps on shape and rate). The weights' loss depends on tau by its mean shape / rate
+    only. On batches the rate moves by natural gradient, a moving average of its optimum (Hoffman et
+    al. 2013, Eq. 26).
 
     Args:
-        points: N, a scalar, or `[R]` of as many lanes.
+        points: N, a scalar, or `[R]` for R lanes.
         prior: shape_0 and rate_0, scalars or `[R]`.
-        start: where the mean of tau starts, a scalar or `[R]`.
+        start: initial mean of tau, a scalar or `[R]`.
     """
 
     def __init__(
@@ -42,16 +43,16 @@ class NoisePrecision:
 
     @property
     def mean(self) -> Tensor:
-        """E tau, of the shape of `points`."""
+        """The mean E tau, in the shape of `points`."""
         return self.shape / self.rate
 
     @property
     def mean_log(self) -> Tensor:
-        """E log tau, of the shape of `points`."""
+        """The mean E log tau, in the shape of `points`."""
         return torch.digamma(self.shape) - self.rate.log()
 
     def update(self, squared_error: Tensor, step: float = 1.0) -> None:
-        """Go this part of the way to the optimum for E_q mean_n (y_n - f_n)^2."""
+        """Go the fraction `step` of the way to the optimum for E_q mean_n (y_n - f_n)^2."""
         optimum = self.prior_rate + self.points / 2 * squared_error
         self.rate = torch.lerp(self.rate, optimum, step)
 
@@ -61,7 +62,7 @@ class NoisePrecision:
         return {"points": self.points, **gammas, "shape": self.shape, "rate": self.rate}
 
     def carry(self, points: Tensor) -> NoisePrecision:
-        """The posterior as the prior of new data, of which there are N."""
+        """Make the posterior the prior of N new points."""
         new = NoisePrecision(points, (self.shape, self.rate))
         new.rate = new.shape / self.mean
         return new

@@ -38,5 +38,5 @@ def gaussian_nll(mean: Tensor, targets: Tensor, noise: float | Tensor) -> Tensor
 
 
 def per_point(nats: Tensor, points: int, weight: float = 1.0) -> Tensor:
-    """A term about the weights on the scale of the mean NLL: weight * nats / N."""
+    """Scale a term about the weights to the mean NLL: weight * nats / N."""
     return nats * (weight / points)

@@ -12,18 +12,18 @@ from torch import Tensor, nn
 
 @contextmanager
 def in_mode(network: nn.Module, *, training: bool) -> Iterator[None]:
-    """A network in training or in evaluation mode inside; afterwards each module is as it was.
+    """Put a network in training or in evaluation mode inside; restore every module afterwards.
 
-    A network in training mode may hold modules in evaluation mode, such as batch norms whose
-    averages are to stay: those are left alone. One whose layers are all in evaluation mode is not
-    in training mode, though it was wrapped since.
+    A network in training mode may hold modules in evaluation mode, such as batch norms with fixed
+    averages: they stay so. A network whose layers are all in evaluation mode is not in training
+    mode, whatever the mode of a wrapper around it.
     """
     modules = network.modules()
     if training:
-        as_asked = network.training and any(m.training and not m._modules for m in modules)
+        unchanged = network.training and any(m.training and not m._modules for m in modules)
     else:
-        as_asked = not any(m.training for m in modules)
-    if as_asked:
+        unchanged = not any(m.training for m in modules)
+    if unchanged:
         yield
         return
     modes = [(module, module.training) for module in network.modules()]
@@ -37,7 +37,7 @@ def in_mode(network: nn.Module, *, training: bool) -> Iterator[None]:
 
 @contextmanager
 def seeded_rng(seed: int, device: torch.device) -> Iterator[None]:
-    """Draw from a generator of one's own inside; outside, the sequence goes on undisturbed."""
+    """Draw from a seeded generator inside, without a change of the global random sequence."""
     on_gpu = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if on_gpu else []):
         torch.default_generator.manual_seed(seed)
@@ -56,19 +56,20 @@ def draws(
 ) -> Tensor:
     """Outputs f(x; w_s) under draws of the weights w_s ~ q(w), `[S, B, C]`.
 
-    The weight samples depend on `seed` alone: the outputs of a row are the same whichever batch it
-    comes in, and drawing leaves the randomness of training untouched.
+    The weight samples depend on `seed` alone: the outputs of a row are the same in every batch, and
+    drawing does not change the random state of training.
 
     Args:
         network: maps inputs `[B, ...]` to outputs `[B, C]` under a fresh draw of the weights.
         x: inputs `[B, ...]`.
         samples: S, the number of weight samples.
-        seed: of the weight samples.
-        differentiable: keep the graph, where gradients are wanted; it holds every sample.
+        seed: seed of the weight samples.
+        differentiable: whether to keep the graph where gradients are enabled; it holds every
+            sample.
     """
-    wanted = differentiable and torch.is_grad_enabled()
-    fixed = in_mode(network, training=False) if isinstance(network, nn.Module) else nullcontext()
-    with fixed, torch.set_grad_enabled(wanted), seeded_rng(seed, x.device):
+    keep_graph = differentiable and torch.is_grad_enabled()
+    mode = in_mode(network, training=False) if isinstance(network, nn.Module) else nullcontext()
+    with mode, torch.set_grad_enabled(keep_graph), seeded_rng(seed, x.device):
         return torch.stack([network(x) for _ in range(samples)])
 
 
@@ -81,7 +82,7 @@ def log_predictive(
         network: maps inputs `[B, ...]` to logits `[B, C]` under a fresh draw of the weights.
         x: inputs `[B, ...]`.
         samples: S, the number of weight samples.
-        seed: of the weight samples; see `draws`.
+        seed: seed of the weight samples; see `draws`.
 
     Returns:
         Log-probabilities `[B, C]` in nats.
@@ -95,8 +96,8 @@ def sampling(log_draws: Tensor, log_probs: Tensor) -> Tensor:
 
         100 sd_s p_s(c),   c = argmax_k sum_s p_s(k)
 
-    with sd^2 = 1/(S-1) sum_s (p_s - mean)^2, whose expectation does not depend on S. A posterior
-    that has shrunk to a point has 0, and so has a single draw, which nothing moves.
+    with sd^2 = 1/(S-1) sum_s (p_s - mean)^2, whose expectation does not depend on S. It is 0 for a
+    posterior that has shrunk to a point, and for a single draw.
 
     Args:
         log_draws: log-probabilities under S draws, `[S, B, C]` in nats.
@@ -108,6 +109,6 @@ def sampling(log_draws: Tensor, log_probs: Tensor) -> Tensor:
     if len(log_draws) == 1:
         return torch.zeros_like(log_probs[:, 0])
     predicted = log_probs.argmax(-1, keepdim=True)
-    of_predicted = log_draws.gather(-1, predicted.expand(len(log_draws), -1, -1))
-    spread: Tensor = 100 * of_predicted[..., 0].exp().std(0)
+    log_p = log_draws.gather(-1, predicted.expand(len(log_draws), -1, -1))
+    spread: Tensor = 100 * log_p[..., 0].exp().std(0)
     return spread

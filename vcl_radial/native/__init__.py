@@ -1,6 +1,6 @@
 """The step of variational inference in one compiled pass over the weights.
 
-Where there is no C compiler the rest of the suite does the same with PyTorch; see `unavailable`.
+Without a C compiler the suite does the same with PyTorch; `unavailable` gives the reason.
 """
 
 from vcl_radial.native.build import library, unavailable
@@ -8,9 +8,9 @@ from vcl_radial.native.rdp import angles
 from vcl_radial.native.step import (
     AdamBlock,
     Divergence,
+    DrawBuffer,
     Gradient,
     Moments,
-    Room,
     draw,
     make_steps,
     serves,
@@ -20,9 +20,9 @@ from vcl_radial.native.step import (
 __all__ = [
     "AdamBlock",
     "Divergence",
+    "DrawBuffer",
     "Gradient",
     "Moments",
-    "Room",
     "angles",
     "draw",
     "library",

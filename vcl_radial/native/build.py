@@ -1,8 +1,8 @@
-"""Compiling the C files of this folder once per machine, and loading them.
+"""Compile the C files of this folder once per machine, and load them.
 
-The library lies in the user's cache folder, under a name that stands for source, flags, compiler
-and processor, and for its own bytes: a changed or damaged one is built anew, and machines that
-share a home folder do not meet.
+The library lies in the user's cache folder. Its name has checksums of source, flags, compiler and
+processor, and of its own bytes: a changed or damaged one is built again, and machines that share a
+home folder have a library each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SWITCH = "VCL_RADIAL_NATIVE"
 """Environment variable; with "0" nothing is compiled, and PyTorch does everything."""
 
 _DIGITS = 16
-"""Of the checksum in the library's name."""
+"""Digits of the checksum in the library's name."""
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.c"))
 _HEADERS = sorted(Path(__file__).parent.glob("*.h"))
@@ -47,83 +47,83 @@ _FLAGS = (
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
     """The compiled library; None where `unavailable` says why."""
-    return _loaded()[0]
+    return _load()[0]
 
 
 def unavailable() -> str | None:
-    """Why there is no library, in words; None where there is one."""
-    return _loaded()[1]
+    """The reason why there is no library; None where there is one."""
+    return _load()[1]
 
 
 @lru_cache(maxsize=1)
-def _loaded() -> tuple[ctypes.CDLL | None, str | None]:
+def _load() -> tuple[ctypes.CDLL | None, str | None]:
     if os.environ.get(SWITCH) == "0":
         return None, f"{SWITCH} = 0"
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc"))), None)
     if compiler is None:
         return None, "no C compiler (cc, gcc or $CC) on the path"
     try:
-        return _declared(ctypes.CDLL(str(_built(compiler)))), None
+        return _declare_types(ctypes.CDLL(str(_build(compiler)))), None
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-        return None, f"{compiler} cannot compile {_SOURCES[0].parent}: {said[0]}"
+        lines = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        return None, f"{compiler} cannot compile {_SOURCES[0].parent}: {lines[0]}"
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"{_SOURCES[0].parent} cannot be compiled or loaded: {error}"
 
 
-def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
-    """With the types of the functions' arguments."""
+def _declare_types(native: ctypes.CDLL) -> ctypes.CDLL:
+    """Set the argument types of the library's functions."""
     pointer, count = ctypes.c_void_p, ctypes.c_ssize_t
-    loaded.vcl_draw.argtypes = [pointer] * 6 + [count] * 3
-    loaded.vcl_steps.argtypes = [pointer, count]
-    loaded.vcl_normal.argtypes = [pointer, count, ctypes.c_uint64]
-    loaded.vcl_angles.argtypes = [pointer, count, ctypes.c_double, count, ctypes.c_uint64]
-    loaded.vcl_angle_slope.argtypes = [ctypes.c_double] * 3 + [count]
-    loaded.vcl_angle_slope.restype = ctypes.c_double
-    loaded.vcl_network_train.argtypes = loaded.vcl_network_scratch.argtypes = [pointer]
-    loaded.vcl_network_train.restype, loaded.vcl_network_scratch.restype = None, count
-    for function in (loaded.vcl_draw, loaded.vcl_steps, loaded.vcl_normal, loaded.vcl_angles):
+    native.vcl_draw.argtypes = [pointer] * 6 + [count] * 3
+    native.vcl_steps.argtypes = [pointer, count]
+    native.vcl_normal.argtypes = [pointer, count, ctypes.c_uint64]
+    native.vcl_angles.argtypes = [pointer, count, ctypes.c_double, count, ctypes.c_uint64]
+    native.vcl_angle_slope.argtypes = [ctypes.c_double] * 3 + [count]
+    native.vcl_angle_slope.restype = ctypes.c_double
+    native.vcl_network_train.argtypes = native.vcl_network_scratch.argtypes = [pointer]
+    native.vcl_network_train.restype, native.vcl_network_scratch.restype = None, count
+    for function in (native.vcl_draw, native.vcl_steps, native.vcl_normal, native.vcl_angles):
         function.restype = None
-    return loaded
+    return native
 
 
-def _built(compiler: str) -> Path:
-    """The path of the library; compiled where there is none, or none as it was written.
+def _build(compiler: str) -> Path:
+    """The path of the library; compile it where it is missing or damaged.
 
     Raises:
-        OSError: it cannot be written, or the folder is somebody else's.
+        OSError: It cannot be written, or the folder belongs to another user.
     """
     name = f"step-{_fingerprint(compiler)}"
     folder = cache_root()
     folder.mkdir(parents=True, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(
-            f"{folder} is somebody else's; set XDG_CACHE_HOME to a folder of yours"
+            f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of yours"
         )
     for path in folder.glob(f"{name}-*.so"):
-        # A damaged library ends the process, or computes other numbers.
+        # A damaged library would end the process, or compute wrong numbers.
         with suppress(OSError):
             if path.stem == f"{name}-{checksum(path)[:_DIGITS]}" and not path.is_symlink():
                 return path
     with tempfile.TemporaryDirectory() as scratch:
-        made = Path(scratch) / f"{name}.so"
-        command = [compiler, *_FLAGS, "-o", str(made), *map(str, _SOURCES), "-lm"]
+        output = Path(scratch) / f"{name}.so"
+        command = [compiler, *_FLAGS, "-o", str(output), *map(str, _SOURCES), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
-        content = made.read_bytes()
+        content = output.read_bytes()
     path = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:_DIGITS]}.so"
     atomic.write(path, content)
     return path
 
 
 def _fingerprint(compiler: str) -> str:
-    asked = subprocess.run([compiler, "--version"], check=True, capture_output=True, timeout=60)
+    version = subprocess.run([compiler, "--version"], check=True, capture_output=True, timeout=60)
     parts = [path.read_bytes() for path in (*_SOURCES, *_HEADERS)]
-    parts += [" ".join(_FLAGS).encode(), asked.stdout, _processor().encode()]
+    parts += [" ".join(_FLAGS).encode(), version.stdout, _processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 
 def _processor() -> str:
-    """What -march=native looks at."""
+    """The description of the processor that -march=native depends on."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

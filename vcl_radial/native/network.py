@@ -1,6 +1,6 @@
 """The functions of `network.c`: the training steps of a small network, many in one call.
 
-Arrays are float32, contiguous and on the CPU; who fills the structures keeps them alive.
+Arrays are float32, contiguous and on the CPU; who fills the structures has to keep them alive.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from vcl_radial.native.rdp import Factor
 from vcl_radial.native.step import Adam
 
 MAX_BLOCKS = MAX_FACTORS = 2
-"""Of a layer."""
+"""Limits for one layer."""
 
 
 class Block(Structure):
-    """Groups of weights; see network.h, as for all of these."""
+    """Groups of weights; network.h documents the fields of all structures here."""
 
     _fields_ = (
         ("at", c_ssize_t),
@@ -80,14 +80,14 @@ class Network(Structure):
 
 
 def scratch(network: Network) -> int:
-    """How many floats of scratch a network needs."""
+    """The number of floats of scratch memory that a network needs."""
     native = library()
     assert native is not None
     return int(native.vcl_network_scratch(byref(network)))
 
 
 def train(network: Network) -> None:
-    """Make the steps."""
+    """Make the training steps."""
     native = library()
     assert native is not None
     native.vcl_network_train(byref(network))

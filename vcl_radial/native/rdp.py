@@ -12,7 +12,7 @@ from vcl_radial.native.step import Adam
 
 
 class Factor(Structure):
-    """A factor of a layer's weights, as rdp.h has it."""
+    """A factor of a layer's weights; rdp.h documents the fields."""
 
     _fields_ = (
         ("groups", c_ssize_t),
@@ -35,7 +35,7 @@ class Factor(Structure):
 
 
 def angles(groups: int, concentration: float, D: int, key: int) -> Tensor:
-    """Angles of von Mises-Fisher draws with their mean, float64, which depend on the key alone."""
+    """Angles of von Mises-Fisher draws with their mean, float64; they depend on the key alone."""
     native = library()
     assert native is not None
     out = torch.empty(groups, dtype=torch.float64)

@@ -1,6 +1,6 @@
 """The functions of `step.c` on tensors.
 
-All of them work in place, on contiguous float32 tensors on the CPU; `serves` tells.
+They work in place, on contiguous float32 tensors on the CPU; `serves` checks this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vcl_radial.native.build import library
 
 
 class Divergence(IntEnum):
-    """Which KL the gradient is of; the values are those of step.c."""
+    """The KL that a gradient belongs to; the values are those of step.c."""
 
     NONE = 0
     GAUSSIAN = 1
@@ -35,28 +35,28 @@ class Moments(NamedTuple):
     exp_avg: Tensor
     exp_avg_sq: Tensor
     max_exp_avg_sq: Tensor | None
-    """of AMSGrad"""
+    """the maximum of `exp_avg_sq`, for AMSGrad"""
 
 
 class Gradient(NamedTuple):
-    """That of the mean NLL with respect to the weights drawn, and the scale, of a block.
+    """The gradient of the mean NLL in the drawn weights and the scale of a block.
 
     The first weights of each group belong to one tensor, the rest to another, as weight and bias
     of a layer do.
     """
 
     first: Tensor
-    """with respect to the first weights of the groups, `[groups, ...]`"""
+    """gradient in the first weights of the groups, `[groups, ...]`"""
     second: Tensor | None
-    """with respect to the rest, `[groups, ...]`; None: there is no rest"""
+    """gradient in the other weights, `[groups, ...]`; None where there are none"""
     scale: Tensor | None
-    """with respect to the scale, `[groups, D]`; None: that with respect to the weights * noise"""
+    """gradient in the scale, `[groups, D]`; None: the gradient in the weights times `noise`"""
     noise: Tensor | None
-    """`[groups, D]` of the one draw, where the gradient of the scale follows from it"""
+    """noise of the single draw, `[groups, D]`, where the gradient in the scale follows from it"""
 
 
 class Adam(Structure):
-    """A parameter with its moments, as step.h has it."""
+    """A parameter with its moments; step.h documents the fields."""
 
     _fields_ = (
         ("value", c_void_p),
@@ -68,8 +68,8 @@ class Adam(Structure):
     )
 
     @classmethod
-    def of(cls, value: Tensor, moments: Moments) -> Adam:
-        """The addresses; who holds the structure keeps the tensors alive."""
+    def pointing_to(cls, value: Tensor, moments: Moments) -> Adam:
+        """Store the tensors' addresses; the caller keeps the tensors alive."""
         return cls(value.data_ptr(), *map(_address, moments))
 
 
@@ -102,16 +102,16 @@ class _Step(Structure):
 
 
 def serves(*tensors: Tensor) -> bool:
-    """Whether there is a library, and it can work on tensors like these."""
+    """Whether there is a library that can work on tensors like these."""
     return library() is not None and all(
         t.dtype == torch.float32 and t.device.type == "cpu" and t.is_contiguous() for t in tensors
     )
 
 
 def standard_normal(out: Tensor, generator: torch.Generator | None = None) -> None:
-    """Fill with draws from N(0, 1), twice as fast as PyTorch's own.
+    """Fill a tensor with draws from N(0, 1), twice as fast as PyTorch.
 
-    They depend on one number from the generator (None: the global one), which becomes the key of
+    The draws depend on one number from the generator (None: the global one), the key of
     Philox4x32-10 (Salmon et al. 2011); Box and Muller's transform makes normals of its words.
     """
     native = library()
@@ -128,17 +128,17 @@ def draw(
     mean: Tensor,
     scale: Tensor,
 ) -> None:
-    """W <- mean + scale * noise, `[groups, D]`, into two tensors or one.
+    """Draw w <- mean + scale * noise, `[groups, D]`, into two tensors or one.
 
     The first weights of every group go to `first`, the rest to `second`. With a radius `[groups]`
     the noise, standard normal on entry, becomes direction times radius: noise_g <- noise_g /
     ||noise_g|| * radius_g.
     """
-    Room(first, second, noise, radius).draw(mean, scale)
+    DrawBuffer(first, second, noise, radius).draw(mean, scale)
 
 
-class Room:
-    """The memory of a draw of a block, to draw into again and again; arguments are as in `draw`."""
+class DrawBuffer:
+    """Reusable memory for the draws of a block; arguments are as in `draw`."""
 
     def __init__(
         self, first: Tensor, second: Tensor | None, noise: Tensor, radius: Tensor | None
@@ -147,28 +147,28 @@ class Room:
         assert native is not None
         self._draw = native.vcl_draw
         self.noise, self.radius = noise, radius
-        self._tensors = first, second  # whose memory the addresses are of
+        self._tensors = first, second  # keeps the memory at the addresses alive
         self._addresses = [_address(t) for t in (first, second, noise, radius)]
         groups, D = noise.shape
         self._sizes = groups, D, first.numel() // groups
 
     def draw(self, mean: Tensor, scale: Tensor) -> None:
-        """W <- mean + scale * noise, as in `draw`."""
+        """Draw w <- mean + scale * noise, as in `draw`."""
         self._draw(*self._addresses, mean.data_ptr(), scale.data_ptr(), *self._sizes)
 
 
 class AdamBlock:
-    """Adam (or AMSGrad) on the mean and rho of a block of groups, `[groups, D]` each.
+    """Adam (or AMSGrad) on the mean and rho of a block of groups, both `[groups, D]`.
 
     The gradient is that of the mean NLL + kl_factor * KL(q || p), with scale = softplus(rho).
 
     Args:
         mean: the means and their moments.
-        rho: the rhos and theirs.
+        rho: the rhos and their moments.
         prior: mean and scale of the prior.
-        divergence: whose gradient is added.
-        stretch: multiplies the means' distances from the prior's in it; None: 1.
-        counts: of the steps of mean and rho, float32 scalars that grow by one with every step.
+        divergence: the KL whose gradient is added.
+        stretch: factor of the means' distances from the prior's means in the KL; None: 1.
+        counts: numbers of steps of mean and rho, float32 scalars that every step increases by one.
     """
 
     def __init__(
@@ -180,16 +180,16 @@ class AdamBlock:
         stretch: Tensor | None = None,
         counts: tuple[Tensor, Tensor] | None = None,
     ) -> None:
-        self._tensors = (mean, rho, prior, stretch, counts)  # whose memory the addresses are of
+        self._tensors = (mean, rho, prior, stretch, counts)  # keeps the memory alive
         groups, D = mean[0].shape
         self._summed = mean[0], rho[0], *prior
-        self._left: tuple[int, ...] | None = None
+        self._known_state: tuple[int, ...] | None = None
         self._settings: tuple[tuple[float, float], float, tuple[float, float]] | None = None
-        # Of the step before: what the KL of a radial needs of a group, summed on the way.
+        # Sums per group that a radial KL needs; the step before computes them on the way.
         self._sums = torch.empty(groups, 4, dtype=torch.float64)
         radial = divergence is Divergence.RADIAL
         self._step = _Step(
-            *(Adam.of(*part) for part in (mean, rho)),
+            *(Adam.pointing_to(*part) for part in (mean, rho)),
             None,
             *map(_address, (*prior, stretch)),
             groups=groups,
@@ -201,10 +201,10 @@ class AdamBlock:
             self._step.mean_count, self._step.rho_count = map(_address, counts)
         self.address = addressof(self._step)
 
-    def is_of(self, mean: Tensor, rho: Tensor) -> bool:
-        """Whether these are the mean and rho, where they were."""
-        here = self._step.mean.value, self._step.rho.value
-        return here == (mean.data_ptr(), rho.data_ptr())
+    def points_to(self, mean: Tensor, rho: Tensor) -> bool:
+        """Whether this block's addresses are those of this mean and rho."""
+        addresses = self._step.mean.value, self._step.rho.value
+        return addresses == (mean.data_ptr(), rho.data_ptr())
 
     def prepare(
         self,
@@ -216,29 +216,29 @@ class AdamBlock:
         scale: Tensor,
         gradient: Gradient,
     ) -> None:
-        """Say what the next step is: its numbers (from 1), rates and KL factors of mean and rho."""
+        """Set the next step: numbers (from 1), rates and KL factors of mean and rho."""
         step, settings = self._step, (betas, epsilon, kl_factors)
         if settings != self._settings:
             self._settings = settings
             (step.beta1, step.beta2), step.epsilon = betas, epsilon
             step.mean_kl_factor, step.kl_factor = kl_factors
-        mean, rho = (_corrected(*pair, *betas) for pair in zip(numbers, rates, strict=True))
+        mean, rho = (_bias_correction(*pair, *betas) for pair in zip(numbers, rates, strict=True))
         step.mean.step_size, step.mean.root_correction = mean
         step.rho.step_size, step.rho.root_correction = rho
         step.scale = address = scale.data_ptr()
-        # Nobody has written to them since the last step, as far as PyTorch counts.
+        # The sums are valid if no tensor was written since the last step, by PyTorch's counts.
         state = (address, scale._version, *[t._version for t in self._summed])
-        step.sums_known = state == self._left
-        self._left = state
-        first, second, of_scale, noise = gradient
+        step.sums_known = state == self._known_state
+        self._known_state = state
+        first, second, grad_scale, noise = gradient
         step.D_first = first.numel() // step.groups
         step.grad_first, step.grad_second = first.data_ptr(), _address(second)
-        step.grad_scale, step.noise = _address(of_scale), _address(noise)
-        self._read = gradient  # whose memory the step reads
+        step.grad_scale, step.noise = _address(grad_scale), _address(noise)
+        self._gradient = gradient  # keeps the memory that the step reads alive
 
 
 def make_steps(blocks: Sequence[AdamBlock]) -> None:
-    """Make the steps that were prepared, none of which waits for Python; scale <- softplus(rho)."""
+    """Make the prepared steps without waiting for Python; scale <- softplus(rho)."""
     native = library()
     assert native is not None
     addresses = (c_void_p * len(blocks))(*[block.address for block in blocks])
@@ -246,8 +246,8 @@ def make_steps(blocks: Sequence[AdamBlock]) -> None:
 
 
 @lru_cache(maxsize=8)
-def _corrected(number: int, rate: float, beta1: float, beta2: float) -> tuple[float, float]:
-    """The size of Adam's step of that number, and what corrects the root of its second moment."""
+def _bias_correction(number: int, rate: float, beta1: float, beta2: float) -> tuple[float, float]:
+    """Adam's step size at a step number, and the correction of its second moment's root."""
     return rate / (1 - beta1**number), (1 - beta2**number) ** -0.5
 
 

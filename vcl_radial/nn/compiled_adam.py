@@ -67,7 +67,7 @@ class CompiledAdam:
         """Whether mean and rho are where they were; Avalanche empties the state of an optimiser."""
         state = self.optimizer.state
         same = state.get(mean) is compiled.states[0] and state.get(rho) is compiled.states[1]
-        return same and compiled.block.is_of(mean, rho)
+        return same and compiled.block.points_to(mean, rho)
 
     def _made(self, drawn: DrawnBlock, mean: Tensor, rho: Tensor) -> _Compiled | None:
         """For where mean and rho are now; None where the pass does not serve."""

@@ -184,8 +184,8 @@ def _drawn(step: LaneStep, k: int, lane: int) -> c.Block:
     return c.Block(
         groups=groups,
         D=D,
-        mean=Adam.of(*step.adam.of_lane(2 * k, lane)),
-        rho=Adam.of(*step.adam.of_lane(2 * k + 1, lane)),
+        mean=Adam.pointing_to(*step.adam.of_lane(2 * k, lane)),
+        rho=Adam.pointing_to(*step.adam.of_lane(2 * k + 1, lane)),
         scale=_address(block.scale, lane),
         prior_mean=_address(block.prior_mean, lane),
         prior_scale=_address(block.prior_scale, lane),
@@ -197,7 +197,7 @@ def _factor(step: LaneStep, k: int, lane: int, columns: bool) -> Factor:
     """The k-th factor of an RDP."""
     factor, first = step.lanes.factors[k], step.adam_of_factor(k)
     _, groups, D = factor.parameters[0].shape
-    parameters = [Adam.of(*step.adam.of_lane(first + part, lane)) for part in range(4)]
+    parameters = [Adam.pointing_to(*step.adam.of_lane(first + part, lane)) for part in range(4)]
     made = Factor(groups, D, columns, *parameters)
     if factor.carried is None:
         made.prior_scale = factor.first_prior.scale
@@ -219,7 +219,7 @@ def _point(step: LaneStep, name: str, lane: int) -> c.Block:
     return c.Block(
         groups=1,
         D=value.numel(),
-        mean=Adam.of(value, moments),
+        mean=Adam.pointing_to(value, moments),
         precision=0.0 if precision is None else float(precision[lane]),
     )
 

@@ -58,9 +58,9 @@ class DrawnLayer:
         if not self.compiled:
             draw = self._draw_in_torch()
         else:
-            draw = self._free.pop() if self._free else self._room()
-            for drawn, room in zip(self.drawn, draw.rooms, strict=True):
-                drawn.draw(room)
+            draw = self._free.pop() if self._free else self._new_draw()
+            for drawn, buffer in zip(self.drawn, draw.buffers, strict=True):
+                drawn.draw(buffer)
         trained = any(d.trained for d in self.drawn)
         for leaf in draw.leaves:
             leaf.requires_grad_(trained)
@@ -76,7 +76,7 @@ class DrawnLayer:
         ]
         return _Draw(*self.weights.split(blocks), noises)
 
-    def _room(self) -> _Draw:
+    def _new_draw(self) -> _Draw:
         """Memory for a draw, which is used again after the step."""
         mean = self.drawn[0].block.mean
         bias = sum(d.block.mean.numel() for d in self.drawn) - self.weights.shape.numel()
@@ -85,8 +85,8 @@ class DrawnLayer:
             mean.new_empty(bias) if bias else None,
             [torch.empty_like(d.block.mean) for d in self.drawn],
         )
-        draw.rooms = [
-            native.Room(*part, noise, torch.empty(len(noise), 1) if drawn.is_radial else None)
+        draw.buffers = [
+            native.DrawBuffer(*part, noise, torch.empty(len(noise), 1) if drawn.is_radial else None)
             for drawn, part, noise in zip(self.drawn, draw.parts, draw.noises, strict=True)
         ]
         return draw
@@ -123,7 +123,7 @@ class _Draw:
         """Of weight and bias, what belongs to each block."""
         if len(noises) > 1:
             self.parts = [(leaf, None) for leaf in self.leaves]
-        self.rooms: list[native.Room] = []
+        self.buffers: list[native.DrawBuffer] = []
 
     def gradients(self) -> list[native.Gradient | None]:
         """Of each block, where anything went back."""
@@ -174,12 +174,12 @@ class DrawnBlock:
         """An optimiser is going to change rho."""
         self._known_scale = None
 
-    def draw(self, room: native.Room) -> None:
-        """Draw into memory that is there."""
-        native.standard_normal(room.noise)
-        if room.radius is not None:
-            room.radius.normal_()
-        room.draw(self.block.mean, self.scale)
+    def draw(self, buffer: native.DrawBuffer) -> None:
+        """Draw into existing memory."""
+        native.standard_normal(buffer.noise)
+        if buffer.radius is not None:
+            buffer.radius.normal_()
+        buffer.draw(self.block.mean, self.scale)
 
 
 def _sum(one: native.Gradient, other: native.Gradient) -> native.Gradient:

@@ -153,10 +153,10 @@ class _Divergence(torch.autograd.Function):
         X = solve_triangular(root, gram(V) - products, upper=False)
         X = solve_triangular(root, X.mT, upper=False)
         volume = X.diagonal(dim1=-2, dim2=-1).sum(-1) - log_det(cholesky(X))
-        removed = (root.mT @ B.double()).square().sum((-2, -1))
+        correction = (root.mT @ B.double()).square().sum((-2, -1))
         mean_field = (a.square() + (s - 1) * (s + 1) - 2 * s.log()).sum(-1, dtype=torch.float64)
         mixed = (e * (2 * d - e * h)).sum(-1, dtype=torch.float64)
-        trace = E.square().sum((-2, -1), dtype=torch.float64) - removed
+        trace = E.square().sum((-2, -1), dtype=torch.float64) - correction
         twice = (
             mean_field
             + along.square().sum(-1)

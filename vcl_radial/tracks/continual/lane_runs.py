@@ -74,7 +74,7 @@ def _loss(recipe: Recipe) -> Loss:
     likelihood = likelihood_of(recipe)
     if likelihood is None:
         return categorical_loss
-    return lambda outputs, targets: likelihood.of_points(outputs, targets).mean(-1)
+    return lambda outputs, targets: likelihood.nll_per_point(outputs, targets).mean(-1)
 
 
 class Lane(Scored):
